@@ -9,31 +9,38 @@ POLICIES ?= on
 TOOLS ?= auto
 DIR ?=
 SUITES ?= auto
+MONITORING ?=
+BASE ?= origin/main
 
-export PLUGINS NODES POLICIES TOOLS
+export PLUGINS NODES POLICIES TOOLS MONITORING
+# Images often set it. Without bytecode each of the hundreds of Python processes compiles all that it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 LOCAL = .venv/bin/python -m local
 TIERS = .venv/bin/python -m tests.tiers
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi rehearse gateway-image mirror test test-quick test-differential test-stand-ins test-pods test-failover test-times bench-failover lint format requirements
+.PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse gateway-image mirror wheel docs test test-quick test-differential test-stand-ins test-pods test-failover test-times bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  CLEAN=1 (with down)  SUITES=auto|full|fresh (with test)"
+	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  MONITORING=1 (with up)  BASE=main (with review)  CLEAN=1 (with down)  SUITES=auto|full|fresh (with test)"
 	@echo "  Where programs that are missing come from: TOOLS=auto|build|FOLDER|URL (docs/tools.md)"
 
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK; recovers one that was killed.
 	@$(LOCAL) up --stack $(STACK)
 
-down: ## Stop it. CLEAN=1 also removes its data, .venv and Python's caches; only the tool cache stays.
+down: ## Stop it. CLEAN=1 also removes its data, .venv, dist, site and caches; only the tool cache stays.
 	@if [ -e .venv/installed ]; then $(LOCAL) down $(if $(filter 1,$(CLEAN)),--clean); else echo "Nothing to stop."; fi
 ifeq ($(CLEAN),1)
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	@rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 endif
 
 status: .venv/installed ## Show what runs, the nodes and the RayClusters with their state.
 	@$(LOCAL) status
+
+page: .venv/installed ## Serve a page of STACK with its nodes and what waits, until Ctrl-C. ARGS="--port N".
+	@$(LOCAL) page --stack $(STACK) $(ARGS)
 
 kubeconfig: .venv/installed ## Print the path of the cluster's kubeconfig.
 	@$(LOCAL) kubeconfig
@@ -53,6 +60,9 @@ destroy: .venv/installed ## Remove everything that the stack made from the clust
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
+review: .venv/installed ## The comment on a pull request: what differs from BASE does to each stack (docs/review.md).
+	@.venv/bin/python -m stacks review --base $(BASE) $(ARGS)
+
 rehearse: .venv/installed ## STACK at its real size on a cluster of its own, compared with its plan (docs/rehearse.md).
 	@$(LOCAL) rehearse --stack $(STACK) $(ARGS)
 
@@ -61,6 +71,12 @@ mirror: .venv/installed ## Archives of the tools for DIR=FOLDER, which TOOLS=FOL
 
 gateway-image: .venv/installed ## As root: build the image of the Redis gateway, and print its archive (docs/redis-gateway.md).
 	@$(LOCAL) gateway-image
+
+wheel: .venv/installed ## Build the Python package for other Pulumi programs into dist/ (docs/package.md).
+	@.venv/bin/python -m hatchling build --target wheel
+
+docs: .venv/installed ## Build the pages as a site into site/; fails for a link that leads nowhere.
+	@.venv/bin/python -m local.site
 
 test: .venv/installed ## All tests, tier by tier (docs/testing.md); ARGS narrows unit and engine. Builds what is missing.
 	@$(LOCAL) build --tests

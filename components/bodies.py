@@ -16,6 +16,19 @@ def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
 
 
+def restricted_sidecar(user: int | None) -> dict[str, Any]:
+    """The security context of a sidecar in a pod of Ray, which meets Pod Security `restricted` and writes no file
+    outside its volumes. `user`: None for that of the image."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **({} if user is None else {"runAsUser": user}),
+    }
+
+
 def disruption_budget(name: str, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
     """A PodDisruptionBudget that keeps one of several replicas while nodes are drained."""
     return {

@@ -3,14 +3,13 @@
 import functools
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import kubernetes
-import urllib3
 import yaml
 
 Answer = TypeVar("Answer")
@@ -38,6 +37,8 @@ def connect(context: str | None = None) -> Any:
     `context`: name of the kubeconfig's context; None for its current one.
     Raises ClusterUnreachableError without a usable kubeconfig.
     """
+    import kubernetes
+
     configuration = kubernetes.client.Configuration()
     try:
         if context is None and "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ:
@@ -68,6 +69,8 @@ def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes |
 def stream(call: Callable[..., Any], *names: str, **options: Any) -> Iterator[bytes]:
     """The bytes from a read method as they arrive, such as the log of a running container: without end, if the method
     follows it. Nothing if the object does not exist. Raises as `read`."""
+    import urllib3
+
     response = _answer(
         lambda: call(*names, **options, _preload_content=False, _request_timeout=(_SECONDS, _BETWEEN_PARTS))
     )
@@ -84,10 +87,16 @@ def request(
     *,
     query: Mapping[str, str] = MappingProxyType({}),
     headers: Mapping[str, str] = MappingProxyType({}),
-    body: str | None = None,
+    body: str | Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
     """The JSON response to a request that the client has no method for: part of an object, or a verbatim body. None if
-    the object does not exist (404). Raises as `read`."""
+    the object does not exist (404). Raises as `read`.
+
+    `body`: a mapping, which the client writes as JSON; or a text, verbatim unless its content type is JSON: the client
+    would encode it once more.
+    """
+    import kubernetes
+
     client = connect(context)
     serialized = client.param_serialize(
         method, path, query_params=list(query.items()), header_params=dict(headers), auth_settings=["BearerToken"]
@@ -105,11 +114,48 @@ def request(
     return None if data is None else dict(json.loads(data))
 
 
+def ask_pod(context: str | None, namespace: str, pod: str, port: int, path: str) -> bytes | None:
+    """The answer of a program that listens on a pod's loopback address to a GET, by a port-forward; None if the program
+    answers 404. Raises as `read`, also if there is no such pod."""
+    from http.client import HTTPConnection, HTTPException, responses
+
+    import kubernetes
+    from kubernetes.stream import portforward
+
+    asked = kubernetes.client.CoreV1Api(connect(context)).connect_get_namespaced_pod_portforward
+    title = f"pod {namespace}/{pod}"
+    try:
+        forward = portforward(asked, pod, namespace, ports=str(port))
+    except kubernetes.client.ApiException as error:
+        # The client has the status of the handshake in its text alone (kubernetes 37, ws_client.py: portforward_call).
+        status = re.search(r"Handshake status (\d+)", str(error.reason))
+        kind = ForbiddenError if status and int(status[1]) == HTTPStatus.FORBIDDEN else ClusterUnreachableError
+        why = f"{status[1]} {responses.get(int(status[1]), '')}".rstrip() if status else error.reason
+        raise kind(f"{title} cannot be asked: {why}") from error
+    connection = HTTPConnection("127.0.0.1", port)
+    connection.sock = forward.socket(port)
+    connection.sock.settimeout(_SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+    except (OSError, HTTPException) as error:
+        raise ClusterUnreachableError(f"{title} does not answer: {forward.error(port) or repr(error)}") from error
+    finally:
+        connection.close()
+    if answer.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND):
+        raise ClusterUnreachableError(f"{title} answers {answer.status}: {body.decode(errors='replace')}")
+    return body if answer.status == HTTPStatus.OK else None
+
+
 def _answer(ask: Callable[[], Answer]) -> Answer | None:
     """The API server's response; None if the object does not exist. Raises as `read`.
 
     It is asked again while it answers 429, as it does for a moment after a CRD has changed.
     """
+    import kubernetes
+    import urllib3
+
     deadline = time.monotonic() + _SECONDS
     while True:
         try:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import kubernetes
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from .cluster import connect, read
@@ -56,6 +55,8 @@ def kuberay_objects(context: str | None, kinds: Sequence[str], namespace: str | 
 
 def custom_objects(context: str | None, resources: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
     """As `kuberay_objects`, of kinds of any group: `queues.v1beta1.scheduling.volcano.sh`."""
+    import kubernetes
+
     client = kubernetes.client.CustomObjectsApi(connect(context))
     found: list[dict[str, Any]] = []
     for resource in resources:

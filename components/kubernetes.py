@@ -1,12 +1,13 @@
 """Objects of the Kubernetes API as Pulumi resources, body for body."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 
 from core.environment import environment_of
 
-from .bodies import FIELD_MANAGER_ANNOTATION, Body
+from .bodies import FIELD_MANAGER_ANNOTATION, Body, in_namespace
 
 _WITHOUT_PREFIX = "core/v1"
 
@@ -28,6 +29,17 @@ class KubernetesObject(pulumi.CustomResource):
     def __init__(self, name: str, args: Body, opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = {"metadata": None, "spec": None, "status": None}
         super().__init__(token(args["apiVersion"], args["kind"]), name, {**outputs, **_by_this_stack(args)}, opts)
+
+
+def in_turn(name: str, bodies: Mapping[str, Body], namespace: Any, opts: pulumi.ResourceOptions) -> None:
+    """Creates objects in a namespace one after the other, so that a pod starts when what it needs exists.
+
+    `bodies`: by the last part of their resource's name, in that order. `opts`: of each.
+    """
+    made: list[pulumi.Resource] = []
+    for part, body in bodies.items():
+        after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(made)))
+        made.append(KubernetesObject(f"{name}-{part}", in_namespace(body, namespace), after))
 
 
 def token(api_version: str, kind: str) -> str:

@@ -1,5 +1,6 @@
 """The state of the running stack: what the engine reports of it, and dependencies as one entry of it."""
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -7,6 +8,11 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 Outputs = Mapping[str, Any]
+
+_HALF_WRITTEN = "failed to load checkpoint: EOF"
+
+_PAUSES = (0.05, 0.1, 0.2, 0.4)
+"""Seconds before each further try."""
 
 
 def last_outputs() -> Outputs:
@@ -26,8 +32,21 @@ def _stack() -> str:
 
 
 def _asked(function: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
-    value = pulumi.runtime.invoke(f"pulumi:pulumi:{function}", dict(arguments)).value or {}
-    return value.get("outputs") or {}
+    """Asks again if the engine reads its state in a folder while it writes it.
+
+    The engine replaces the state at once, but empties the file of its attributes before it writes that (gocloud.dev,
+    blob/fileblob/attrs.go, setAttrs), and then cannot read the state.
+    """
+    pauses = iter(_PAUSES)
+    while True:
+        try:
+            value = pulumi.runtime.invoke(f"pulumi:pulumi:{function}", dict(arguments)).value or {}
+            return value.get("outputs") or {}
+        # The SDK raises no other class for an error of the engine.
+        except Exception as error:
+            if _HALF_WRITTEN not in str(error) or (pause := next(pauses, None)) is None:
+                raise
+            time.sleep(pause)
 
 
 def whole(component: pulumi.ComponentResource) -> pulumi.Output[pulumi.Resource]:

@@ -74,22 +74,32 @@ class Finding:
     """Column in the line, from 1."""
     end_column: int | None = None
     """Column after the value, if it ends on the same line."""
+    file: str | None = None
+    """Name of the file with the line, if it is a base of the stack file; None for the stack file itself."""
 
     def __str__(self) -> str:
         return f"{place(self.path)}: {self.message}" if self.path else self.message
 
     def in_file(self, file: str) -> str:
-        """The finding in the format of compilers: `Pulumi.dev.yaml:14:11: ray-platform:tenants[0].name: ...`."""
-        return f"{file}:{self.line}:{self.column}: {self}" if self.line else f"{file}: {self}"
+        """The finding in the format of compilers: `Pulumi.dev.yaml:14:11: ray-platform:tenants[0].name: ...`.
+
+        `file`: the stack file's name.
+        """
+        name = self.file or file
+        return f"{name}:{self.line}:{self.column}: {self}" if self.line else f"{name}: {self}"
 
 
 class StackFileError(Exception):
     """A stack file is not valid. The text has one line for each finding."""
 
     def __init__(self, findings: Iterable[Finding], file: str | None = None) -> None:
-        """Sorts the findings by line; `file` is the name before each."""
-        self.findings = tuple(sorted(findings, key=lambda finding: (finding.line or sys.maxsize, finding.column or 0)))
-        super().__init__("\n".join(each.in_file(file) if file else str(each) for each in self.findings))
+        """Sorts the findings by line, those in bases last; `file` is the stack file's name, before each."""
+        self.findings = tuple(
+            sorted(findings, key=lambda each: (each.file or "", each.line or sys.maxsize, each.column or 0))
+        )
+        super().__init__(
+            "\n".join(each.in_file(file or "") if file or each.file else str(each) for each in self.findings)
+        )
 
 
 def quoted(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Reads a stack file: its text, its YAML, and the values of one program."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,12 @@ LARGEST_FILE = 4 * 2**20
 """Bytes. A thousand clusters take one or two hundred kilobytes; a larger file is a mistake."""
 
 
+EXTENDS = "extends"
+"""Key of the files that a stack file is merged over (extends.py)."""
+
+BaseReader = Callable[[str], tuple[str, str]]
+"""The name for messages and the text of a base, by its path from the stack file's folder. Raises StackFileError."""
+
 PULUMIS_OWN = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
 """Other keys of Pulumi in a stack file, beside `config` (pkg/workspace, ProjectStack)."""
 
@@ -33,15 +39,23 @@ class StackFile:
     """Its name for messages."""
     text: str
     document: Document
+    """Merged over the file's bases, if it has any."""
+    own: Document
+    """What the file itself contains, which is also what Pulumi passes to the program."""
 
     @property
     def config(self) -> dict[str, Any]:
         """The values under `config`, of all programs."""
         return self.document.value.get("config") or {}
 
+    @property
+    def own_config(self) -> dict[str, Any]:
+        """`config` without what the bases add."""
+        return self.own.value.get("config") or {}
+
     def values(self, prefix: str) -> dict[str, Any]:
         """The values under `config` whose keys have the prefix, by the rest of the key."""
-        return {key.removeprefix(prefix): value for key, value in self.config.items() if key.startswith(prefix)}
+        return with_prefix(prefix, self.config)
 
     def error(self, findings: Iterable[Finding]) -> StackFileError:
         """An error of the findings, with their lines and columns."""
@@ -52,7 +66,12 @@ class StackFile:
             return finding
         path = ("config", *finding.path)
         span = self.document.span(path, of_key=finding.rule == UNKNOWN_FIELD)
-        return replace(finding, line=span.line, column=span.column, end_column=span.end_column)
+        return replace(finding, line=span.line, column=span.column, end_column=span.end_column, file=span.file)
+
+
+def with_prefix(prefix: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The values whose keys have the prefix, by the rest of the key."""
+    return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
 
 
 def read(file: Path) -> str:
@@ -81,8 +100,26 @@ def stack_name(file: Path) -> str:
     return file.name.removeprefix("Pulumi.").removesuffix(file.suffix)
 
 
-def stack_file(name: str | Path, text: str) -> StackFile:
-    """Parses a stack file. Raises StackFileError if it is not YAML, or not a stack file."""
+def stack_file(name: str | Path, text: str, read_base: BaseReader | None = None) -> StackFile:
+    """Parses a stack file, and merges it over its bases. Raises StackFileError if one is not YAML, or not a stack file.
+
+    `read_base`: reads its bases. Default: from the folder of the path `name`.
+    """
+    return over_bases(unmerged(name, text), read_base)
+
+
+def over_bases(file: StackFile, read_base: BaseReader | None = None) -> StackFile:
+    """The stack file merged over its bases. Raises StackFileError as `stack_file` does."""
+    if f"{PREFIX}{EXTENDS}" not in file.own_config:
+        return file
+    # Most files have no base.
+    from .extends import merged_over_bases
+
+    return merged_over_bases(file, read_base)
+
+
+def unmerged(name: str | Path, text: str) -> StackFile:
+    """Parses a stack file without its bases. Raises StackFileError if it is not YAML, or not a stack file."""
     try:
         found = document(text)
     except DocumentError as error:
@@ -97,15 +134,18 @@ def stack_file(name: str | Path, text: str) -> StackFile:
     if config is not None and not isinstance(config, dict):
         message = "this is not a stack file: `config` must be a mapping with keys such as `ray-platform:tenants`"
         raise _refused(name, message, "no-stack-file", found.span(("config",)))
-    return StackFile(str(name), text, found)
+    return StackFile(str(name), text, found, found)
 
 
 def plain_values(file: Path) -> dict[str, Any]:
-    """All values of a stack file, with plain numbers. Raises StackFileError as `read` and `stack_file` do.
+    """All values of a stack file merged over its bases, with plain numbers. Raises StackFileError as `read` and
+    `stack_file` do.
 
     Write a copy of them as JSON, which is YAML: PyYAML would not quote the text `7e10`, which is a number to Pulumi.
     """
     values: dict[str, Any] = json.loads(json.dumps(stack_file(file, read(file)).document.value))
+    # A copy may be in another folder than the bases.
+    (values.get("config") or {}).pop(f"{PREFIX}{EXTENDS}", None)
     return values
 
 

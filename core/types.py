@@ -44,6 +44,20 @@ class Settings(BaseModel):
     )
 
 
+def _one_or_several(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Paths = Annotated[
+    tuple[NonEmptyText, ...], BeforeValidator(_one_or_several, json_schema_input_type=str | tuple[str, ...])
+]
+"""The path of a file, or a list of paths."""
+
+
+Uid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
+"""The UID of a Kubernetes object: `kubectl get namespace kube-system -o jsonpath={.metadata.uid}`."""
+
+
 def _number_as_text(value: Any) -> Any:
     # YAML reads `cpu: 64` as a number; true and false are numbers to Python, but no quantity.
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -55,6 +55,11 @@ def cron_job_fault(schedule: str) -> str | None:
     return None if schedule.startswith("@") or _ever(schedule) else NEVER
 
 
+def is_zone_of_cron_job(name: str) -> bool:
+    """Whether a CronJob may have this time zone (kubernetes, pkg/apis/batch/validation: validateTimeZone)."""
+    return name != "" and name.lower() != "local" and _is_zone(name)
+
+
 @dataclass(frozen=True)
 class _Times:
     """The numbers that a field matches."""

@@ -23,7 +23,7 @@ UNLIMITED = WORKER_GROUP_DEFAULTS["maxReplicas"]
 
 _UNHASHED = ("replicas", "minReplicas", "maxReplicas")
 _UNHASHED_OF_PODS = ("tolerations", "schedulingGates")
-"""Fields that `Recreate` ignores (ray-operator/controllers/ray/utils/util.go:
+"""Fields that KubeRay does not compare (ray-operator/controllers/ray/utils/util.go:
 GenerateHashWithoutReplicasAndWorkersToDelete)."""
 
 
@@ -92,10 +92,11 @@ def _of_group(before: Spec, after: Spec, running: int, scales: bool) -> _GroupCh
 def recreates(before: Spec, after: Spec) -> bool:
     """Whether KubeRay deletes all pods because `upgradeStrategy` is `Recreate` and the spec differs."""
     strategy = (after.get("upgradeStrategy") or {}).get("type")
-    return strategy == "Recreate" and _hashed(before) != _hashed(after)
+    return strategy == "Recreate" and hashed(before) != hashed(after)
 
 
-def _hashed(spec: Spec) -> Any:
+def hashed(spec: Spec) -> Any:
+    """What KubeRay compares to see whether a RayCluster's spec has changed."""
     found = copy.deepcopy(normal(spec))
     found.pop("upgradeStrategy", None)
     groups = found.get("workerGroupSpecs", [])

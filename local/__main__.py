@@ -35,24 +35,27 @@ Plugins = Annotated[
     Literal["auto", "real", "stand-in"],
     typer.Option(envvar="PLUGINS", help="Pulumi's own plugins, the stand-ins, or whichever exists."),
 ]
-
-
 Nodes = Annotated[
     Literal["simulated", "real"] | None,
     typer.Option(envvar="NODES", help="Simulated nodes, or one with real pods. Default: as before, else simulated."),
 ]
-
-
 Policies = Annotated[
     bool,
     typer.Option(
         "--policies/--no-policies", envvar="POLICIES", help="Validate the stack against the policy pack's rules."
     ),
 ]
+Monitoring = Annotated[bool, typer.Option("--monitoring", envvar="MONITORING", help="Also start a Prometheus.")]
 
 
 @app.command()
-def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, policies: Policies = True) -> None:
+def up(
+    stack: Stack = "dev",
+    plugins: Plugins = "auto",
+    nodes: Nodes = None,
+    policies: Policies = True,
+    monitoring: Monitoring = False,
+) -> None:
     """Install what is missing, start the cluster, and run `pulumi up`, also after a command that was killed."""
     from local import report
     from local.install import install_missing
@@ -66,12 +69,16 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, pol
     rehearsal = Rehearsal(paths.RUN, nodes)
     images = images_of(settings)
     rehearsal.placement.check(images)
+    if monitoring:
+        Rehearsal.check_monitoring()
     install_missing()
     rehearsal.placement.build(images)
     with rehearsal.exclusively():
         with step("Starting the cluster") as progress:
             rehearsal.start(settings.nodes, progress)
             rehearsal.placement.load(images)
+        if monitoring:
+            rehearsal.monitor(settings)
         report.parts(selection)
         pulumi = RehearsalStack(rehearsal, selection, stack)
         quiet = () if console.is_terminal else ("--suppress-progress",)
@@ -84,6 +91,7 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, pol
         else:
             pulumi.up(*arguments)
             report.result(rehearsal, pulumi)
+        report.pages(rehearsal, stack)
 
 
 @app.command()
@@ -114,6 +122,17 @@ def status() -> None:
         report.clusters(rehearsal)
         if rehearsal.kind == "real":
             report.pods(rehearsal)
+        report.pages(rehearsal)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def page(context: typer.Context, stack: Stack = "dev") -> None:
+    """Serve a page of the stack with what runs now in the rehearsal (`python -m stacks page`), until Ctrl-C."""
+    from local.page import serve
+    from local.pulumi import stack_file
+
+    _settings(stack)
+    serve(_running().kubeconfig, stack_file(stack), context.args)
 
 
 @app.command()

@@ -17,6 +17,9 @@ from local.networks import SERVICE_NETWORK
 from local.pki import Credentials
 from local.supervision import Program
 
+CONTEXT = "rehearsal"
+"""The context of its kubeconfigs."""
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -75,16 +78,16 @@ def write_kubeconfigs(run: Path, ports: Ports, credentials: Credentials) -> None
 
 
 def write_kubeconfig(file: Path, run: Path, server: str, user: dict[str, str]) -> None:
-    """One kubeconfig with a single context named `rehearsal`."""
+    """One kubeconfig with a single context."""
     body = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
-            {"name": "rehearsal", "cluster": {"server": server, "certificate-authority": str(run / "pki" / "ca.crt")}}
+            {"name": CONTEXT, "cluster": {"server": server, "certificate-authority": str(run / "pki" / "ca.crt")}}
         ],
-        "users": [{"name": "rehearsal", "user": user}],
-        "contexts": [{"name": "rehearsal", "context": {"cluster": "rehearsal", "user": "rehearsal"}}],
-        "current-context": "rehearsal",
+        "users": [{"name": CONTEXT, "user": user}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT}}],
+        "current-context": CONTEXT,
     }
     file.touch(mode=0o600)
     file.write_text(yaml.safe_dump(body))

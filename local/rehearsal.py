@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
@@ -22,6 +22,10 @@ from local.placement import Kind, Placement
 from local.progress import Report
 from local.real_node import RealNode
 from local.supervision import State, Supervisor
+
+if TYPE_CHECKING:
+    from local.monitoring.prometheus import Prometheus
+    from stacks.settings import StackSettings
 
 PLACEMENTS: dict[Kind, Callable[[Path], Placement]] = {"simulated": SimulatedNodes, "real": RealNode}
 
@@ -96,6 +100,41 @@ class Rehearsal:
         self.placement.join(api, pools)
         self._wait(self.placement.node_program, lambda: self.placement.ready(api, pools))
         self.check()
+
+    @staticmethod
+    def check_monitoring() -> None:
+        """Checks that `monitor` can start a Prometheus.
+
+        Raises:
+            RehearsalError: it is not installed; with how to install it.
+        """
+        from local.monitoring.prometheus import check
+
+        check()
+
+    def monitor(self, stack: "StackSettings") -> None:
+        """Starts a Prometheus with the targets and rules of the stack; one that runs gets them.
+
+        Raises:
+            RehearsalError: Prometheus is not installed, has ended or did not answer.
+        """
+        from local.monitoring.prometheus import NAME
+
+        runs = any(state.name == NAME and state.running for state in self.states())
+        self.prometheus.configure(stack)
+        self.supervisor.add(programs := self.prometheus.programs())
+        for program in programs:
+            self.supervisor.launch(program.name)
+        if runs:
+            self.supervisor.hang_up(NAME)
+        self._wait(NAME, lambda: self.prometheus.ready)
+
+    @property
+    def prometheus(self) -> "Prometheus":
+        """Its Prometheus, which may not run."""
+        from local.monitoring.prometheus import Prometheus
+
+        return Prometheus(self.run, self.placement.address, simulated=self.kind == "simulated")
 
     def check(self) -> None:
         """Checks that every part still runs.

@@ -11,12 +11,13 @@ from local.placement import Kind
 def adapt(config: dict[str, Any], nodes: Kind) -> None:
     """Changes a stack file's `config` so that its stack can be rehearsed on such nodes.
 
-    The rehearsal's kubeconfig has only one context. KubeRay, Volcano, Kueue and the gateway come from the installed
-    programs, so that no network is needed. On simulated nodes no process runs, so no `up` waits for a job. Values of a
-    wrong type stay; the program refuses them.
+    The rehearsal is another cluster, and its kubeconfig has only one context. KubeRay, Volcano, Kueue and the gateway
+    come from the installed programs, so that no network is needed. On simulated nodes no process runs, so no `up` waits
+    for a job or a service. Values of a wrong type stay; the program refuses them.
     """
     if isinstance(kubernetes := config.get(f"{PREFIX}kubernetes"), dict):
         kubernetes.pop("context", None)
+        kubernetes.pop("cluster", None)
     if f"{PREFIX}platform" not in config:
         operator = config.setdefault(f"{PREFIX}operator", {})
         if isinstance(operator, dict) and operator.get("install") != "existing":
@@ -25,7 +26,7 @@ def adapt(config: dict[str, Any], nodes: Kind) -> None:
         _with_own_scheduler(config.get(f"{PREFIX}scheduler"))
         _with_own_gateway(config.get(f"{PREFIX}redis"))
     if nodes == "simulated":
-        _without_waiting_for_jobs(config.get(f"{PREFIX}tenants"))
+        _without_waiting(config.get(f"{PREFIX}tenants"))
 
 
 def _with_own_scheduler(scheduler: Any) -> None:
@@ -46,10 +47,11 @@ def _with_own_gateway(redis: Any) -> None:
         gateway.setdefault("image", GATEWAY_IMAGE)
 
 
-def _without_waiting_for_jobs(tenants: Any) -> None:
+def _without_waiting(tenants: Any) -> None:
     for tenant in tenants if isinstance(tenants, list) else ():
-        jobs = tenant.get("jobs") if isinstance(tenant, dict) else None
-        for job in jobs if isinstance(jobs, list) else ():
-            if isinstance(job, dict):
-                job.pop("waitFor", None)
-                job.pop("waitTimeout", None)
+        for kind in ("jobs", "services"):
+            found = tenant.get(kind) if isinstance(tenant, dict) else None
+            for each in found if isinstance(found, list) else ():
+                if isinstance(each, dict):
+                    each.pop("waitFor", None)
+                    each.pop("waitTimeout", None)

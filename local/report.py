@@ -10,6 +10,7 @@ from rich.table import Table
 
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE
 from local.host_pods.states import read_states
+from local.monitoring.prometheus import NAME as PROMETHEUS
 from local.nodes import POOL_LABEL, live
 from local.plugins import Selection
 from local.progress import console
@@ -117,3 +118,11 @@ def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:
         console.print(groups)
         for label, key in (("Ray", "rayAddress"), ("dashboard", "dashboardUrl"), ("jobs", "jobsUrl")):
             console.print(f"{label:<10} {cluster[key]}", soft_wrap=True)
+
+
+def pages(rehearsal: Rehearsal, stack: str | None = None) -> None:
+    """How to see all of it in a browser. `stack`: None if it is not known, because several may run."""
+    named = {None: " STACK=...", "dev": ""}.get(stack, f" STACK={stack}")
+    console.print(f"\nIn a browser: make page{named}")
+    if any(state.name == PROMETHEUS and state.running for state in rehearsal.states()):
+        console.print(f"Prometheus:   {rehearsal.prometheus.url}")

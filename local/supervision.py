@@ -115,6 +115,24 @@ class Supervisor:
                 raise RehearsalError(f"supervisord did not start; its log is {self.logs / 'supervisord.log'}")
             time.sleep(0.05)
 
+    def add(self, programs: Sequence[Program]) -> None:
+        """Configures further programs of a running supervisord; known ones stay as they are."""
+        config = configparser.RawConfigParser()
+        config.read(self._config)
+        first = sum(section.startswith("program:") for section in config.sections())
+        new = [program for program in programs if not config.has_section(f"program:{program.name}")]
+        for position, program in enumerate(new, start=first):
+            config[f"program:{program.name}"] = self._section(program, position)
+        with self._config.open("w") as file:
+            config.write(file)
+        self._rpc.reloadConfig()
+        for program in new:
+            self._rpc.addProcessGroup(program.name)
+
+    def hang_up(self, name: str) -> None:
+        """Sends SIGHUP to a program, which then reads its configuration again."""
+        self._rpc.signalProcess(name, "HUP")
+
     def launch(self, name: str) -> None:
         """Starts one program if it does not run. The caller has to check whether it is ready."""
         if not self.state(name).running:
@@ -196,27 +214,30 @@ class Supervisor:
             "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
         }
         for position, program in enumerate(programs):
-            config[f"program:{program.name}"] = {
-                "command": _literal(shlex.join(str(part) for part in program.command)),
-                "environment": _literal(",".join(f'{key}="{value}"' for key, value in program.environment.items())),
-                "directory": _literal(self.run),
-                "autostart": "false",
-                "autorestart": "false",
-                "startretries": "0",
-                "startsecs": "0",
-                "stopwaitsecs": "20",
-                "stopasgroup": "false",
-                "killasgroup": "true",
-                # supervisord starts by rising priority and stops by falling: the program that most others need ends
-                # last.
-                "priority": str(100 + position),
-                "redirect_stderr": "true",
-                "stdout_logfile": _literal(self.logs / f"{program.name}.log"),
-                "stdout_logfile_maxbytes": "20MB",
-                "stdout_logfile_backups": "1",
-            }
+            config[f"program:{program.name}"] = self._section(program, position)
         with self._config.open("w") as file:
             config.write(file)
+
+    def _section(self, program: Program, position: int) -> dict[str, str]:
+        return {
+            "command": _literal(shlex.join(str(part) for part in program.command)),
+            "environment": _literal(",".join(f'{key}="{value}"' for key, value in program.environment.items())),
+            "directory": _literal(self.run),
+            "autostart": "false",
+            "autorestart": "false",
+            "startretries": "0",
+            "startsecs": "0",
+            "stopwaitsecs": "20",
+            "stopasgroup": "false",
+            "killasgroup": "true",
+            # supervisord starts by rising priority and stops by falling: the program that most others need ends
+            # last.
+            "priority": str(100 + position),
+            "redirect_stderr": "true",
+            "stdout_logfile": _literal(self.logs / f"{program.name}.log"),
+            "stdout_logfile_maxbytes": "20MB",
+            "stdout_logfile_backups": "1",
+        }
 
 
 def _description(info: Mapping[str, Any]) -> str:

@@ -209,10 +209,21 @@ COREDNS = Tool("coredns", "github.com/coredns/coredns", {"coredns": "."})
 NETWORK_POLICIES = Tool("network-policies", "sigs.k8s.io/kube-network-policies", {"network-policies": "."})
 """Allows or drops the packets of pods."""
 
+OTEL_COLLECTOR = Tool("otel-collector", "go.opentelemetry.io/collector/otelcol", {"otelcol": "."})
+"""The collector of logs, and a receiver for tests. Built only for real nodes of stacks with logs, and for tests."""
+
 KUBE_SCORE = Tool(
     "kube-score", "github.com/zegl/kube-score", {"kube-score": "github.com/zegl/kube-score/cmd/kube-score"}
 )
 """Another checker of manifests, for `python -m benchmarks.checkers`, which builds it."""
+
+PROMETHEUS_OPERATOR = Tool(
+    "prometheus-operator",
+    "github.com/prometheus-operator/prometheus-operator",
+    {},
+    files=("example/prometheus-operator-crd",),
+)
+"""The definitions of its kinds alone; no program of it runs here."""
 
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Fast ones first, so that a missing compiler or proxy shows early."""
@@ -220,7 +231,7 @@ TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """Additional tools of the real node."""
 
-TEST_TOOLS = (KUBERAY_VALIDATION, POD_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE)
+TEST_TOOLS = (KUBERAY_VALIDATION, POD_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE, OTEL_COLLECTOR, PROMETHEUS_OPERATOR)
 """Additional tools of tests."""
 
 ALL = (*TOOLS, *NODE_TOOLS, *TEST_TOOLS, KUBE_SCORE)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from core.messages import findings
 from core.problems import Finding, StackFileError
 from core.problems import Path as Steps
-from core.stack_file import PREFIX, read, stack_file
+from core.stack_file import EXTENDS, PREFIX, read, stack_file
 from core.types import Settings
 from core.yaml_reader.document import Document, DocumentError, documents
 
@@ -23,8 +23,13 @@ from .values import Object
 FILE = Path(__file__).with_name("configuration.yaml")
 """The default file."""
 
+PROGRAM = FILE.parents[1]
+"""The folder of Pulumi.yaml and the stack files."""
+
 KEY = f"{PREFIX}policies"
 """Key of the policies in a stack file."""
+
+_EXTENDS = f"{PREFIX}{EXTENDS}"
 
 
 class ConfigurationError(Exception):
@@ -62,16 +67,27 @@ def of_stack_file(file: Path) -> PoliciesSettings:
 
 
 def of_config(config: Mapping[str, str]) -> PoliciesSettings:
-    """The policies in the configuration of a stack, as the engine passes it. Raises ConfigurationError."""
-    text = config.get(KEY)
-    try:
-        value = None if text is None else json.loads(text)
-    except ValueError:
-        value = text
-    policies, found = _validated(value)
+    """The policies in the configuration of a stack, as the engine passes it; bases of its stack file are in the folder
+    of the program. Raises ConfigurationError."""
+    own = {key: _value(config[key]) for key in (KEY, _EXTENDS) if key in config}
+    if _EXTENDS in own:
+        try:
+            merged = stack_file(PROGRAM / "configuration", json.dumps({"config": own}))
+        except StackFileError as error:
+            raise ConfigurationError(str(error)) from error
+        own = merged.config
+    policies, found = _validated(own.get(KEY))
     if found:
         raise ConfigurationError("\n".join(map(str, found)))
     return policies
+
+
+def _value(text: str) -> Any:
+    """A value as the engine passes it: mappings and lists are JSON, scalars text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _validated(value: Any) -> tuple[PoliciesSettings, list[Finding]]:

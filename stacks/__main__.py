@@ -14,12 +14,19 @@ import typer
 from .adopt.command import adopt
 from .check.command import check
 from .environment.command import destroy, move_state, preview, refresh, up
+from .images.command import images
 from .impact.command import impact
 from .importing.command import import_
+from .manifests.command import render
+from .page.command import page
 from .planning.command import plan
 from .recovery.command import recover
+from .review.command import review
+from .run.command import cancel, run
+from .runs.command import runs
 from .schema.command import schema
-from .status.command import dashboard, logs, status
+from .show.command import show
+from .status.command import dashboard, logs, status, wake
 
 app = typer.Typer(
     help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -27,12 +34,22 @@ app = typer.Typer(
 app.command()(check)
 app.command()(plan)
 app.command()(impact)
+app.command()(review)
 app.command()(schema)
+app.command()(show)
+app.command()(images)
+app.command()(render)
 app.command("import")(import_)
 app.command()(adopt)
 app.command()(status)
+app.command()(page)
 app.command()(logs)
 app.command()(dashboard)
+app.command()(run)
+app.command()(cancel)
+app.command()(runs)
+app.command()(runs)
+app.command()(wake)
 for each in (preview, up, refresh, destroy, move_state, recover):
     app.command()(each)
 

@@ -30,10 +30,22 @@ def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[Nam
 def unknown_cluster(tenant: TenantSettings, path: Path, name: str) -> Iterator[Problem]:
     """A name at `path` that no RayCluster of the tenant has."""
     names = [*(cluster.name for cluster in tenant.clusters), *tenant.cluster_names]
+    yield from unknown(tenant, path, name, "cluster", names, "clusters or clusterNames")
+
+
+def unknown_template(tenant: TenantSettings, path: Path, name: str) -> Iterator[Problem]:
+    """A name at `path` that no job template of the tenant has."""
+    yield from unknown(tenant, path, name, "job template", [each.name for each in tenant.job_templates], "jobTemplates")
+
+
+def unknown(
+    tenant: TenantSettings, path: Path, name: str, what: str, names: Sequence[str], setting: str
+) -> Iterator[Problem]:
+    """A name at `path` that is none of the tenant's `names`. `what` they name; `setting`: where to add one."""
     if name not in names:
         known = f"use one of {', '.join(names)}, or " if names else ""
-        message = f"tenant {tenant.name!r} has no cluster {name!r}: {known}add it to clusters or clusterNames"
-        yield Problem(path, name, message, "unknown-cluster")
+        message = f"tenant {tenant.name!r} has no {what} {name!r}: {known}add it to {setting}"
+        yield Problem(path, name, message, f"unknown-{what.replace(' ', '-')}")
 
 
 def admins_of(cluster_admins: Iterable[Subject], tenant: TenantSettings) -> tuple[Subject, ...]:
@@ -111,7 +123,8 @@ def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
 def restricted(stack: StackSettings) -> Restricted:
     """What the API server admits in the tenants' namespaces."""
     volcano = stack.operator_in_force.batch_scheduler == "volcano"
-    return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack), volcano)
+    templates = tuple(each.name for tenant in stack.tenants for each in tenant.job_templates)
+    return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack), volcano, templates)
 
 
 def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:

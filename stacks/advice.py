@@ -92,7 +92,7 @@ def too_long(file: StackFile, stack: StackSettings) -> Iterator[Finding]:
     compact = (",", ":")
     texts = {
         key: value if isinstance(value, str) else json.dumps(value, separators=compact, ensure_ascii=False)
-        for key, value in file.config.items()
+        for key, value in file.own_config.items()
     }
     size = len(_CONFIGURATION) + len(json.dumps(texts, separators=compact, ensure_ascii=False).encode()) + 1
     if size > LONGEST_VARIABLE and stack.split is None:

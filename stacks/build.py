@@ -17,13 +17,20 @@ from core.stack_file import PROJECT
 
 from .access import named_clusters
 from .advice import advice
+from .cml import without_kubernetes
 from .environment.held import refuse_foreign
 from .environment.part import Part, part_of
+from .external import checks
+from .identity import OUTPUT as OUTPUT_OF_CLUSTER
+from .identity import OtherClusterError, cluster_of
+from .idle_termination import idle_termination
+from .logs import log_collectors, logs_of
 from .network import tenant_policies
 from .platform import Platform, other_platform
 from .platform_outputs import exported
 from .queues import scheduling_of
-from .rendered import redis_place, rendered_job
+from .rendered import redis_place, rendered_job, rendered_service, template_objects, with_ray_dashboard
+from .run_history import run_history
 from .settings import StackSettings, TenantSettings
 from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
 
@@ -49,16 +56,18 @@ def _without_stack_traces() -> Iterator[None]:
 
 
 @_without_stack_traces()
-def build(settings: StackSettings) -> dict[str, Any]:
-    """Creates the stack's resources. Returns its outputs by name.
+def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -> dict[str, Any]:
+    """Creates the stack's resources. Returns its outputs by name. `opts`: of all top-level resources.
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the largest
     worker, and state. `operator`: version and namespace. If this stack has the platform, `crds`: whether the state
     contains CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: separate stacks of
     tenants are validated against these (`platform_outputs.exported`). `split`, if the environment is split: the number
-    of tenants' stacks.
+    of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.cluster_of`).
+    `cmlClusters`: by name the same of clusters on Cloudera ML, and `cmlTokens` their tokens, secrets.
 
-    Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now.
+    Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now,
+    or the cluster is not the stack's.
     """
     stack = pulumi.get_stack()
     part = part_of(settings, stack)
@@ -66,19 +75,53 @@ def build(settings: StackSettings) -> dict[str, Any]:
     refuse_foreign(part, stack, last)
     for each in advice(settings, date.today()) if part.platform else ():
         pulumi.log.warn(str(each))
+    on_cml = _on_cml(settings, opts) if part.platform else {}
+    if without_kubernetes(settings):
+        return on_cml
+    cluster = _cluster(settings, last)
     provider = pulumi_kubernetes.Provider(
         "cluster",
         context=settings.kubernetes.context,
         # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace all resources.
         cluster_identifier=f"{PROJECT}/{environment_of(stack)}",
+        opts=opts,
     )
     # Options of all top-level resources; their children inherit them.
-    everywhere = pulumi.ResourceOptions(
-        providers=[provider], transformations=[_mirroring(settings.images.mirrors)] if settings.images.mirrors else []
+    mirroring = [_mirroring(settings.images.mirrors)] if settings.images.mirrors else []
+    everywhere = pulumi.ResourceOptions.merge(
+        opts, pulumi.ResourceOptions(providers=[provider], transformations=mirroring)
     )
-    if settings.platform:
-        return _tenants_alone(settings, everywhere, last)
-    return _with_platform(settings, part, everywhere, last)
+    outputs = (
+        _tenants_alone(settings, everywhere, last)
+        if settings.platform
+        else {**_with_platform(settings, part, everywhere, last), **on_cml}
+    )
+    return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": cluster}} if cluster else {})}
+
+
+def _cluster(settings: StackSettings, last: Outputs) -> str | None:
+    """The UID of the stack's cluster. Raises pulumi.RunError if it is another one."""
+    try:
+        return cluster_of(settings, last)
+    except OtherClusterError as error:
+        raise pulumi.RunError(str(error)) from error
+
+
+def _on_cml(settings: StackSettings, opts: pulumi.ResourceOptions | None) -> dict[str, Any]:
+    """The clusters on Cloudera ML, and their outputs."""
+    if settings.cml is None:
+        return {}
+    # Only stacks with such clusters need its client.
+    from components.cml.component import CmlRayCluster, CmlRayClusterArgs
+
+    made = {
+        cluster.name: CmlRayCluster(f"cml-{cluster.name}", CmlRayClusterArgs(settings.cml, cluster), opts)
+        for cluster in settings.cml.clusters
+    }
+    return {
+        "cmlClusters": {name: cluster.summary for name, cluster in made.items()},
+        "cmlTokens": {name: cluster.token for name, cluster in made.items()},
+    }
 
 
 def _with_platform(
@@ -94,6 +137,14 @@ def _with_platform(
                 named=tuple(named_clusters(settings, tenant)),
                 cluster_admins=settings.access.cluster_admins,
                 policies=tenant_policies(settings, tenant),
+                templates={
+                    name: body
+                    for template in tenant.job_templates
+                    for name, body in template_objects(settings, tenant, template).items()
+                },
+                log_collectors=log_collectors(settings, tenant),
+                idle_termination=idle_termination(settings, tenant),
+                run_history=run_history(settings, tenant),
             ),
             pulumi.ResourceOptions.merge(everywhere, _after(platform, tenant)),
         )
@@ -107,6 +158,8 @@ def _with_platform(
         outputs["clusters"] = {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()}
     if jobs := {name: job for tenant in tenants for name, job in tenant.jobs.items()}:
         outputs["jobs"] = jobs
+    if services := {name: service for tenant in tenants for name, service in tenant.services.items()}:
+        outputs["services"] = services
     return outputs
 
 
@@ -134,10 +187,15 @@ def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions, 
         )
         for tenant in settings.tenants
     ]
-    return {
+    outputs: dict[str, Any] = {
         "operator": platform.operator,
         "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
     }
+    if jobs := {name: job for tenant in tenants for name, job in tenant.jobs.items()}:
+        outputs["jobs"] = jobs
+    if services := {name: service for tenant in tenants for name, service in tenant.services.items()}:
+        outputs["services"] = services
+    return outputs
 
 
 def _clusters(
@@ -147,8 +205,9 @@ def _clusters(
     namespace: pulumi.Input[str],
     service_account: pulumi.Input[str | None] = None,
 ) -> TenantClustersArgs:
+    clusters = tuple(with_ray_dashboard(settings, cluster) for cluster in tenant.clusters)
     return TenantClustersArgs(
-        settings=tenant,
+        settings=tenant.model_copy(update={"clusters": clusters}),
         pools=settings.nodes,
         namespace=namespace,
         priorities=settings.priorities.names,
@@ -157,9 +216,13 @@ def _clusters(
         context=settings.kubernetes.context,
         redis=redis_place(settings, tenant),
         scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.all_clusters},
+        logs=logs_of(settings, tenant),
         jobs={job.name: rendered_job(settings, tenant, job) for job in tenant.jobs},
+        checks=checks(settings, tenant),
+        services={service.name: rendered_service(settings, tenant, service) for service in tenant.services},
         last=last.get("clusters") or {},
         last_jobs=last.get("jobs") or {},
+        last_services=last.get("services") or {},
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from components.job_template.settings import JobTemplateSettings
 from components.ray_cluster.scheduling import not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import SUBMITTER
@@ -12,6 +13,7 @@ from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 
 from .access import unknown_cluster
+from .external import unknown_external
 from .queues import scheduling_of
 from .rendered import Body
 from .settings import StackSettings, TenantSettings
@@ -20,8 +22,9 @@ _SUBMITTER_AT: Path = ("spec", "submitterPodTemplate")
 
 
 def problems_of_references(stack: StackSettings, tenant: TenantSettings, job: RayJobSettings) -> Iterator[Problem]:
-    """A selected RayCluster that does not exist, or on which KubeRay would never start the job; paths are in the job's
-    settings."""
+    """A cluster that does not exist, or on which KubeRay would never start the job; paths are in the job's settings."""
+    if job.external_cluster:
+        yield from unknown_external(tenant, job.external_cluster)
     if job.cluster_selector is None:
         return
     path, name = ("clusterSelector", "ray.io/cluster"), job.cluster_selector.cluster
@@ -55,6 +58,17 @@ def problems_with_kueue(
             "deletionStrategy, and shutdownAfterJobFinishes if it is false"
         )
         yield Problem(("shutdownAfterJobFinishes",), None, message, "not-with-kueue")
+
+
+def problems_of_schedule(tenant: TenantSettings, template: JobTemplateSettings) -> Iterator[Problem]:
+    """A schedule whose pods would have no image; paths are in the template's settings."""
+    selector = template.cluster_selector
+    if template.cron and selector and selector.cluster not in {each.name for each in tenant.clusters}:
+        message = (
+            "the pod that starts the runs has the image of the template's RayCluster, which is not known here: give "
+            "the template a cluster of its own, or start its runs from elsewhere"
+        )
+        yield Problem(("cron",), None, message, "job-template-schedule")
 
 
 def problems_of_submitter(job: RayJobSettings, body: Body, level: PodSecurityLevel) -> Sequence[Problem]:

@@ -14,6 +14,7 @@ from core.problems import Path as Place
 from core.secrets import ADVICE, secret_in
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
 
+from .cml import plain_key, without_key
 from .redis import gateway_without_image
 from .rules import problems_of
 from .settings import StackSettings
@@ -28,7 +29,8 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
     Raises StackFileError.
     """
     secrets = [
-        *(encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), values)),
+        *plain_key(values),
+        *(encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), without_key(values))),
         *(_plain((f"{PREFIX}{path[0]}", *path[1:]), kind) for path, kind in _secrets((), values)),
     ]
     hidden = [each.path for each in secrets]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from components.idle_termination.manifests import LABELS as IDLE_TERMINATION
+from components.job_template.scheduled import SCHEDULE_LABEL
 from components.kueue.manifests import MANAGER_LABELS, METRICS_PORT
 from components.kueue.manifests import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
 from components.network import manifests
@@ -12,9 +14,13 @@ from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL
+from components.ray_service.settings import SERVICE_LABEL
 from components.redis.connection import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
+from components.run_history.manifests import LABELS as RUN_HISTORY
 from components.volcano.manifests import METRICS_PORTS, WEBHOOK_LABELS, WEBHOOK_PORT
 
+from .external import to_external
+from .logs import logs_of
 from .redis import RedisPart
 from .rendered import redis_place, rendered
 from .settings import StackSettings, TenantSettings
@@ -63,7 +69,7 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
 
 
 def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str | None, Body]]:
-    """The same, each with the name of its RayCluster or RayJob; None if it is for all of them."""
+    """The same, each with the name of its RayCluster, RayJob or RayService; None if it is for all of them."""
     settings = tenant.network
     if not (stack.network.policies and settings.policies):
         return
@@ -79,20 +85,41 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
         *(replace(named, name=name) for name in tenant.cluster_names),
     ]
     known = tuple(each.name for each in clusters)
-    for job in tenant.jobs:
-        if own := job.own_cluster:
-            pods = _ray_pods(own, rendered(stack, tenant, own)["spec"], None)
-            clusters.append(replace(pods, label=JOB_LABEL))
+    owned = [(JOB_LABEL, job.own_cluster) for _, job in tenant.placed_jobs if job.own_cluster]
+    owned += [(SERVICE_LABEL, service.own_cluster) for service in tenant.services]
+    for label, own in owned:
+        pods = _ray_pods(own, rendered(stack, tenant, own)["spec"], place)
+        clusters.append(replace(pods, label=label))
+    elsewhere = ((JOB_LABEL, tenant.job_names), (SERVICE_LABEL, tenant.service_names))
+    clusters += [replace(named, name=name, label=label, ingress=False) for label, names in elsewhere for name in names]
     if settings.other_clusters:
-        label = JOB_LABEL if tenant.jobs else None
-        clusters.append(replace(named, other_than=known, unlabelled=label, ingress=False))
+        labels = (
+            (JOB_LABEL, tenant.jobs or tenant.job_templates or tenant.job_names),
+            (SERVICE_LABEL, tenant.services or tenant.service_names),
+        )
+        own_policies = tuple(label for label, some in labels if some)
+        clusters.append(replace(named, other_than=known, unlabelled=own_policies, ingress=False))
+    history = tenant.run_history
+    if history and history.read_heads:
+        clusters = [replace(each, programs=(*each.programs, RUN_HISTORY)) for each in clusters]
     openings = Openings(settings.dashboard_from, settings.client_from, settings.serve_from)
     yield None, manifests.default_deny()
+    if asked := [each.ports["dashboard"] for each in clusters if IDLE_TERMINATION in each.programs]:
+        yield None, manifests.idle_termination(IDLE_TERMINATION, asked, stack.network.api_server)
+    if history:
+        read = [each.ports["dashboard"] for each in clusters if RUN_HISTORY in each.programs]
+        yield None, manifests.run_history(RUN_HISTORY, read, stack.network.api_server)
     yield None, manifests.dns(stack.network.dns)
     if clusters:
         yield None, manifests.submitters(each.ports["dashboard"] for each in clusters)
+    if any(template.cron for template in tenant.job_templates):
+        yield None, manifests.schedules(SCHEDULE_LABEL, stack.network)
     if settings.egress:
         yield None, manifests.egress(settings.egress)
+    if (logs := logs_of(stack, tenant)) and logs.egress:
+        yield None, manifests.log_collectors(logs.egress)
+    for external in tenant.external_clusters:
+        yield external.name, to_external(external)
     for pods in clusters:
         for policy in manifests.ray_policies(pods, openings, stack.network, stack.operator.namespace):
             yield pods.name or None, policy
@@ -111,6 +138,7 @@ def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None)
         ingress=cluster.ingress is not None,
         redis=place.connection if place else None,
         gateway=bool(place and place.gateway),
+        programs=(IDLE_TERMINATION,) if cluster.idle_termination_options else (),
     )
 
 

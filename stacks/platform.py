@@ -18,6 +18,7 @@ from components.admission_policies.component import AdmissionPolicies, Admission
 from components.crds.provider import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
+from components.monitoring.component import Monitoring, MonitoringArgs
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
 from components.queues.component import Queues, QueuesArgs
@@ -29,6 +30,7 @@ from components.volcano.component import Volcano, VolcanoArgs
 
 from .access import installed_namespaces, restricted, tenants_namespaces
 from .environment.part import Part
+from .monitoring import objects_of_monitoring
 from .network import operator_policies, redis_policies, scheduler_policies
 from .platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
 from .queues import queues_of
@@ -120,6 +122,13 @@ class Platform(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self),
         )
         self.admission_policies = self._admission_policies(name, args)
+        if args.monitoring:
+            Monitoring(
+                f"{name}-monitoring",
+                MonitoringArgs(objects_of_monitoring(args), args.kubernetes.context),
+                # The operator's namespace is created with the operator.
+                pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]),
+            )
 
     def _volcano(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:

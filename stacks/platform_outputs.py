@@ -13,17 +13,18 @@ from pydantic.alias_generators import to_camel
 from core.problems import Path, Problem
 from core.versions import release_of
 
+from .logs import logs_of
 from .queues import queue_of, usable
 from .redis import redis_connection
 from .rendered import redis_place, rendered, tenants_images_not_allowed
 from .settings import StackSettings, TenantSettings
 
 _OWN = {
-    *("kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "policies", "redis", "scheduler"),
-    "tenants",
+    *("extends", "kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "policies", "redis"),
+    *("scheduler", "logs", "tenants"),
 }
-"""Settings that such a stack may have; `operator`, `priority_classes`, `redis` and `scheduler` describe the existing
-ones."""
+"""Settings that such a stack may have; `operator`, `priority_classes`, `redis`, `scheduler` and `logs` describe the
+existing ones."""
 
 _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}
 """Settings of the operator that decide how it validates and finds RayClusters."""
@@ -58,6 +59,10 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
                 named = ("tenants", index, "storage", at, "name")
                 yield Problem(named, storage.name, message, "platform-of-another-stack")
         for at, cluster in enumerate(tenant.clusters):
+            if cluster.idle_termination_options:
+                message = f"needs a pod with rights of its own, which {owner} alone creates: describe the cluster there"
+                options = ("tenants", index, "clusters", at, "idleTerminationOptions")
+                yield Problem(options, None, message, "platform-of-another-stack")
             if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth and not cluster.service_account:
                 message = (
                     "pods that authenticate each other with tokens of Kubernetes need an account with its own rights, "
@@ -90,11 +95,14 @@ def _outputs_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
         "namespace": tenant.namespace_name,
         "serviceAccount": tenant.ray_deployer.service_account if tenant.ray_deployer else None,
         "clusterNames": list(tenant.cluster_names),
+        "jobNames": list(tenant.job_names),
+        "serviceNames": list(tenant.service_names),
         "registries": list(tenant.images.registries),
         "pullSecrets": list(tenant.images.pull_secrets),
         "redis": _redis(stack, tenant),
         "queue": queue_of(tenant),
         "queues": usable(stack, tenant),
+        **({"logs": True} if logs_of(stack, tenant) else {}),
     }
 
 
@@ -149,7 +157,7 @@ def _scheduler(stack: StackSettings, output: Mapping[str, Any] | None) -> Iterat
 def _queues(tenant: TenantSettings, platform: Mapping[str, Any]) -> Iterator[str]:
     """Problems of the queues that a tenant's RayClusters wait in."""
     known = ", ".join(platform.get("queues") or ()) or "none"
-    for cluster in tenant.clusters:
+    for cluster in tenant.all_clusters:
         queue = queue_of(tenant, cluster)
         if queue is not None and queue not in (platform.get("queues") or ()):
             yield (
@@ -163,6 +171,23 @@ def _queues(tenant: TenantSettings, platform: Mapping[str, Any]) -> Iterator[str
             )
 
 
+def _names(tenant: TenantSettings, there: Mapping[str, Any]) -> Iterator[str]:
+    """Names that the platform does not know, so that nobody would have access, or no packet would pass."""
+    named = (
+        ("RayCluster", "clusterNames", [each.name for each in tenant.clusters]),
+        ("RayJob", "jobNames", [job.name for job in tenant.jobs if job.cluster]),
+        ("RayService", "serviceNames", [service.name for service in tenant.services]),
+    )
+    for kind, key, names in named:
+        known = there.get(key) or ()
+        for name in names:
+            if name not in known:
+                yield (
+                    f"{kind} {name!r} is not in {key} of tenant {there['tenant']!r} ({', '.join(known) or 'none'}), so "
+                    "nobody would have access: use one of these, or add it there"
+                )
+
+
 def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
     for tenant in stack.tenants:
         there = tenants.get(tenant.namespace_name)
@@ -170,23 +195,21 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
             known = ", ".join(sorted(tenants)) or "none"
             yield f"namespace {tenant.namespace_name!r} belongs to no tenant there; namespaces of tenants: {known}"
             continue
-        names = there["clusterNames"]
-        for cluster in tenant.clusters:
-            if cluster.name not in names:
-                yield (
-                    f"RayCluster {cluster.name!r} is not in clusterNames of tenant {there['tenant']!r} "
-                    f"({', '.join(names) or 'none'}), so nobody would have access: use one of these, or add it there"
-                )
+        yield from _names(tenant, there)
+        for cluster in tenant.all_clusters:
             body, place = rendered(stack, tenant, cluster), redis_place(stack, tenant)
-            for _, image in tenants_images_not_allowed(body, there["registries"], place):
+            for _, image in tenants_images_not_allowed(body, there["registries"], place, logs_of(stack, tenant)):
                 allowed = ", ".join(there["registries"])
                 yield f"RayCluster {cluster.name!r} has image {image!r}, and the tenant may use {allowed}"
-        kept = [cluster.name for cluster in tenant.clusters if cluster.fault_tolerance]
+        kept = [cluster.name for cluster in tenant.all_clusters if cluster.fault_tolerance]
         if kept and (own := _redis(stack, tenant)) != (of_platform := there.get("redis") or []):
             yield (
                 f"RayCluster {kept[0]!r} would use Redis at {', '.join(own)}, and the platform has "
                 f"{', '.join(of_platform) or 'none'}: set redis as it is there, or remove faultTolerance"
             )
+        if bool(logs_of(stack, tenant)) != bool(there.get("logs")):
+            fix = "set logs as it is there" if there.get("logs") else "remove logs, or set it there first"
+            yield f"the platform has {'' if there.get('logs') else 'no '}logs for tenant {there['tenant']!r}: {fix}"
         yield from _queues(tenant, there)
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
             yield f"images.pullSecrets of tenant {tenant.name!r} lacks {', '.join(lacking)}: add it"

@@ -20,7 +20,8 @@ from components.tenant.settings import QuotaSettings, hard
 from core.problems import Path, Problem
 from core.quantities import amount
 
-from .settings import StackSettings, TenantSettings, once
+from .cache import once
+from .settings import StackSettings, TenantSettings
 
 _NO_SCHEDULER = (
     "needs a scheduler that knows queues and gangs, and the stack has none: set ray-platform:scheduler to "
@@ -106,7 +107,7 @@ def beyond_queue(
         return
     rooms = rooms_of(stack)
     if queue in rooms:
-        yield from beyond_room(cluster.name, demand, queue, rooms[queue])
+        yield from beyond_room(demand.name, demand, queue, rooms[queue])
 
 
 @once

@@ -10,7 +10,8 @@ from components.redis_gateway.settings import IMAGE
 from core.images import full_name, mirrored
 from core.problems import Problem
 
-from .settings import StackSettings, TenantSettings, once
+from .cache import once
+from .settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,22 @@ class RedisPart:
 
     @property
     def clusters(self) -> int:
-        """RayClusters that use it. Includes those of tenants' separate stacks, because these may use it."""
+        """RayClusters that use it. Includes those of tenants' separate stacks, because these may use it; those of a job
+        template and of a service count once, although some may run at a time."""
         return sum(
-            sum(cluster.fault_tolerance for cluster in tenant.clusters) + len(tenant.cluster_names)
+            sum(cluster.fault_tolerance for cluster in tenant.all_clusters) + len(_elsewhere(tenant))
             for tenant in self.tenants
         )
 
 
 def uses_redis(tenant: TenantSettings) -> bool:
     """Whether a tenant has RayClusters with fault tolerance, or may have them in a separate stack."""
-    return bool(tenant.cluster_names) or any(cluster.fault_tolerance for cluster in tenant.clusters)
+    return bool(_elsewhere(tenant)) or any(cluster.fault_tolerance for cluster in tenant.all_clusters)
+
+
+def _elsewhere(tenant: TenantSettings) -> tuple[str, ...]:
+    """Names of what a separate stack of the tenant creates, which may use Redis."""
+    return (*tenant.cluster_names, *tenant.job_names, *tenant.service_names)
 
 
 def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:

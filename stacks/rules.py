@@ -1,15 +1,20 @@
 """Validation between the parts of a stack file: names, references and people. Pure functions."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from components.external_cluster.manifests import job_name
 from components.network.rules import ingress_problems
+from components.ray_service.llm import llm_setting_at
 from core.problems import Path, Problem, place
 
-from .access import problems_of_admission, problems_of_hosts, unknown_cluster
+from .access import problems_of_admission, problems_of_hosts, unknown_cluster, unknown_template
 from .environment.part import problems_of_split
+from .external import problems_between_tenants
+from .logs import problems_of_logs
 from .namespaces import namespace_setting, problems_of_namespaces
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
@@ -39,14 +44,27 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *_ingresses(stack),
         *problems_of_redis(stack),
         *problems_of_storage(stack),
+        *problems_between_tenants(stack),
         *problems_of_split(stack),
         *problems_of_scheduling(stack),
         *problems_of_admission(stack),
+        *_monitoring(stack),
+        *problems_of_logs(stack),
         *problems_of_clusters(stack),
     ]
     if stack.capacity.overcommitment == "error" and not found:
         found += overcommitments(plan_of(stack))
-    return found
+    return [_where_written(stack, each) for each in found]
+
+
+def _where_written(stack: StackSettings, problem: Problem) -> Problem:
+    """A problem of what `llm` of a service adds to its cluster, at `llm`."""
+    match problem.path:
+        case ("tenants", int(tenant), "services", int(at), "cluster", *rest):
+            service = stack.tenants[tenant].services[at]
+            if service.llm:
+                return replace(problem, path=(*problem.path[:4], *llm_setting_at(service.cluster, tuple(rest))))
+    return problem
 
 
 def _names(stack: StackSettings) -> Iterator[Problem]:
@@ -61,11 +79,28 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
         named: list[tuple[Path, str]] = [
             *((("tenants", index, "clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
             *((("tenants", index, "clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
-            # The Services of a RayCluster and a RayJob of one name have one name, too.
-            *((("tenants", index, "jobs", at, "name"), job.name) for at, job in enumerate(tenant.jobs)),
+            *((("tenants", index, "jobNames", at), name) for at, name in enumerate(tenant.job_names)),
+            *((("tenants", index, "serviceNames", at), name) for at, name in enumerate(tenant.service_names)),
+            # The Services of a RayCluster, a RayJob and a RayService of one name have one name, too.
+            *((("tenants", index, *place, "name"), job.name) for place, job in tenant.placed_jobs),
+            *((("tenants", index, "services", at, "name"), each.name) for at, each in enumerate(tenant.services)),
+            *_external_names(index, tenant),
         ]
         yield from _repeated(named)
         yield from _repeated((("tenants", index, "storage", at, "name"), e.name) for at, e in enumerate(tenant.storage))
+
+
+def _external_names(index: int, tenant: TenantSettings) -> Iterator[tuple[Path, str]]:
+    """The names of external clusters, and of the Jobs that connect to them, which no RayJob's Job may have."""
+    connect: dict[str, Path] = {}
+    for at, cluster in enumerate(tenant.external_clusters):
+        path = ("tenants", index, "externalClusters", at, "name")
+        yield path, cluster.name
+        connect.setdefault(cluster.name, path)
+    for at, job in enumerate(tenant.jobs):
+        if job.external_cluster:
+            connect.setdefault(job.name, ("tenants", index, "jobs", at, "name"))
+    yield from ((path, job_name(name)) for name, path in connect.items())
 
 
 def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
@@ -106,6 +141,8 @@ def _users(tenant: TenantSettings) -> Iterator[Problem]:
     for at, user in enumerate(tenant.users):
         for position, name in enumerate(user.clusters or ()):
             yield from unknown_cluster(tenant, ("users", at, "clusters", position), name)
+        for position, name in enumerate(user.job_templates or ()):
+            yield from unknown_template(tenant, ("users", at, "jobTemplates", position), name)
         if user.submit_jobs and user.clusters == ():
             message = "submitJobs without a cluster to submit to: name one in clusters, or remove submitJobs"
             yield Problem(("users", at, "submitJobs"), True, message, "jobs-without-cluster")
@@ -127,3 +164,22 @@ def _not_made(stack: StackSettings) -> Iterator[Problem]:
                 "namespace where it is created"
             )
             yield Problem(("tenants", index, to_camel(field)), getattr(tenant, field), message, "namespace-not-made")
+
+
+def _monitoring(stack: StackSettings) -> Iterator[Problem]:
+    """Metrics that nobody could read, and a namespace that is a tenant's."""
+    settings = stack.monitoring
+    if settings is None or stack.platform:
+        return
+    if stack.network.policies and not stack.network.monitoring:
+        message = (
+            "no namespace may read metrics: set network.monitoring to the namespace of Prometheus, such as [monitoring]"
+        )
+        yield Problem(("monitoring",), None, message, "monitoring-unreachable")
+    owner = next((each.name for each in stack.tenants if each.namespace_name == settings.namespace), None)
+    if owner:
+        message = (
+            f"namespace {settings.namespace!r} is that of tenant {owner!r}, whose people could not be kept from these "
+            "objects: set the namespace of Prometheus, or remove the key for the operator's"
+        )
+        yield Problem(("monitoring", "namespace"), settings.namespace, message, "reserved-namespace")

@@ -1,6 +1,7 @@
 """The configuration of the stack that Pulumi is running."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pulumi
 
 from core.environment import environment_of
 from core.problems import Finding, StackFileError
-from core.stack_file import PREFIX, StackFile, read, stack_file
+from core.stack_file import EXTENDS, PREFIX, StackFile, over_bases, read, stack_file, unmerged, with_prefix
 
+from .cml import API_KEY, without_key
 from .load import encrypted, installable, parse, settings_of
 from .settings import StackSettings
 
@@ -27,10 +29,17 @@ def running_stack() -> StackSettings:
     are asked for by name.
     """
     config = pulumi.runtime.get_config_env()
-    if secrets := [key for key in pulumi.runtime.get_config_secret_keys_env() if key.startswith(PREFIX)]:
+    # The key of Cloudera ML's API is for the provider, which gets it from Pulumi.
+    api_key = f"{PREFIX}{API_KEY}"
+    hidden = set(pulumi.runtime.get_config_secret_keys_env())
+    if secrets := sorted(key for key in hidden - {api_key} if key.startswith(PREFIX)):
         raise StackFileError([encrypted((key,)) for key in secrets])
     try:
-        values = {key.removeprefix(PREFIX): _value(text) for key, text in config.items() if key.startswith(PREFIX)}
+        values = {
+            key.removeprefix(PREFIX): _value(text)
+            for key, text in config.items()
+            if key.startswith(PREFIX) and not (key == api_key and key in hidden)
+        }
         if FILE in values and not values.keys() - {FILE, BESIDE_FILE}:
             return _of_file(stack_file(values[FILE], read(Path(values[FILE]))))
         return _parsed(values)
@@ -41,8 +50,20 @@ def running_stack() -> StackSettings:
 
 def _parsed(values: dict[str, Any]) -> StackSettings:
     # The file has lines, and numbers as they are written, which the configuration has not: `2.10` is 2.1 there.
-    file = _file_of(values)
-    return _of_file(file) if file else installable(parse(values))
+    if file := _file_of(values):
+        return _of_file(file)
+    if EXTENDS not in values:
+        return installable(parse(values))
+    try:
+        return _of_file(
+            stack_file(
+                "configuration", json.dumps({"config": {f"{PREFIX}{key}": each for key, each in values.items()}})
+            )
+        )
+    except StackFileError as error:
+        # Lines of the bases are known.
+        found = [each if each.file else replace(each, line=None) for each in error.findings]
+        raise StackFileError(found) from error
 
 
 def _of_file(file: StackFile) -> StackSettings:
@@ -59,10 +80,11 @@ def _value(text: str) -> Any:
 
 def _file_of(values: dict[str, Any]) -> StackFile | None:
     """The stack file if it matches the running configuration; `--config-file` and `pulumi config set` can differ from
-    it."""
+    it. Raises StackFileError if it matches and cannot be merged over its bases."""
     path = Path(f"Pulumi.{environment_of(pulumi.get_stack())}.yaml")
     try:
-        file = stack_file(path, read(path))
+        file = unmerged(path, read(path))
     except StackFileError:
         return None
-    return file if file.values(PREFIX) == values else None
+    same = without_key(with_prefix(PREFIX, file.own_config)) == without_key(values)
+    return over_bases(file) if same else None

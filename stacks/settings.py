@@ -1,17 +1,19 @@
-"""All settings of a stack file, and a cache for what is derived from them.
-
-`rules` validates the relations between its parts.
-"""
+"""All settings of a stack file. `rules` validates the relations between its parts."""
 
 import functools
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, TypeVar, TypeVarTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, Strict
 
 from components.access.personas import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
 from components.capacity.limits import CapacitySettings
+from components.cml.settings import CmlSettings, Encrypted
+from components.external_cluster.settings import ExternalClusterSettings
+from components.job_template.settings import ValidJobTemplate
+from components.logs.settings import LogsSettings
+from components.monitoring.settings import MonitoringSettings
 from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
@@ -19,19 +21,18 @@ from components.queues.settings import SchedulerSettings, SharedQueueSettings, T
 from components.ray_cluster.rules import ValidRayCluster
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.ray_job.rules import ValidRayJob
+from components.ray_job.settings import JobName, RayJobSettings
+from components.ray_service.rules import ValidRayService
+from components.ray_service.settings import ServiceName
 from components.redis.settings import RedisSettings
+from components.run_history.settings import RunHistorySettings
 from components.storage.settings import StorageSettings
-from components.tenant.settings import (
-    DEFAULT_LIMITS,
-    LimitSettings,
-    NamespaceLabels,
-    QuotaSettings,
-)
+from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, NamespaceLabels, QuotaSettings
 from core.images import ImagesSettings, TenantImagesSettings
 from core.nodes import NodePool
 from core.pods import PodSecurityLevel
 from core.problems import Path
-from core.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
+from core.types import DnsLabel, LabelValue, Paths, Settings, StackName, Uid, dns_1035_label
 from kuberay.formats import derived
 from policies.configuration import PoliciesSettings
 
@@ -61,6 +62,9 @@ class KubernetesSettings(Settings):
     context: str | None = Field(default=None, min_length=1)
     """Context of the kubeconfig. Default: its current one."""
 
+    cluster: Uid | None = None
+    """UID of the cluster's namespace kube-system: another cluster is refused. Default: that of the first update."""
+
 
 class PlatformReference(Settings):
     """The stack that has the platform: operator, and the tenants' namespaces, quotas, access and policies.
@@ -77,7 +81,9 @@ class PlatformReference(Settings):
 class TenantSettings(Settings):
     """A team: a namespace of its own, with its RayClusters in it."""
 
-    IN_ITS_OWN_STACK: ClassVar = frozenset({"name", "namespace", "images", "clusters", "queue", "storage"})
+    IN_ITS_OWN_STACK: ClassVar = frozenset(
+        {"name", "namespace", "images", "clusters", "jobs", "services", "queue", "storage"}
+    )
     """Keys that a tenant's own stack may have; all others belong to the platform's stack."""
 
     name: Annotated[str, dns_1035_label(LONGEST_TENANT_NAME)]
@@ -137,6 +143,18 @@ class TenantSettings(Settings):
     jobs: tuple[ValidRayJob, ...] = ()
     """The tenant's RayJobs."""
 
+    services: tuple[ValidRayService, ...] = ()
+    """The tenant's RayServices."""
+
+    job_templates: tuple[ValidJobTemplate, ...] = ()
+    """Vetted jobs that the tenant's users run, with arguments, when they need them."""
+
+    run_history: RunHistorySettings | None = None
+    """Records of the tenant's RayJobs that outlive their clusters. Default: none."""
+
+    external_clusters: tuple[ExternalClusterSettings, ...] = ()
+    """Ray clusters that exist already, on which the tenant's jobs may run."""
+
     images: TenantImagesSettings = TenantImagesSettings()
     """Which images the tenant's RayClusters may use, and how they are pulled."""
 
@@ -144,18 +162,39 @@ class TenantSettings(Settings):
     """Names of RayClusters that a separate stack of the tenant creates; `admins`, `users`, `network` apply to them,
     too."""
 
+    job_names: tuple[JobName, ...] = ()
+    """Names of RayJobs with a cluster of their own that a separate stack of the tenant creates; `admins`, `network`
+    apply to them, too."""
+
+    service_names: tuple[ServiceName, ...] = ()
+    """Names of RayServices that it creates; `admins`, `network` apply to them, too."""
+
     @property
     def placed_clusters(self) -> Iterator[tuple[Path, RayClusterSettings]]:
         """`all_clusters`, each with its place in the tenant's settings."""
         yield from ((("clusters", at), cluster) for at, cluster in enumerate(self.clusters))
-        for at, job in enumerate(self.jobs):
+        for place, job in self.placed_jobs:
             if job.own_cluster:
-                yield ("jobs", at, "cluster"), job.own_cluster
+                yield (*place, "cluster"), job.own_cluster
+        for at, service in enumerate(self.services):
+            yield ("services", at, "cluster"), service.own_cluster
+
+    @property
+    def placed_jobs(self) -> Iterator[tuple[Path, RayJobSettings]]:
+        """The tenant's RayJobs, and its job templates as such, each with its place in the tenant's settings."""
+        yield from ((("jobs", at), job) for at, job in enumerate(self.jobs))
+        yield from ((("jobTemplates", at), template.job) for at, template in enumerate(self.job_templates))
 
     @functools.cached_property
     def all_clusters(self) -> tuple[RayClusterSettings, ...]:
-        """The tenant's RayClusters, and those that its RayJobs have for themselves, with the names of the RayJobs."""
+        """The tenant's RayClusters, and those of its RayJobs, job templates and RayServices with the names of these."""
         return tuple(cluster for _, cluster in self.placed_clusters)
+
+    @functools.cached_property
+    def planned_clusters(self) -> tuple[RayClusterSettings, ...]:
+        """`all_clusters`, without those of job templates: nobody knows how many of them run at once."""
+        of_jobs = (job.own_cluster for job in self.jobs if job.own_cluster)
+        return (*self.clusters, *of_jobs, *(service.own_cluster for service in self.services))
 
     @property
     def namespace_name(self) -> str:
@@ -186,10 +225,14 @@ class TenantSettings(Settings):
 class StackSettings(Settings):
     """All settings of a stack file under `ray-platform:`."""
 
+    extends: Paths = ()
+    """The bases that this file is merged over, by their paths from its folder; of several, a later one wins."""
+
     kubernetes: KubernetesSettings = KubernetesSettings()
     operator: OperatorSettings = OperatorSettings()
     access: AccessSettings = AccessSettings()
     network: NetworkSettings = NetworkSettings()
+    logs: LogsSettings | None = None
 
     priority_classes: PriorityClassesSettings = PriorityClassesSettings()
     """Which pods are scheduled first if there is no room for all."""
@@ -227,41 +270,28 @@ class StackSettings(Settings):
     admission_policies: AdmissionPoliciesSettings | None = None
     """Rules that the API server itself enforces, whoever creates the object. Default: none."""
 
+    monitoring: MonitoringSettings | None = None
+    """Metrics and alerts for an existing Prometheus. Default: none."""
+
+    cml: CmlSettings | None = None
+    """Ray clusters on Cloudera ML, beside or instead of those on Kubernetes. Default: none."""
+
+    cml_api_key: Encrypted | None = None
+    """The key of its API, if CML_API_KEY is not set: `pulumi config set --secret` writes it. Default: none."""
+
     @functools.cached_property
     def kept(self) -> dict[Any, Any]:
-        """The cache of results derived from these settings (`once`)."""
+        """The cache of results derived from these settings (cache.once)."""
         return {}
 
     @property
     def operator_in_force(self) -> OperatorSettings:
-        """`operator`, with the values that follow from the stack's scheduler."""
-        if self.scheduler and self.scheduler.volcano:
-            return self.operator.model_copy(update={"batch_scheduler": "volcano"})
-        return self.operator
+        """`operator`, with the values that follow from the stack's scheduler and monitoring."""
+        scheduler = {"batch_scheduler": "volcano"} if self.scheduler and self.scheduler.volcano else {}
+        metrics = {"metrics": True} if self.monitoring else {}
+        return self.operator.model_copy(update={**scheduler, **metrics}) if scheduler or metrics else self.operator
 
     @property
     def priorities(self) -> PriorityClassesSettings:
         """`priorityClasses`, with the values that follow from how the operator is installed."""
         return self.priority_classes.beside(self.operator.install)
-
-
-Parts = TypeVarTuple("Parts")
-Result = TypeVar("Result")
-
-
-def once(function: Callable[[StackSettings, *Parts], Result]) -> Callable[[StackSettings, *Parts], Result]:
-    """Caches the result of a function of a stack, or of a stack and some of its tenants and RayClusters.
-
-    All callers get the same object: none of them may change it.
-    """
-
-    @functools.wraps(function)
-    def kept(stack: StackSettings, *parts: *Parts) -> Result:
-        # Settings have no hash. An id is unique while its object lives, and the cache keeps a reference to the object.
-        key = (function, id(stack), *map(id, parts))
-        if key not in stack.kept:
-            stack.kept[key] = function(stack, *parts), stack, parts
-        result: Result = stack.kept[key][0]
-        return result
-
-    return kept

@@ -13,6 +13,7 @@ from components.storage.object_storage import HF_HOME, WHY, is_object_storage, v
 from components.storage.settings import StorageSettings, Use
 from core.problems import Path, Problem
 
+from .access import unknown
 from .settings import StackSettings, TenantSettings
 
 
@@ -25,6 +26,7 @@ def claims_of(tenant: TenantSettings) -> list[Body]:
 def uses(tenant: TenantSettings) -> Mapping[str, Use]:
     """How the tenant's RayClusters use each storage, by its name."""
     pods = Counter(name for each in tenant.all_clusters for name in _mounted_by(each))
+    pods.update([tenant.run_history.storage] if tenant.run_history else ())
     homes = {mount.name for each in tenant.all_clusters for mount in each.storage if mount.hf_home}
     return {each.name: Use(each.name in homes, pods[each.name] > 1) for each in tenant.storage}
 
@@ -43,13 +45,8 @@ def problems_of_storage(stack: StackSettings) -> Iterator[Problem]:
         names = [each.name for each in tenant.storage]
         for place, cluster in tenant.placed_clusters:
             for position, mount in enumerate(cluster.storage):
-                if mount.name not in names:
-                    known = f"use one of {', '.join(names)}, or " if names else ""
-                    message = (
-                        f"tenant {tenant.name!r} has no storage {mount.name!r}: {known}add it to the tenant's storage"
-                    )
-                    mounted: Path = ("tenants", index, *place, "storage", position, "name")
-                    yield Problem(mounted, mount.name, message, "unknown-storage")
+                mounted: Path = ("tenants", index, *place, "storage", position, "name")
+                yield from unknown(tenant, mounted, mount.name, "storage", names, "the tenant's storage")
         own_redis = stack.redis is not None and stack.redis.scope == "perTenant"
         for at, storage in enumerate(tenant.storage):
             if own_redis and storage.claim is None and storage.name.startswith((REDIS, f"data-{REDIS}")):

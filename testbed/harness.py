@@ -99,8 +99,15 @@ class Project:
         options = () if "--state-only" in arguments else ("--", "--skip-preview", "--non-interactive")
         return self._start(
             [sys.executable, "-m", "stacks", "recover", self.name, "--yes", *arguments, *options],
-            {"PATH": path, "PYTHONPATH": str(paths.ROOT)},
+            {"PATH": path, "PYTHONPATH": self._with_checkout()},
         )
+
+    def import_checkout(self) -> None:
+        """Lets a program in another folder import this checkout's packages."""
+        self.environment["PYTHONPATH"] = self._with_checkout()
+
+    def _with_checkout(self) -> str:
+        return os.pathsep.join(filter(None, [str(paths.ROOT), self.environment.get("PYTHONPATH")]))
 
     def _start(self, command: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
         return subprocess.Popen(

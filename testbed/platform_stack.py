@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import yaml
-from kubernetes import client
+from kubernetes import client, watch
 
 from components.crds.definitions import whole
 from components.manifest_files import render
@@ -124,8 +124,9 @@ def on_operator(file: Path) -> Path:
 class Rays:
     """The RayClusters, or the objects of another kind of KubeRay, as kubectl shows them."""
 
-    def __init__(self, cluster: Rehearsal, plural: str = "rayclusters") -> None:
-        self._api = client.CustomObjectsApi(cluster.client())
+    def __init__(self, cluster: Rehearsal, plural: str = "rayclusters", api: client.ApiClient | None = None) -> None:
+        """`api`: a client with the rights of somebody; None for all rights."""
+        self._api = client.CustomObjectsApi(api or cluster.client())
         self._plural = plural
 
     def read(self, namespace: str, name: str) -> dict[str, Any]:
@@ -147,8 +148,20 @@ class Rays:
                 raise
             return False
 
-    def create(self, namespace: str, body: dict[str, Any]) -> None:
-        self._api.create_namespaced_custom_object("ray.io", "v1", namespace, self._plural, body)
+    def version(self) -> str:
+        """The API server's resourceVersion of all of them together."""
+        found: Any = self._api.list_cluster_custom_object("ray.io", "v1", self._plural, limit=1)
+        return str(found["metadata"]["resourceVersion"])
+
+    def changes(self, since: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What the API server has written since a version, in its order: ADDED, MODIFIED or DELETED, and the object."""
+        list_all = self._api.list_cluster_custom_object
+        where = {"group": "ray.io", "version": "v1", "plural": self._plural}
+        for event in watch.Watch().stream(list_all, **where, resource_version=since, timeout_seconds=2):
+            yield event["type"], event["object"]
+
+    def create(self, namespace: str, body: dict[str, Any], **options: Any) -> None:
+        self._api.create_namespaced_custom_object("ray.io", "v1", namespace, self._plural, body, **options)
 
     def patch(self, namespace: str, name: str, body: Any, **options: Any) -> None:
         self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, self._plural, name, body, **options)

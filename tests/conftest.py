@@ -4,6 +4,7 @@ A suite of tests/suites.py that has passed in full is recorded, so that it need 
 """
 
 import os
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
@@ -23,6 +24,9 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # tenth of their CPU and costs memory.
 os.environ.setdefault("GOGC", "800")
 os.environ.setdefault("GOMEMLIMIT", "1GiB")
+
+# As the Makefile does: without bytecode, which images often forbid, every process compiles what it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 TIERS = ("unit", "engine", "stand_ins", "pods")
 
@@ -71,7 +75,10 @@ def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure() -> None:
-    """Lets tests reach their servers behind a proxy; gives all processes the same seed."""
+    """Lets tests reach their servers behind a proxy; gives all processes the same seed; lets Ctrl-C reach the programs
+    that tests start, also where a shell has started the tests in the background, which ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.update(corrections(os.environ))
     suites.session_seed()
 

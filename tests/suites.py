@@ -133,6 +133,11 @@ SUITES: Mapping[str, Suite] = {
         files=("tests/unit/kuberay/test_ray_start.py",),
         share=0.05,
     ),
+    "Cloudera ML": Suite(
+        inputs=("components/cml/*.py", "testbed/cml/*.py", "tests/unit/cml/conftest.py"),
+        files=("tests/unit/cml/test_faults.py",),
+        share=0.1,
+    ),
     "strategic merge": Suite(
         inputs=("core/strategic_merge.py", "core/problems.py"),
         files=("tests/unit/test_strategic_merge.py",),

@@ -35,6 +35,12 @@ PAGE = paths.ROOT / "docs" / "measurements" / "split.md"
 
 HEADS_ON_A_NODE = 8
 
+FIRST = ("Namespace", "PriorityClass")
+"""Kinds that other objects need."""
+
+LIMIT = 3600.0
+"""Seconds after which RayClusters that are not ready are an error."""
+
 Body = dict[str, Any]
 
 
@@ -79,7 +85,7 @@ def measure(folder: Path, plugins: Selection, tenants: int, stacks: int) -> Row:
         preview, preview_cpu = _run(stack, "preview")
         states = [_state(stack, name) for name in _stacks(stack)]
     rows = [row for state in states for row in state["deployment"]["resources"]]
-    bodies = [row["inputs"] for row in rows if _of_a_tenant(row)]
+    bodies = [row["inputs"] for row in rows if _applied_by_kubectl(row)]
     with rehearsing(folder / "peer", pool) as cluster:
         with_kubectl = _with_kubectl(cluster, bodies, tenants)
     largest = max(len(json.dumps(state)) for state in states)
@@ -107,11 +113,14 @@ def _state(stack: Stack, name: str) -> dict[str, Any]:
     return dict(json.loads(stack.pulumi("stack", "export", "--stack", name).output))
 
 
-def _of_a_tenant(row: dict[str, Any]) -> bool:
+def _applied_by_kubectl(row: dict[str, Any]) -> bool:
+    """Whether it is an object of a tenant, or a PriorityClass, which their pods name."""
     body = row.get("inputs") or {}
     in_tenant_namespace = str((body.get("metadata") or {}).get("namespace") or "").startswith("team-")
     return str(row["type"]).startswith("kubernetes:") and (
-        in_tenant_namespace or (body.get("kind") == "Namespace" and "team-" in row["urn"])
+        in_tenant_namespace
+        or body.get("kind") == "PriorityClass"
+        or (body.get("kind") == "Namespace" and "team-" in row["urn"])
     )
 
 
@@ -119,10 +128,12 @@ def _with_kubectl(cluster: Rehearsal, bodies: list[Body], tenants: int) -> float
     """Seconds until all RayClusters are ready."""
     install_operator(cluster)
     begun = time.perf_counter()
-    ordered = sorted(bodies, key=lambda body: (body["kind"] != "Namespace", body["kind"] == "RayCluster"))
+    ordered = sorted(bodies, key=lambda body: (body["kind"] not in FIRST, body["kind"] == "RayCluster"))
     Kubectl(cluster).does("apply", "--server-side", "--filename=-", bodies=ordered)
     rays = client.CustomObjectsApi(cluster.client())
-    while _ready(rays) < tenants:
+    while (ready := _ready(rays)) < tenants:
+        if time.perf_counter() - begun > LIMIT:
+            raise TimeoutError(f"{ready} of {tenants} RayClusters are ready after {LIMIT:.0f} s")
         time.sleep(1.0)
     return time.perf_counter() - begun
 
@@ -157,7 +168,7 @@ def tables(rows: list[Row]) -> Iterator[str]:
 
 def main(
     sizes: Annotated[str, typer.Option(help="Numbers of tenants, with commas between.")] = "100,1000",
-    in_a_stack: Annotated[int, typer.Option(min=1, help="Tenants in a stack, on average.")] = 50,
+    in_a_stack: Annotated[int, typer.Option(min=1, help="Tenants in a stack, on average.")] = 20,
     write: Annotated[bool, typer.Option("--write", help="Write the tables into docs/measurements/split.md.")] = False,
 ) -> None:
     """Print or write the tables."""

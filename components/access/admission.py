@@ -2,8 +2,9 @@
 
 The policies serve all tenants of a stack, and each asks the API server about the author of a request:
 
-- `scaling-only` and `ray-jobs` restrict who may patch RayClusters, or create RayJobs, without being allowed to create
-  RayClusters. The operator can create any pod, so both rights would be more than they look.
+- `scaling-only`, `ray-jobs` and `job-templates` restrict who may patch RayClusters, or create RayJobs, without being
+  allowed to create RayClusters. The operator can create any pod, so both rights would be more than they look.
+  `own-ray-jobs` keeps them from deleting RayJobs of others.
 - `neighbours` refuses what a RayCluster may do to others: evict their pods, take their traffic, delete objects; and
   `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
   (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
@@ -17,26 +18,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from policies.cel import listed
+
+from ..idle_termination.in_pod import NAME as IDLE_TERMINATION
+from ..job_template.manifests import TEMPLATE_LABEL
 from ..tenant.settings import named, of_tenants
+from .cel import MAY_NOT_MAKE_ANY, OF_THE_NAMESPACE, policy, same_but
 from .neighbours import neighbours, own_hosts
-from .personas import RAY_GROUP, RAY_WRITE
+from .ray_jobs import jobs_on_usable_clusters, own_jobs, runs_of_templates
 
 Body = dict[str, Any]
 
 API_VERSION = "admissionregistration.k8s.io/v1"
-
-CLUSTER_SELECTOR = "ray.io/cluster"
-"""Key with which a RayJob names its RayCluster (constant.go: RayJobClusterSelectorKey)."""
-
-_RAY_CLUSTERS = f"authorizer.group('{RAY_GROUP}').resource('rayclusters')"
-_MAY_NOT_MAKE_ANY = {
-    "name": "may-not-make-rayclusters",
-    "expression": f"!{_RAY_CLUSTERS}.namespace(request.namespace).check('create').allowed()",
-}
-_OF_THE_NAMESPACE = {
-    "name": "account-of-the-namespace",
-    "expression": "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')",
-}
 
 
 @dataclass(frozen=True)
@@ -55,6 +48,9 @@ class Restricted:
     volcano: bool = False
     """Whether the operator schedules with Volcano."""
 
+    templates: Sequence[str] = ()
+    """Names of the job templates of all tenants."""
+
 
 def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     """The policies of a stack, each with its binding, by part.
@@ -65,7 +61,8 @@ def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     tenants = of_tenants(admitted.namespaces)
     policies = [
         ("scaling-only", _scaling_only(), tenants),
-        ("ray-jobs", _jobs_on_usable_clusters(), tenants),
+        ("ray-jobs", jobs_on_usable_clusters(), tenants),
+        ("own-ray-jobs", own_jobs(), tenants),
         ("neighbours", neighbours(admitted.classes, admitted.volcano), tenants),
     ]
     if admitted.hosts:
@@ -73,14 +70,35 @@ def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     made: dict[str, Body] = {}
     for name, spec, where in policies:
         whole = f"ray-platform.{own}.{name}"
-        binding = {
-            "policyName": whole,
-            "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchExpressions": [where]}},
-        }
         made[f"{name}-policy"] = _body("ValidatingAdmissionPolicy", whole, spec)
-        made[f"{name}-policy-binding"] = _body("ValidatingAdmissionPolicyBinding", whole, binding)
+        made[f"{name}-policy-binding"] = _binding(whole, whole, where)
+    if names := sorted(set(admitted.templates)):
+        whole = f"ray-platform.{own}.job-templates"
+        others = {"matchExpressions": [{"key": TEMPLATE_LABEL, "operator": "NotIn", "values": names}]}
+        made[OTHER_JOBS]["spec"]["matchResources"]["objectSelector"] = others
+        made[f"{OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, runs_of_templates())
+        for name in names:
+            binding = _binding(f"{whole}.{name}", whole, tenants)
+            binding["spec"]["paramRef"] = {"name": name, "parameterNotFoundAction": "Deny"}
+            binding["spec"]["matchResources"]["objectSelector"] = {"matchLabels": {TEMPLATE_LABEL: name}}
+            made[f"{OF_RUNS}:{name}-binding"] = binding
     return made
+
+
+OTHER_JOBS = "ray-jobs-policy-binding"
+"""The part that leaves runs of job templates to the parts of OF_RUNS: it has to wait for them."""
+
+OF_RUNS = "job-template"
+"""Prefix of the parts for runs of job templates."""
+
+
+def _binding(name: str, policy: str, where: Body) -> Body:
+    spec = {
+        "policyName": policy,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": {"matchExpressions": [where]}},
+    }
+    return _body("ValidatingAdmissionPolicyBinding", name, spec)
 
 
 def _body(kind: str, name: str, spec: Body) -> Body:
@@ -91,18 +109,24 @@ SCALED = ("workerGroupSpecs", "idleSuspend")
 SCALED_OF_GROUPS = ("replicas", "scaleStrategy")
 """Fields of a RayCluster's spec and of its worker groups that an autoscaler writes."""
 
+_SUSPENDS = f"request.userInfo.username.endsWith(':{IDLE_TERMINATION}')"
+"""CEL: whether the request is by the account that suspends idle RayClusters."""
+
 
 def _scaling_only() -> Body:
     """Accounts of the namespace that may patch but not create RayClusters can only scale them.
+
+    The account of the pod that suspends idle RayClusters may also suspend and wake them.
 
     KubeRay allows the head's account to patch every RayCluster of its namespace (ray-operator/controllers/ray/common/
     rbac.go). Without this policy anybody with its token could add a worker group whose pods mount any Secret, or run as
     any account, of the namespace.
     """
     groups = ("object.spec.?workerGroupSpecs.orValue([])", "oldObject.spec.?workerGroupSpecs.orValue([])")
-    same_group = _same_but("group", "before", SCALED_OF_GROUPS)
+    same_group = same_but("group", "before", listed(SCALED_OF_GROUPS))
+    of_the_spec = f"({listed(SCALED)} + ({_SUSPENDS} ? ['suspend'] : []))"
     unchanged = (
-        *_same_but("object.spec", "oldObject.spec", SCALED),
+        *same_but("object.spec", "oldObject.spec", of_the_spec),
         f"{groups[0]}.size() == {groups[1]}.size()",
         f"{groups[0]}.all(group, {groups[1]}.exists(before, {' && '.join(same_group)}))",
         *(f"object.metadata.?{field} == oldObject.metadata.?{field}" for field in ("labels", "annotations")),
@@ -110,64 +134,8 @@ def _scaling_only() -> Body:
     message = (
         f"this account may only scale RayClusters: {' and '.join(SCALED_OF_GROUPS)} of worker groups are its to change"
     )
-    return _policy(
+    return policy(
         ("rayclusters", "UPDATE"),
-        [_OF_THE_NAMESPACE, _MAY_NOT_MAKE_ANY],
+        [OF_THE_NAMESPACE, MAY_NOT_MAKE_ANY],
         [{"expression": expression, "message": message} for expression in unchanged],
     )
-
-
-def _jobs_on_usable_clusters() -> Body:
-    """Users who may create RayJobs but not RayClusters must select a RayCluster that they may use, without pod
-    templates.
-
-    A RayJob can contain its own RayCluster and a pod template for its submitter. Their pods could use any account and
-    any Secret of the namespace.
-    """
-    cluster = f"object.spec.clusterSelector['{CLUSTER_SELECTOR}']"
-    return _policy(
-        ("rayjobs", "CREATE"),
-        [_MAY_NOT_MAKE_ANY],
-        [
-            _absent("rayClusterSpec"),
-            _absent("submitterPodTemplate"),
-            {
-                "expression": f"object.spec.?clusterSelector[?'{CLUSTER_SELECTOR}'].hasValue()",
-                "message": f"name the RayCluster that it runs on: clusterSelector: {{{CLUSTER_SELECTOR}: NAME}}",
-            },
-            {
-                "expression": f"!object.spec.?clusterSelector[?'{CLUSTER_SELECTOR}'].hasValue() || "
-                f"{_RAY_CLUSTERS}.namespace(request.namespace).name({cluster}).check('{RAY_WRITE}').allowed()",
-                "messageExpression": f"'you may not use RayCluster ' + {cluster} + ': the stack file does not name you "
-                "among its users'",
-                "message": "you may not use this RayCluster",
-            },
-        ],
-    )
-
-
-def _same_but(now: str, before: str, but: Sequence[str]) -> tuple[str, str]:
-    """CEL: two mappings are equal except for some keys."""
-    free = "[" + ", ".join(f"'{key}'" for key in but) + "]"
-    return (
-        f"{now}.all(key, key in {free} || key in {before} && {now}[key] == {before}[key])",
-        f"{before}.all(key, key in {free} || key in {now})",
-    )
-
-
-def _absent(field: str) -> Body:
-    return {
-        "expression": f"!has(object.spec.{field})",
-        "message": f"{field} is for those who may make RayClusters: leave it out, name a RayCluster in clusterSelector",
-    }
-
-
-def _policy(on: tuple[str, str], conditions: Sequence[Body], validations: Sequence[Body]) -> Body:
-    """The spec of a policy. `on`: plural name of a KubeRay kind, and operation."""
-    resource, operation = on
-    rules = [{"apiGroups": [RAY_GROUP], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}]
-    return {
-        "matchConstraints": {"resourceRules": rules},
-        "matchConditions": list(conditions),
-        "validations": list(validations),
-    }

@@ -7,7 +7,7 @@ import pulumi
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
-from .admission import Restricted, restrictions
+from .admission import OF_RUNS, OTHER_JOBS, Restricted, restrictions
 from .manifests import cluster_access, ray_deployer, tenant_access
 from .personas import AccessSettings, NamedCluster, RayDeployerSettings, RayUserSettings, Subject
 
@@ -51,13 +51,21 @@ class TenantRestrictionsArgs:
 class TenantRestrictions(pulumi.ComponentResource):
     """Admission policies for the namespaces of all tenants, where RBAC is too coarse.
 
-    RayClusters depend on this component, so it is enforced from their creation to their deletion.
+    RayClusters depend on this component, so it is enforced from their creation to their deletion. The policy for other
+    RayJobs leaves runs of job templates to the policies for them, once those exist.
     """
 
     def __init__(self, name: str, args: TenantRestrictionsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:TenantRestrictions", name, None, opts)
-        for part, body in restrictions(args.stack, args.restricted).items():
-            KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self))
+        made = restrictions(args.stack, args.restricted)
+        of_runs = [
+            KubernetesObject(f"{name}-{part}", made.pop(part), pulumi.ResourceOptions(parent=self))
+            for part in list(made)
+            if part.startswith(OF_RUNS)
+        ]
+        for part, body in made.items():
+            after = of_runs if part == OTHER_JOBS else None
+            KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self, depends_on=after))
         self.register_outputs({})
 
 
@@ -86,11 +94,16 @@ class TenantAccessArgs:
     ingresses: bool = False
     """Whether Ray cluster admins may create Ingresses."""
 
+    templates: Sequence[str] = ()
+    """Names of the tenant's job templates."""
+
 
 class TenantAccess(pulumi.ComponentResource):
     """The rights of people in a tenant's namespace, and the accounts of its RayClusters' pods.
 
-    RayClusters depend on this component, so the accounts of their pods exist, with their rights, before them.
+    RayClusters depend on this component, so the accounts of their pods exist, with their rights, before them. With job
+    templates it depends on TenantRestrictions (`depends_on`), so that nobody has the right to run one before the API
+    server knows what a run may be.
     """
 
     def __init__(self, name: str, args: TenantAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -103,9 +116,11 @@ class TenantAccess(pulumi.ComponentResource):
             clusters=args.clusters,
             accounts=args.accounts,
             ingresses=args.ingresses,
+            templates=args.templates,
         )
+        own = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         for part, body in made.items():
-            KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self))
+            KubernetesObject(f"{name}-{part}", body, own)
         self.register_outputs({})
 
 

@@ -22,6 +22,7 @@ from .personas import (
     Subject,
     itself,
     ray_cluster_admin,
+    run_of,
     use_of,
 )
 
@@ -142,14 +143,15 @@ def tenant_access(
     clusters: Sequence[NamedCluster],
     accounts: Sequence[str],
     ingresses: bool,
+    templates: Sequence[str],
 ) -> dict[str, Body]:
     """The access objects of a tenant's namespace, by part: accounts and roles.
 
     `name`: of the namespace. `namespace`: the same or its Output, for objects in it. `accounts`: those to create for
-    RayClusters. `ingresses`: whether admins may create Ingresses.
+    RayClusters. `ingresses`: whether admins may create Ingresses. `templates`: names of the tenant's job templates.
     """
     made = {f"account:{each}": in_namespace(service_account(each), namespace) for each in accounts}
-    for grant in [*tenant_grants(admins, users, clusters, ingresses), *pods_grants(clusters, name)]:
+    for grant in [*tenant_grants(admins, users, clusters, ingresses, templates), *pods_grants(clusters, name)]:
         for part, body in bodies(grant).items():
             made[f"{grant.name}-{part}"] = in_namespace(body, namespace)
     for cluster in clusters:
@@ -163,9 +165,12 @@ def tenant_grants(
     users: Iterable[RayUserSettings],
     clusters: Sequence[NamedCluster],
     ingresses: bool = False,
+    templates: Sequence[str] = (),
 ) -> list[Grant]:
     """The Roles in a tenant's namespace. Roles without subjects are omitted."""
     users = list(users)
+    running = {each: [user.subject for user in users if user.runs(each)] for each in templates}
+    submitting = [user.subject for user in users if user.submit_jobs]
     using = {
         cluster.name: [user.subject for user in users if user.clusters is None or cluster.name in user.clusters]
         for cluster in clusters
@@ -173,11 +178,16 @@ def tenant_grants(
     grants = [
         Grant("ray-cluster-admin", ray_cluster_admin(clusters, ingresses), admins),
         Grant("ray-user", RAY_USER, [user.subject for user in users]),
-        Grant("ray-port-forwarder", RAY_PORT_FORWARDER, list(dict.fromkeys(itertools.chain(*using.values())))),
+        Grant("ray-port-forwarder", RAY_PORT_FORWARDER, _each_once(*using.values())),
         *(Grant(f"ray-user:{cluster.name}", use_of([cluster]), using[cluster.name]) for cluster in clusters),
-        Grant("ray-job-submitter", RAY_JOB_SUBMITTER, [user.subject for user in users if user.submit_jobs]),
+        Grant("ray-job-submitter", RAY_JOB_SUBMITTER, _each_once(submitting, *running.values())),
+        *(Grant(f"ray-job-template:{each}", run_of(each), subjects) for each, subjects in running.items()),
     ]
     return [grant for grant in grants if grant.subjects]
+
+
+def _each_once(*subjects: Iterable[Subject]) -> list[Subject]:
+    return list(dict.fromkeys(itertools.chain(*subjects)))
 
 
 def pods_grants(clusters: Iterable[NamedCluster], namespace: str) -> list[Grant]:

@@ -25,7 +25,7 @@ PRIORITY_LABELS = ("ray.io/priority-class-name", "kueue.x-k8s.io/priority-class"
 RESERVED = "system-"
 """Prefix of Kubernetes' own PriorityClasses, which are above all others."""
 
-_NO_CONTROLLER = {
+NO_CONTROLLER = {
     "name": "no-controller",
     "expression": f"!authorizer.group('{RAY_GROUP}').resource('rayclusters').subresource('finalizers')"
     ".namespace(request.namespace).check('update').allowed()",
@@ -86,7 +86,7 @@ def neighbours(classes: Sequence[str], volcano: bool = False) -> Body:
     used = [each["expression"] for each in (*own, *rules)]
     return {
         "matchConstraints": {"resourceRules": _resource_rules()},
-        "matchConditions": [_NO_CONTROLLER],
+        "matchConditions": [NO_CONTROLLER],
         "variables": [*variables(used), *own],
         "validations": [_priority(classes), *rules],
     }
@@ -113,7 +113,7 @@ def own_hosts(hosts: Mapping[str, Sequence[str]]) -> Body:
                 }
             ]
         },
-        "matchConditions": [_NO_CONTROLLER],
+        "matchConditions": [NO_CONTROLLER],
         # An update does not change the hosts of a tenant.
         "variables": [{"name": name, "expression": own} for name in ("hosts", "hostsBefore")],
         "validations": [

@@ -62,6 +62,13 @@ class RayUserSettings(Settings):
     submit_jobs: bool = False
     """True: the user may create RayJobs on these clusters."""
 
+    job_templates: tuple[str, ...] | None = None
+    """Job templates, by name, that the user may run. Default: all of the tenant's; none for users who only read."""
+
+    def runs(self, template: str) -> bool:
+        """Whether the user may run the job template of that name."""
+        return self.clusters != () if self.job_templates is None else template in self.job_templates
+
 
 def _in_short(value: Any) -> Any:
     if not isinstance(value, list):
@@ -98,6 +105,10 @@ RAY_WRITE = "ray:write"
 """Ray's own verb on a RayCluster: the right to use the cluster. Ray checks it for callers with a Kubernetes token
 (src/ray/rpc/authentication/k8s_util.cc). The stack's admission policy checks it at the creation of a RayJob."""
 
+RUN = "ray-platform:run"
+"""A verb of this stack's own on the RayCronJob that holds a job template: the right to run it. The stack's admission
+policy checks it at the creation of a run."""
+
 
 @dataclass(frozen=True)
 class NamedCluster:
@@ -125,6 +136,13 @@ ALL_RAY_KINDS = (*RAY_KINDS, "raycronjobs")
 
 _LOOK_AROUND = (rule("", ["pods", "services", "events"], READ), rule("", ["pods/log"], ["get"]))
 """The state of a RayCluster: its pods with their logs, its Services, and KubeRay's events."""
+
+_WHY_IT_WAITS = (
+    rule("", ["resourcequotas"], READ),
+    rule("kueue.x-k8s.io", ["workloads", "localqueues"], READ),
+    rule("scheduling.volcano.sh", ["podgroups"], READ),
+)
+"""Quota and queue of a namespace: what `status` needs for why something waits."""
 
 CLUSTER_ADMIN = (
     rule(RAY_GROUP, ALL_RAY_KINDS, READ),
@@ -156,19 +174,35 @@ def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False)
         rule(RAY_GROUP, ALL_RAY_KINDS, (*READ, *WRITE)),
         rule("policy", ["poddisruptionbudgets"], (*READ, *WRITE)),
         # KubeRay creates PodGroups. A patch changes their queue and priority.
-        rule("scheduling.volcano.sh", ["podgroups"], (*READ, "patch")),
+        rule("scheduling.volcano.sh", ["podgroups"], ["patch"]),
         *([rule("networking.k8s.io", ["ingresses"], (*READ, *WRITE))] if ingresses else []),
         *_LOOK_AROUND,
+        *_WHY_IT_WAITS,
         *RAY_PORT_FORWARDER,
         *use_of(clusters),
     )
 
 
-RAY_USER = (rule(RAY_GROUP, RAY_KINDS, READ), *_LOOK_AROUND)
-"""In the tenant's namespace: read RayClusters, RayJobs and RayServices, their state, pods, events and logs."""
+RAY_USER = (rule(RAY_GROUP, ALL_RAY_KINDS, READ), *_LOOK_AROUND, *_WHY_IT_WAITS)
+"""In the tenant's namespace: read KubeRay's kinds, their state, pods, events and logs, and why they wait."""
 
 RAY_JOB_SUBMITTER = (rule(RAY_GROUP, ["rayjobs"], ["create", "delete"]),)
-"""In the tenant's namespace: create RayJobs, by the admission policy only on clusters that the user may use."""
+"""In the tenant's namespace: create RayJobs and delete one's own. Admission policies allow only runs of job templates,
+and jobs on clusters that the user may use."""
+
+
+def run_of(template: str) -> tuple[Rule, ...]:
+    """Use of a job template."""
+    return (rule(RAY_GROUP, ["raycronjobs"], [RUN], [template]),)
+
+
+def schedule_of(template: str) -> tuple[Rule, ...]:
+    """For the account that runs a job template on schedule. It sees the runs; the admission policies leave to it those
+    that it creates."""
+    return (
+        rule(RAY_GROUP, ["raycronjobs"], ["get", RUN], [template]),
+        rule(RAY_GROUP, ["rayjobs"], ["list", "create", "delete"]),
+    )
 
 
 RAY_PORT_FORWARDER = (rule("", ["pods/portforward"], ["get", "create"]),)

@@ -93,6 +93,9 @@ class Account:
 
     used: Usage = field(default_factory=dict)
 
+    name: str = ""
+    """For messages: `queue research`."""
+
     def admits(self, usage: Usage, at_most: int) -> int:
         """How many times the usage still fits, up to `at_most`."""
         for entry, most in self.limits.items():

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from core.pods import level_labels
 from core.versions import image_release, release_of
+from core.yaml_writer import go_yaml
 
 from ..bodies import disruption_budget, first_container
 from ..manifest_files import UnexpectedManifestError
@@ -263,7 +262,7 @@ def manager_configuration(settings: KueueSettings) -> str:
         configuration["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
     if settings.wait_for_pods_ready:
         configuration["waitForPodsReady"] = _wait_for_pods_ready(settings.wait_for_pods_ready)
-    return yaml.safe_dump(configuration, sort_keys=False)
+    return go_yaml(configuration, sort_keys=False)
 
 
 def _wait_for_pods_ready(settings: WaitForPodsReadySettings) -> dict[str, Any]:

@@ -51,15 +51,53 @@ def dns(settings: DnsSettings) -> Body:
 
 def egress(rules: Iterable[Egress]) -> Body:
     """All pods of the namespace may connect to the configured targets."""
-    return _policy(
-        "egress", {}, egress=[{"to": _to(each), "ports": _ports(each.protocol, each.ports)} for each in rules]
-    )
+    return _policy("egress", {}, egress=_targets(rules))
+
+
+def log_collectors(rules: Iterable[Egress]) -> Body:
+    """All pods of Ray may connect to the receiver of logs."""
+    pods = {"matchExpressions": [{"key": NODE_TYPE_LABEL, "operator": "Exists"}]}
+    return _policy("log-collectors", pods, egress=_targets(rules))
+
+
+def _targets(rules: Iterable[Egress]) -> list[Body]:
+    return [{"to": _to(each), "ports": _ports(each.protocol, each.ports)} for each in rules]
+
+
+def to_address(name: str, pods: Body, namespace: str | None, cidrs: Sequence[str], ports: Iterable[int]) -> Body:
+    """The selected pods may connect to these ports of a namespace's pods, or of addresses; of any without either."""
+    places = [_namespace(namespace)] if namespace else [{"ipBlock": {"cidr": each}} for each in cidrs]
+    return _policy(name, pods, egress=[{**({"to": places} if places else {}), "ports": _ports("TCP", ports)}])
 
 
 def submitters(dashboards: Iterable[int]) -> Body:
     """Pods of Jobs may connect to the namespace's heads to submit work, as RayJobs do."""
-    to = [{"podSelector": {"matchLabels": HEAD}}]
-    return _policy("submitters", OF_A_JOB, egress=[{"to": to, "ports": _ports("TCP", sorted({*dashboards}))}])
+    return _policy("submitters", OF_A_JOB, egress=[_to_heads(dashboards)])
+
+
+def schedules(label: str, network: NetworkSettings) -> Body:
+    """Pods that start runs of job templates on schedule, selected by their label, may connect to the API server."""
+    pods = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
+    return _policy("job-schedules", pods, egress=[_api_server(network.api_server)])
+
+
+def idle_termination(program: Mapping[str, str], dashboards: Iterable[int], api_server: ApiServerSettings) -> Body:
+    """The pod that suspends idle RayClusters, selected by the labels `program`, may connect to the namespace's heads
+    and to the API server."""
+    pods = {"matchLabels": dict(program)}
+    return _policy("idle-termination", pods, egress=[_to_heads(dashboards), _api_server(api_server)])
+
+
+def run_history(program: Mapping[str, str], dashboards: Iterable[int], api_server: ApiServerSettings) -> Body:
+    """The pod that keeps the run history, selected by the labels `program`, may connect to the API server, and to the
+    namespace's heads if it reads any. Nothing connects to it."""
+    heads = [_to_heads(ports)] if (ports := list(dashboards)) else []
+    return _policy("run-history", {"matchLabels": dict(program)}, egress=[*heads, _api_server(api_server)])
+
+
+def _to_heads(ports: Iterable[int]) -> Body:
+    """To these ports of the namespace's heads."""
+    return {"to": [{"podSelector": {"matchLabels": HEAD}}], "ports": _ports("TCP", sorted({*ports}))}
 
 
 def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, operator_namespace: str) -> list[Body]:
@@ -81,7 +119,8 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
         egress=[{"to": [itself]}, *([api_server] if pods.workers_ask_api_server else [])],
     )
     controller = [_namespace(network.ingress_controller)] if pods.ingress and network.ingress_controller else []
-    dashboard = [{"podSelector": OF_A_JOB}, *controller, *(_peer(each) for each in openings.dashboard)]
+    programs = [{"podSelector": {"matchLabels": dict(each)}} for each in pods.programs]
+    dashboard = [{"podSelector": OF_A_JOB}, *programs, *controller, *(_peer(each) for each in openings.dashboard)]
     head = _policy(
         f"head{suffix}",
         {**pods.selector, "matchLabels": {**pods.selector.get("matchLabels", {}), **HEAD}},
@@ -101,10 +140,8 @@ def _redis(name: str, pods: RayPods, redis: RedisConnection) -> Body:
     """The head and the clean-up Job, whose pod has the cluster's labels, may connect to Redis."""
     types = {"key": NODE_TYPE_LABEL, "operator": "In", "values": [HEAD[NODE_TYPE_LABEL], CLEANS_UP]}
     expressions = pods.selector.get("matchExpressions", [])
-    # Without configured addresses an external Redis may have any address.
-    places = [_namespace(redis.namespace)] if redis.namespace else [{"ipBlock": {"cidr": each}} for each in redis.cidrs]
-    way = {**({"to": places} if places else {}), "ports": _ports("TCP", redis.ports)}
-    return _policy(name, {**pods.selector, "matchExpressions": [*expressions, types]}, egress=[way])
+    heads = {**pods.selector, "matchExpressions": [*expressions, types]}
+    return to_address(name, heads, redis.namespace, redis.cidrs, redis.ports)
 
 
 def operator_policies(network: NetworkSettings, namespace: str, watched: Sequence[str]) -> list[Body]:

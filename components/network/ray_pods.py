@@ -25,8 +25,8 @@ class RayPods:
     label: str = CLUSTER_LABEL
     """Label of its pods with its name."""
 
-    unlabelled: str | None = None
-    """With `other_than`: label of pods that have their own policies, too."""
+    unlabelled: tuple[str, ...] = ()
+    """With `other_than`: labels of pods that have their own policies, too."""
 
     ports: Mapping[str, int] = field(default_factory=lambda: dict(HEAD_PORTS))
     """The head's ports by KubeRay's names."""
@@ -46,6 +46,9 @@ class RayPods:
     gateway: bool = False
     """Whether the head's pod has the Redis gateway, with its metrics."""
 
+    programs: Sequence[Mapping[str, str]] = ()
+    """Labels of pods of the namespace that ask the dashboard, beside those of Jobs."""
+
     @property
     def selector(self) -> Body:
         """Selects its pods in the namespace."""
@@ -53,12 +56,11 @@ class RayPods:
             return {"matchLabels": {self.label: self.name}}
         known = {"key": CLUSTER_LABEL, "operator": "NotIn", "values": sorted(self.other_than)}
         some = {"key": CLUSTER_LABEL, "operator": "Exists"}
-        without = {"key": self.unlabelled, "operator": "DoesNotExist"}
         return {
             "matchExpressions": [
                 some,
                 *([known] if self.other_than else []),
-                *([without] if self.unlabelled else []),
+                *({"key": label, "operator": "DoesNotExist"} for label in self.unlabelled),
             ]
         }
 

@@ -189,6 +189,8 @@ def _arguments(args: Iterable[str], settings: OperatorSettings) -> list[str]:
         given["watch-namespace"] = ",".join(settings.watch_namespaces)
     if settings.batch_scheduler:
         given["batch-scheduler"] = settings.batch_scheduler
+    if settings.metrics:
+        given["enable-metrics"] = "true"
     if settings.log_format != "json":
         given["log-stdout-encoder"] = settings.log_format
     return [f"--{flag}={value}" if value else f"--{flag}" for flag, value in given.items()]

@@ -91,6 +91,10 @@ class OperatorSettings(Settings):
     batch_scheduler: Literal["volcano", "yunikorn", "kai-scheduler", "scheduler-plugins"] | None = None
     """Gang scheduler for which the operator creates pod groups (`--batch-scheduler`)."""
 
+    metrics: bool = False
+    """True: the operator has metrics of RayClusters, RayJobs and RayServices (`--enable-metrics`). Always with
+    `monitoring`."""
+
     log_format: Literal["json", "console"] = "json"
     """Format of the operator's log."""
 

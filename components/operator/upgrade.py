@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import kubernetes
-
 from core.versions import UnsupportedVersionError, image_tag, release_of
 from kuberay.releases import (
     HOSTS_GATE,
@@ -27,7 +25,7 @@ from kuberay.releases import (
 
 from ..cluster import connect, read, request
 from ..guard import kuberay_objects
-from ..rollout.pods import CLUSTER_LABEL, GROUP_LABEL
+from ..ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL
 from .manifests import arguments, feature_gates
 from .settings import NAME, OperatorSettings
 
@@ -183,6 +181,8 @@ def check_hosts(live: Live, settings: OperatorSettings, groups: Iterable[str]) -
 
 def without_marks(context: str | None) -> Iterator[str]:
     """The worker groups with several hosts that have pods without the label. Raises ClusterUnreachableError."""
+    import kubernetes
+
     core = kubernetes.client.CoreV1Api(connect(context))
     for body in kuberay_objects(context, ["rayclusters"]):
         if not (groups := groups_with_hosts(body)):

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import kubernetes
 import pulumi
 
 from core.types import seconds
@@ -100,6 +99,8 @@ def restore(sent: Mapping[str, Any], version: str, context: str | None) -> list[
     If the autoscaler has scaled a group again since the update, its newer value stays.
     Raises ClusterUnreachableError if the API server does not answer or refuses.
     """
+    import kubernetes
+
     metadata = sent["metadata"]
     kind = ("ray.io", "v1", metadata["namespace"], "rayclusters")
     api = kubernetes.client.CustomObjectsApi(connect(context))

@@ -11,7 +11,8 @@ from core.types import seconds
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 from ..bodies import in_namespace
-from ..kubernetes import KubernetesObject
+from ..kubernetes import KubernetesObject, field_manager
+from ..logs.settings import LogsSettings
 from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
@@ -34,7 +35,7 @@ from .manifests import (
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, status_summary, until_ready
-from .scaled import Scaled, as_scaled, as_scaled_once, scales
+from .scaled import Scaled, as_scaled, as_scaled_once, resumed, scales
 from .scheduling import NO_SCHEDULING, Scheduling
 from .settings import RayClusterSettings
 from .storage_namespace import StorageNamespace, StorageNamespaceArgs
@@ -75,6 +76,9 @@ class RayClusterArgs:
 
     scheduling: Scheduling = NO_SCHEDULING
     """Its scheduler and its queue. The queue exists."""
+
+    logs: LogsSettings | None = None
+    """Where the logs of its pods go. The ConfigMap of their collector exists. None: they stay in the pods."""
 
     scaled: Scaled | None = None
     """The live RayCluster (scaled.read_scaled), which keeps the autoscaler's values; None if it does not exist."""
@@ -128,7 +132,8 @@ class RayCluster(pulumi.ComponentResource):
         settings = args.settings
         keys = self._storage_namespace(name, args)
         redis = replace(args.redis, storage_namespace=keys) if args.redis and keys else None
-        body = ray_cluster(settings, args.pools, args.service_account, args.priorities, redis, args.scheduling)
+        account, priorities = args.service_account, args.priorities
+        body = ray_cluster(settings, args.pools, account, priorities, redis, args.scheduling, args.logs)
         if not requires_token(body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         own = pulumi.ResourceOptions(parent=self)
@@ -137,6 +142,7 @@ class RayCluster(pulumi.ComponentResource):
         # Kueue writes into the list of worker groups, too. So an admitted RayCluster keeps its live values.
         queued = _queued(body, args.scheduling)
         if not queued:
+            body = resumed(body, args.scaled, field_manager())
             body = stamped(body, args.scaled.spec if args.scaled else None)
             _check_version(args, body)
         if scales(body) and not queued:
@@ -250,7 +256,7 @@ class RayCluster(pulumi.ComponentResource):
         if pulumi.runtime.is_dry_run() or metadata is None:
             return status_summary(status)
         try:
-            return status_summary(
+            settled = status_summary(
                 await until_ready(
                     args.context,
                     metadata["namespace"],
@@ -263,6 +269,9 @@ class RayCluster(pulumi.ComponentResource):
             )
         except NotReadyError as error:
             raise pulumi.RunError(str(error)) from error
+        if settled["state"] == "suspended" and not args.settings.overrides.get("suspend"):
+            pulumi.log.info("it is suspended, and stays so: `python -m stacks wake` wakes it", resource=self)
+        return settled
 
 
 def _queued(body: Body, scheduling: Scheduling) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 from ..redis.connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY, RedisConnection
 from ..redis_gateway import manifests as gateway
 from ..redis_gateway.settings import GatewaySettings
-from .pods import NOTHING_BESIDE, Beside
-from .settings import RayClusterSettings
+from .pods import CLUSTER_LABEL, NOTHING_BESIDE, Beside
+from .settings import OwnedClusterSettings, RayClusterSettings
 
 Body = dict[str, Any]
 
@@ -29,6 +29,11 @@ restarts later. Measured on real pods, `down-after` 2 s: 12.5 s without control 
 DELETION_TIMEOUT = "ray.io/gcs-ft-deletion-timeout"
 """Annotation: seconds after which KubeRay removes its finalizer from a deleted RayCluster whose keys are still in Redis
 (since 1.6.2, raycluster_controller.go: getGCSFTDeletionTimeout)."""
+
+NAME_VARIABLE = "RAY_PLATFORM_CLUSTER_NAME"
+"""Variable of the head with its RayCluster's name, if KubeRay generates that. KubeRay has it in RAY_CLUSTER_NAME, too,
+but adds that after RAY_external_storage_namespace, and a variable can refer to earlier ones only (pod.go:
+setContainerEnvVars)."""
 
 _DELETION_SECONDS = 300
 """The default of the annotation. Older versions allow the clean-up Job the same time."""
@@ -62,17 +67,29 @@ def storage_namespace(namespace: str, cluster: str, random: str) -> str:
     return f"{namespace}.{cluster}.{random}"
 
 
-def options(place: RedisPlace, cluster: str) -> Body:
-    """KubeRay's options for the RayCluster of that name."""
+def options(place: RedisPlace, settings: RayClusterSettings) -> Body:
+    """KubeRay's options for the RayCluster.
+
+    That of a RayJob or RayService has its own generated name in its storage namespace: two of one owner may run at the
+    same time. The kubelet puts it in place of the variable, in the head and in the pod of the clean-up Job.
+    """
     connection = place.connection
     keys = place.storage_namespace
+    if isinstance(settings, OwnedClusterSettings):
+        keys = storage_namespace(place.namespace, settings.name, f"$({NAME_VARIABLE})")
     scheme = "rediss" if connection.tls else "redis"
     return {
         "redisAddress": gateway.ADDRESS if place.gateway else f"{scheme}://{connection.address}",
         "redisUsername": _from_secret(connection, USERNAME_KEY),
         "redisPassword": _from_secret(connection, connection.gateway_password_key if place.gateway else PASSWORD_KEY),
-        "externalStorageNamespace": storage_namespace(place.namespace, cluster, "new") if keys is None else keys,
+        "externalStorageNamespace": storage_namespace(place.namespace, settings.name, "new") if keys is None else keys,
     }
+
+
+_NAME: Body = {
+    "name": NAME_VARIABLE,
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{CLUSTER_LABEL}']"}},
+}
 
 
 def beside_head(settings: RayClusterSettings, place: RedisPlace | None) -> Beside:
@@ -80,6 +97,7 @@ def beside_head(settings: RayClusterSettings, place: RedisPlace | None) -> Besid
     if place is None:
         return NOTHING_BESIDE
     connection = place.connection
+    variables = (_NAME,) if isinstance(settings, OwnedClusterSettings) else ()
     if place.gateway:
         user = None if settings.run_as_user == "image" else gateway.USER
         return Beside(
@@ -87,10 +105,12 @@ def beside_head(settings: RayClusterSettings, place: RedisPlace | None) -> Besid
                 gateway.sidecar(place.gateway, connection, place.namespace, user, settings.image_pull_policy),
             ),
             volumes=(gateway.volume(connection, *gateway.volume_keys(connection)),),
+            variables=variables,
         )
     if not connection.tls:
-        return Beside(env=_WITHOUT_GATEWAY)
+        return Beside(env=_WITHOUT_GATEWAY, variables=variables)
     return Beside(
+        variables=variables,
         env={**_WITHOUT_GATEWAY, "RAY_REDIS_CA_CERT": f"{gateway.FOLDER}/{CA_KEY}"},
         volumes=(gateway.volume(connection, CA_KEY),),
         mounts=(gateway.MOUNT,),

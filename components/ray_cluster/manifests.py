@@ -5,6 +5,7 @@ from typing import Any
 
 from core.nodes import NodePool
 
+from ..logs.settings import LogsSettings
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from .fault_tolerance import RedisPlace
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
@@ -19,6 +20,7 @@ __all__ = [
     "CLIENT_PORT",
     "DASHBOARD_PORT",
     "HEAD_PORTS",
+    "TOKEN_KEY",
     "Body",
     "head_disruption_budget",
     "head_ports",
@@ -28,6 +30,9 @@ __all__ = [
 ]
 
 API_VERSION = "ray.io/v1"
+
+TOKEN_KEY = "auth_token"  # noqa: S105 (a key, not a token)
+"""Key of the Secret with a RayCluster's token (ray-operator/controllers/ray/utils/constant.go)."""
 
 
 def head_service(name: str, spec: Mapping[str, Any]) -> str:
@@ -50,6 +55,7 @@ def ray_cluster(
     priorities: PriorityNames = NO_PRIORITIES,
     redis: RedisPlace | None = None,
     scheduling: Scheduling = NO_SCHEDULING,
+    logs: LogsSettings | None = None,
 ) -> Body:
     """The `ray.io/v1` RayCluster. KubeRay defaults the fields that are not set.
 
@@ -58,9 +64,11 @@ def ray_cluster(
     `priorities`: existing PriorityClasses for head and workers.
     `redis`: where the GCS stores its tables, if the settings ask for fault tolerance.
     `scheduling`: its scheduler and its queue.
+    `logs`: where the logs of its pods go; None: they stay in the pods.
     Raises Problems, with paths in the settings, as `cluster_spec` does.
     """
-    spec = retained_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
+    rendered = cluster_spec(settings, pools, service_account, priorities, redis, logs)
+    spec = retained_head(settings, scheduling, rendered)
     spec = with_counted_replicas(scheduling, spec)
     labels = {**settings.labels, **scheduling_labels(settings, scheduling)}
     return {
@@ -88,10 +96,10 @@ def requires_token(body: Body) -> bool:
     return {"name": "RAY_AUTH_MODE", "value": "token"} in env
 
 
-def head_disruption_budget(settings: RayClusterSettings, label: str = CLUSTER_LABEL) -> Body:
+def head_disruption_budget(settings: RayClusterSettings, label: str = CLUSTER_LABEL, heads: int = 1) -> Body:
     """The PodDisruptionBudget that prevents eviction of the head. An unhealthy head may be evicted.
 
-    `label`: label of the pods with the name.
+    `label`: label of the pods with the name. `heads`: the most that have it at a time.
     """
     labels = {label: settings.name, NODE_TYPE_LABEL: "head"}
     return {
@@ -100,7 +108,7 @@ def head_disruption_budget(settings: RayClusterSettings, label: str = CLUSTER_LA
         "metadata": {"name": f"{settings.name}-head"},
         "spec": {
             # Not maxUnavailable: a RayCluster has no scale subresource, so Kubernetes does not know its number of pods.
-            "minAvailable": 1,
+            "minAvailable": heads,
             "selector": {"matchLabels": labels},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import kubernetes
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
@@ -49,6 +48,8 @@ def apply_settings(props: dict[str, Any]) -> None:
 
     If the PodGroup does not exist yet, KubeRay creates it with the RayCluster's current labels. Raises PodGroupError.
     """
+    import kubernetes
+
     namespace, name = props["namespace"], pod_group(props["cluster"])
     desired = {"queue": props.get("queue") or _DEFAULT_QUEUE, "priorityClassName": props.get("priorityClass") or ""}
     try:

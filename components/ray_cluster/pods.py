@@ -20,6 +20,7 @@ Body = dict[str, Any]
 
 CLUSTER_LABEL = "ray.io/cluster"
 NODE_TYPE_LABEL = "ray.io/node-type"
+GROUP_LABEL = "ray.io/group"
 """Labels of Ray's pods, which a pod template cannot change (ray-operator/controllers/ray/common/pod.go, labelPod)."""
 
 HEAD_CONTAINER = "ray-head"
@@ -39,8 +40,21 @@ class Beside:
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of Ray's container, which the cluster's own variables may override."""
 
+    variables: tuple[Body, ...] = ()
+    """Variables of Ray's container with values from elsewhere, before all others."""
+
     mounts: tuple[Body, ...] = ()
     """Mounts in Ray's container."""
+
+    def __add__(self, other: "Beside") -> "Beside":
+        """Both. Variables of `other` apply over those of this one."""
+        return Beside(
+            init_containers=(*self.init_containers, *other.init_containers),
+            volumes=(*self.volumes, *other.volumes),
+            env={**self.env, **other.env},
+            variables=(*self.variables, *other.variables),
+            mounts=(*self.mounts, *other.mounts),
+        )
 
 
 NOTHING_BESIDE = Beside()
@@ -80,6 +94,12 @@ def container(
     if mounted := [*settings.volume_mounts, *secured["volumeMounts"], *mounts]:
         made["volumeMounts"] = mounted
     return made
+
+
+def of_a_program(settings: RayClusterSettings, **other: Any) -> RayClusterSettings:
+    """The settings for a pod that needs Ray's image, and nothing else that Ray's pods have. `other`: settings that
+    differ."""
+    return settings.model_copy(update={"env": {}, "labels": {}, "volumes": (), "volume_mounts": (), **other})
 
 
 def for_tls(settings: RayClusterSettings) -> dict[str, list[Body]]:

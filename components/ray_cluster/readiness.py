@@ -5,19 +5,14 @@ only when something else in the status changes (ray-operator/controllers/ray/uti
 it would wait until its timeout and fail.
 """
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import kubernetes
-
 from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
+from ..waiting import until
 from .diagnosis import Evidence, about, is_ready, reasons, starting
 from .pods import CLUSTER_LABEL
 from .workload import why_it_waits
-
-_PAUSE_SECONDS = 1.0
 
 OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
 """Selects the operator's pods (ray-operator/config/manager/manager.yaml)."""
@@ -41,25 +36,22 @@ async def until_ready(
     `limit`: seconds. `show`: called with the current reason to wait, whenever it changes. `queued`: see is_ready.
     Raises NotReadyError.
     """
-    deadline = time.monotonic() + limit
-    shown = ""
-    while True:
-        cluster, waiting = await asyncio.to_thread(_look, context, namespace, name, queued)
-        if cluster and is_ready(cluster, queued):
-            status: dict[str, Any] = cluster["status"]
-            return status
-        if time.monotonic() > deadline:
-            why = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace, queued)
-            message = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *why])
-            raise NotReadyError(message)
-        if waiting != shown:
-            show(waiting)
-            shown = waiting
-        await asyncio.sleep(_PAUSE_SECONDS)
+
+    def look() -> tuple[dict[str, Any] | None, str]:
+        cluster, waiting = _look(context, namespace, name, queued)
+        return (cluster["status"] if cluster and is_ready(cluster, queued) else None), waiting
+
+    def late(_: str) -> NotReadyError:
+        why = why_not_ready(context, namespace, name, operator_namespace, queued)
+        return NotReadyError("\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *why]))
+
+    return await until(look, limit, show, late)
 
 
 def _look(context: str | None, namespace: str, name: str, queued: bool) -> tuple[dict[str, Any] | None, str]:
     """The cluster, and the reason to wait. An API server that does not answer is asked again later."""
+    import kubernetes
+
     try:
         client = kubernetes.client.CustomObjectsApi(connect(context))
         cluster = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
@@ -107,6 +99,8 @@ def why_not_ready(
 
 
 def _read(context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool) -> Evidence:
+    import kubernetes
+
     client = connect(context)
     core, custom = kubernetes.client.CoreV1Api(client), kubernetes.client.CustomObjectsApi(client)
     cluster = read(custom.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)

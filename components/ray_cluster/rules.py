@@ -41,8 +41,8 @@ def valid(values: Any) -> RayClusterSettings:
 def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:
     """All conflicts between settings; paths in the cluster's settings."""
     yield from problems_of_template(cluster)
-    yield from _fault_tolerance(cluster)
     yield from _updates(cluster)
+    yield from _idle_termination(cluster)
 
 
 def problems_of_template(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
@@ -51,6 +51,7 @@ def problems_of_template(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     yield from _authentication(cluster)
     yield from _set_twice(cluster)
     yield from _network_topology(cluster)
+    yield from _fault_tolerance(cluster)
     yield from mount_problems(cluster.storage, cluster.volumes, cluster.volume_mounts)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
@@ -139,7 +140,13 @@ def _updates(cluster: RayClusterSettings) -> Iterator[Problem]:
         yield Problem(("updates", "strategy"), updates.strategy, message, "updates")
 
 
-def _fault_tolerance(cluster: RayClusterSettings) -> Iterator[Problem]:
+def _idle_termination(cluster: RayClusterSettings) -> Iterator[Problem]:
+    if cluster.idle_termination_options and "suspend" in cluster.overrides:
+        message = "conflicts with idleTerminationOptions, which decides whether the cluster is suspended: remove one"
+        yield Problem(("overrides", "suspend"), cluster.overrides["suspend"], message, "said-twice")
+
+
+def _fault_tolerance(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     if not cluster.fault_tolerance:
         return
     options = "gcsFaultToleranceOptions"

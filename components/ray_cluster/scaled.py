@@ -12,7 +12,7 @@ the autoscaler's fields are ignored. If it differs, their live values are sent, 
 import copy
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,9 @@ class Scaled:
     spec: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     """Its resourceVersion."""
+
+    suspenders: frozenset[str] = frozenset()
+    """The field managers that own `spec.suspend`."""
 
 
 class UnknownScaleError(Exception):
@@ -70,7 +73,31 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
     if live is None:
         return None
     annotations = live["metadata"].get("annotations") or {}
-    return Scaled(annotations.get(DIGEST), owned(live["spec"]), live["spec"], live["metadata"]["resourceVersion"])
+    version, suspenders = live["metadata"]["resourceVersion"], frozenset(_owners(live, "suspend"))
+    return Scaled(annotations.get(DIGEST), owned(live["spec"]), live["spec"], version, suspenders)
+
+
+def _owners(live: Mapping[str, Any], key: str) -> Iterator[str]:
+    """The managers of a field of the spec (kubernetes.io, Server-Side Apply: managedFields)."""
+    for each in live["metadata"].get("managedFields") or ():
+        if f"f:{key}" in (each.get("fieldsV1") or {}).get("f:spec", {}):
+            yield str(each["manager"])
+
+
+def resumed(body: Body, scaled: Scaled | None, manager: str) -> Body:
+    """The RayCluster with `suspend: false` where this stack once set `suspend` and no longer does.
+
+    Without the field KubeRay would never resume it (ray-operator/controllers/ray/raycluster_controller.go:
+    calculateStatus). `suspend` of anybody else stays: the idle termination's, or that of somebody with kubectl.
+
+    `manager`: field manager of this stack. `scaled`: the live RayCluster; None if it is created.
+    """
+    if scaled is None or "suspend" in body["spec"] or manager not in scaled.suspenders:
+        return body
+    # By force: others may own the field, too.
+    annotations = {**body["metadata"]["annotations"], _FORCE: "true"}
+    metadata = {**body["metadata"], "annotations": annotations}
+    return {**body, "metadata": metadata, "spec": {**body["spec"], "suspend": False}}
 
 
 def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:

@@ -168,6 +168,11 @@ def not_with_kueue(
             "Kueue refuses a RayCluster that scales, unless its feature gate ElasticJobsViaWorkloadSlices is on: set "
             "autoscaling to false, or scheduler.kueue.elasticJobs to true where it is",
         )
+    if settings.idle_termination_options:
+        yield _refused(
+            "idleTerminationOptions",
+            "Kueue decides whether a RayCluster in a queue is suspended: remove it, or use a job, whose cluster ends",
+        )
     names = [group["groupName"] for group in body["spec"].get("workerGroupSpecs") or ()]
     if len(names) > _MOST_GROUPS:
         yield _refused(

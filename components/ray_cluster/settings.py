@@ -21,6 +21,7 @@ from core.types import (
 from core.versions import version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
+from ..idle_termination.settings import IdleTerminationSettings
 from ..network.settings import IngressSettings
 from ..queues.settings import QueueName
 from ..rollout.settings import UpdatesSettings
@@ -78,7 +79,7 @@ def _one_or_more(value: Any) -> Any:
 
 
 class ClusterTemplateSettings(Settings):
-    """Head and workers, of a RayCluster or of the cluster that a RayJob has for itself.
+    """Head and workers, of a RayCluster or of the cluster that a RayJob or RayService has for itself.
 
     `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
     """
@@ -187,6 +188,13 @@ class ClusterTemplateSettings(Settings):
     storage: tuple[StorageMountSettings, ...] = ()
     """Storages of the tenant in the Ray containers of head and all workers."""
 
+    fault_tolerance: bool = False
+    """True: the GCS stores its tables in the stack's `redis`, so that actors, jobs and placement groups survive a
+    restart of the head. Needs Ray 2.41 or later."""
+
+    tls: TlsSettings | None = None
+    """TLS between the cluster's processes; `{}` with an authority that the stack creates. Default: none."""
+
     overrides: Overrides = Field(default_factory=dict)
     """Merged last into the RayCluster's spec, in KubeRay's syntax: for all fields without a setting here."""
 
@@ -224,12 +232,20 @@ class RayClusterSettings(ClusterTemplateSettings, StandingClusterSettings):
     updates: UpdatesSettings = UpdatesSettings()
     """How an edit is applied to running pods. Default: idle workers are replaced; busy workers and the head stay."""
 
+    idle_termination_options: IdleTerminationSettings | None = None
+    """Suspends the cluster when nobody uses it. Default: it runs until it leaves the stack file."""
+
     ingress: IngressSettings | None = None
     """Dashboard and jobs API with a host name, through the ingress controller. Default: none."""
 
-    fault_tolerance: bool = False
-    """True: the GCS stores its tables in the stack's `redis`, so that actors, jobs and placement groups survive a
-    restart of the head. Needs Ray 2.41 or later."""
 
-    tls: TlsSettings | None = None
-    """TLS between the cluster's processes; `{}` with an authority that the stack creates. Default: none."""
+class OwnedClusterSettings(RayClusterSettings):
+    """The RayCluster that a RayJob or RayService has for itself, with its owner's name. KubeRay generates the
+    RayCluster's own name, and may replace one by another."""
+
+
+def cluster_of_owner(template: ClusterTemplateSettings, name: str, label: str) -> OwnedClusterSettings:
+    """The RayCluster of a RayJob or RayService: with its owner's name, also in a label, by which it is found."""
+    values: dict[str, Any] = {field: getattr(template, field) for field in type(template).model_fields}
+    values |= {"name": name, "labels": {**template.labels, label: name}}
+    return OwnedClusterSettings.model_construct({"name", *template.model_fields_set}, **values)

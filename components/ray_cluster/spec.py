@@ -8,12 +8,15 @@ from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem, Problems
 from core.types import seconds
 
+from ..logs.settings import LogsSettings
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from .fault_tolerance import OPTIONS, RedisPlace, beside_head, options
+from .logs import beside_ray
 from .node_settings import WorkersSettings
 from .pods import (
     HEAD_CONTAINER,
     WORKER_CONTAINER,
+    Beside,
     Body,
     PodIdentity,
     container,
@@ -60,6 +63,7 @@ def cluster_spec(
     service_account: Any = None,
     priorities: PriorityNames = NO_PRIORITIES,
     redis: RedisPlace | None = None,
+    logs: LogsSettings | None = None,
 ) -> Body:
     """The spec, with the overrides merged into it. The arguments are those of `manifests.ray_cluster`.
 
@@ -67,20 +71,22 @@ def cluster_spec(
     if a pod template or the overrides cannot be merged, and if fault tolerance is set and there is no Redis.
     """
     redis = redis if settings.fault_tolerance else None
+    of_logs = beside_ray(settings, logs)
+    of_head = beside_head(settings, redis) + of_logs
     account = settings.service_account or service_account
     head, worker = PodIdentity(account, priorities.head), PodIdentity(account, priorities.worker)
     problems = [_NO_REDIS] if settings.fault_tolerance and redis is None else []
     spec: Body = {
         "rayVersion": settings.ray_version,
-        **(_kept(problems, lambda: _head_that_scales(settings, pools, head, redis)) or {}),
+        **(_kept(problems, lambda: _head_that_scales(settings, pools, head, of_head)) or {}),
         "workerGroupSpecs": _kept(
-            problems, lambda: [_worker_group(settings, group, worker) for group in all_groups(settings, pools)]
+            problems, lambda: [_worker_group(settings, group, worker, of_logs) for group in all_groups(settings, pools)]
         ),
     }
     if auth := _auth(settings):
         spec["authOptions"] = auth
     if redis:
-        spec[OPTIONS] = options(redis, settings.name)
+        spec[OPTIONS] = options(redis, settings)
     overridden: Body = _kept(problems, lambda: merged_over(spec, settings.overrides, ("overrides",)))
     if problems:
         raise Problems(problems)
@@ -88,10 +94,10 @@ def cluster_spec(
 
 
 def _head_that_scales(
-    settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, redis: RedisPlace | None
+    settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, beside: Beside
 ) -> Body:
     """The head, with the autoscaler in its pod if the cluster scales."""
-    head = _head(settings, pools, identity, redis)
+    head = _head(settings, pools, identity, beside)
     if not settings.scales:
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
@@ -123,15 +129,14 @@ def _auth(settings: RayClusterSettings) -> Body:
     return {"mode": "token"} if settings.knows_tokens else {}
 
 
-def _head(
-    settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, redis: RedisPlace | None
-) -> Body:
+def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, beside: Beside) -> Body:
     head = settings.head
     amounts = {"cpu": head.cpu, "memory": head.memory}
-    beside = beside_head(settings, redis)
     ray = container(
         settings, HEAD_CONTAINER, head.image, amounts, {**beside.env, **settings.env, **head.env}, beside.mounts
     )
+    if beside.variables:
+        ray["env"] = [*beside.variables, *ray.get("env", ())]
     ray["ports"] = [{"name": name, "containerPort": port} for name, port in HEAD_PORTS.items()]
     over = [(("head", "podTemplate"), head.pod_template)]
     return {
@@ -162,7 +167,7 @@ def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> Nod
     return pool
 
 
-def _worker_group(settings: RayClusterSettings, group: WorkerGroup, identity: PodIdentity) -> Body:
+def _worker_group(settings: RayClusterSettings, group: WorkerGroup, identity: PodIdentity, beside: Beside) -> Body:
     amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
     requested = {resource: quantity for resource, quantity in amounts.items() if quantity}
     numbers = {"replicas": group.replicas, "minReplicas": group.min_replicas, "maxReplicas": group.max_replicas}
@@ -171,14 +176,16 @@ def _worker_group(settings: RayClusterSettings, group: WorkerGroup, identity: Po
         **{key: number for key, number in numbers.items() if number is not None},
         **({"idleTimeoutSeconds": seconds(group.idle_timeout)} if group.idle_timeout is not None else {}),
         **(_of_pool if isinstance(group.settings, WorkersSettings) else _of_worker_group)(
-            settings, group, requested, identity
+            settings, group, requested, identity, beside
         ),
     }
 
 
-def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity) -> Body:
-    env = {**ONE_THREAD, **settings.env, **group.settings.env}
-    ray = container(settings, WORKER_CONTAINER, None, amounts, env)
+def _of_pool(
+    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity, beside: Beside
+) -> Body:
+    env = {**beside.env, **ONE_THREAD, **settings.env, **group.settings.env}
+    ray = container(settings, WORKER_CONTAINER, None, amounts, env, beside.mounts)
     ray["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     params = {"block": "true", "num-gpus": str(group.gpus)}
     if resources := custom_resources(group):
@@ -186,21 +193,22 @@ def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
         params["resources"] = json.dumps(json.dumps(resources))
     return {
         "rayStartParams": {**params, **group.settings.ray_start_params},
-        "template": template(settings, ray, identity, group.pool, group.pod_templates),
+        "template": template(settings, ray, identity, group.pool, group.pod_templates, beside),
     }
 
 
 def _of_worker_group(
-    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity
+    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity, beside: Beside
 ) -> Body:
     configured = group.settings
     assert not isinstance(configured, WorkersSettings)
-    ray = container(settings, WORKER_CONTAINER, configured.image, amounts, {**settings.env, **configured.env})
+    env = {**beside.env, **settings.env, **configured.env}
+    ray = container(settings, WORKER_CONTAINER, configured.image, amounts, env, beside.mounts)
     return {
         **({"numOfHosts": configured.num_of_hosts} if configured.num_of_hosts is not None else {}),
         **({"labels": dict(configured.labels)} if configured.labels else {}),
         "rayStartParams": dict(configured.ray_start_params),
-        "template": template(settings, ray, identity, group.pool, group.pod_templates),
+        "template": template(settings, ray, identity, group.pool, group.pod_templates, beside),
     }
 
 

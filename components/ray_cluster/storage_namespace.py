@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import kubernetes
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
@@ -55,6 +54,8 @@ def _was_deleted(props: dict[str, Any]) -> bool:
 
 def _live(props: dict[str, Any]) -> dict[str, Any] | None:
     """The RayCluster; None if it does not exist or is being deleted. Raises ClusterUnreachableError."""
+    import kubernetes
+
     api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
     live = read(api.get_namespaced_custom_object, "ray.io", "v1", props["namespace"], "rayclusters", props["cluster"])
     return None if live is None or live["metadata"].get("deletionTimestamp") else live
@@ -110,6 +111,8 @@ def cleanup_warning(context: str | None, namespace: str, cluster: str, keys: str
 
     `keys`: its storage namespace. `since`: its creation time, RFC 3339; older events are those of another cluster.
     """
+    import kubernetes
+
     try:
         core = kubernetes.client.CoreV1Api(connect(context))
         events = (read(core.list_namespaced_event, namespace) or {}).get("items", ())

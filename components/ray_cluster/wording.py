@@ -7,6 +7,7 @@ from typing import Any
 
 from core.problems import Problem
 
+from ..logs import manifests as logs
 from ..redis_gateway.manifests import VOLUME
 from ..tls.manifests import volumes
 from .pods import TOKEN_VOLUME
@@ -18,6 +19,8 @@ _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis
 _VOLUMES = {
     TOKEN_VOLUME: "the token of Ray's autoscaler",
     VOLUME: "the password of Redis",
+    logs.RAY_VOLUME: "the log files of Ray",
+    **dict.fromkeys((logs.NAME, logs.STATE_VOLUME, logs.CA_VOLUME), "the files of the log collector"),
     **{each["name"]: "the certificates of the cluster" for each in volumes("")},
 }
 """Volumes that the stack adds to pods, with their content."""

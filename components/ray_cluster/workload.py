@@ -4,8 +4,6 @@ reads."""
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import kubernetes
-
 from ..cluster import ClusterUnreachableError, connect, read
 from ..queues.kueue import API_VERSION
 
@@ -20,6 +18,8 @@ _CONDITIONS = ("QuotaReserved", "Admitted")
 
 def why_it_waits(context: str | None, cluster: Mapping[str, Any]) -> str | None:
     """The reason, as Kueue reports it; None if there is none, or it cannot be read."""
+    import kubernetes
+
     metadata = cluster["metadata"]
     try:
         client = kubernetes.client.CustomObjectsApi(connect(context))

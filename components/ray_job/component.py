@@ -1,5 +1,6 @@
 """How a RayJob is provisioned."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from core.types import seconds
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
+from ..owned_cluster.component import OwnedClusterArgs, before_owned
 from ..ray_cluster.manifests import Body, head_disruption_budget
 from .manifests import RUN_ANNOTATION
 from .progress import JobFailedError, until_reached
@@ -39,6 +41,26 @@ class RayJobArgs:
     """Its `status` after the last update, which a preview shows again; None if there was none."""
 
 
+def of_a_run(
+    parent: pulumi.ComponentResource,
+    body: Mapping[str, Any],
+    opts: pulumi.ResourceOptions | None,
+    applied: Collection[str] = (),
+) -> pulumi.ResourceOptions:
+    """Options of an object that runs a job once: only another run replaces it, neither drift nor another rendering.
+
+    `applied`: fields of its spec that are changed in place.
+    """
+    return pulumi.ResourceOptions(
+        parent=parent,
+        depends_on=opts.depends_on if opts else None,
+        delete_before_replace=True,
+        replace_on_changes=[f'metadata.annotations["{RUN_ANNOTATION}"]'],
+        # Kueue refuses another queue's label on a RayJob that runs or has ended.
+        ignore_changes=["metadata.labels", *(f"spec.{key}" for key in body["spec"] if key not in applied)],
+    )
+
+
 class RayJob(pulumi.ComponentResource):
     """A RayJob, with its own RayCluster or on an existing one.
 
@@ -60,14 +82,10 @@ class RayJob(pulumi.ComponentResource):
     def __init__(self, name: str, args: RayJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayJob", name, None, opts)
         settings, own = args.settings, args.settings.own_cluster
-        options = pulumi.ResourceOptions(
-            parent=self,
-            depends_on=opts.depends_on if opts else None,
-            delete_before_replace=True,
-            replace_on_changes=[f'metadata.annotations["{RUN_ANNOTATION}"]'],
-            # Kueue refuses another queue's label on a RayJob that runs or has ended.
-            ignore_changes=["metadata.labels", *(f"spec.{key}" for key in args.body["spec"] if key != "suspend")],
-        )
+        if own:
+            spec = args.body["spec"]["rayClusterSpec"]
+            opts = before_owned(name, OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL), self, opts)
+        options = of_a_run(self, args.body, opts, applied={"suspend"})
         job = KubernetesObject(f"{name}-ray-job", in_namespace(args.body, args.namespace), options)
         if own and not own.head.evictable:
             budget = in_namespace(head_disruption_budget(own, JOB_LABEL), args.namespace)

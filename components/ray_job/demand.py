@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from core.problems import Path
 
-from ..tenant.demand import Body, Demand, Group, Usage, defaults, demand, group_of
+from ..tenant.demand import Body, Demand, Group, Usage, defaults, demand, group_of, inside
 from ..tenant.settings import LimitSettings
 
 SUBMITTER = "submitter"
@@ -25,7 +25,7 @@ def demand_of_job(body: Body, limits: LimitSettings | None) -> Demand:
     if own := spec.get("rayClusterSpec"):
         of_cluster = demand({"metadata": body["metadata"], "spec": own}, limits)
         scales, objects = of_cluster.scales, objects | of_cluster.objects
-        groups = tuple(_in_job(group) for group in of_cluster.groups)
+        groups = inside(of_cluster.groups, ("spec", "rayClusterSpec"))
     if template and spec.get("submissionMode") == "K8sJobMode":
         submitter = group_of(
             ("spec", "submitterPodTemplate"), f"the {SUBMITTER}", {"template": template}, defaults(limits)
@@ -34,16 +34,6 @@ def demand_of_job(body: Body, limits: LimitSettings | None) -> Demand:
         groups = (*groups, replace(submitter, containers=containers))
         objects |= {"count/jobs.batch": Decimal(1)}
     return Demand(name, () if spec.get("suspend") else groups, objects, scales)
-
-
-def _in_job(group: Group) -> Group:
-    """A group of a RayCluster in the body of the RayJob that has it."""
-    containers = tuple(replace(each, path=_below_job(each.path)) for each in group.containers)
-    return replace(group, path=_below_job(group.path), containers=containers)
-
-
-def _below_job(path: Path) -> Path:
-    return ("spec", "rayClusterSpec", *path[1:])
 
 
 def _without_template(path: Path) -> Path:

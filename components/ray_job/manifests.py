@@ -4,12 +4,12 @@ import hashlib
 import json
 from typing import Any
 
-import yaml
+from core.yaml_writer import go_yaml
 
 from ..ray_cluster.manifests import API_VERSION, Body
-from ..ray_cluster.pods import PodIdentity, container, template
+from ..ray_cluster.pods import PodIdentity, container, of_a_program, template
 from ..ray_cluster.settings import RayClusterSettings
-from .settings import RayJobSettings
+from .settings import RayJobSettings, RuntimeEnvSettings
 
 RUN_ANNOTATION = "ray-platform/run"
 """Annotation that identifies a run. Another value replaces the RayJob, so that the job starts again."""
@@ -20,7 +20,7 @@ SUBMITTER = "ray-job-submitter"
 SUBMITTER_LABEL = "batch.kubernetes.io/job-name"
 """Label of the pod that submits: the name of its Job, which is the RayJob's (rayjob_controller.go: createNewK8sJob)."""
 
-_SUBMITTER_AMOUNTS: Body = {
+SUBMITTER_AMOUNTS: Body = {
     "limits": {"cpu": "1", "memory": "1Gi"},
     "requests": {"cpu": "500m", "memory": "200Mi"},
 }
@@ -30,7 +30,9 @@ _NOT_OF_A_RUN = {"suspend", "wait_for", "wait_timeout"}
 """Settings whose change does not start the job again."""
 
 
-def ray_job(settings: RayJobSettings, own: Body | None, submits_for: RayClusterSettings | None) -> Body:
+def ray_job(
+    settings: RayJobSettings, own: Body | None, submits_for: RayClusterSettings | None, ttl: int | None = None
+) -> Body:
     """The `ray.io/v1` RayJob. KubeRay defaults the fields that are not set.
 
     `own`: the body of `settings.own_cluster` as a RayCluster; None if the job has no cluster of its own. KubeRay copies
@@ -38,6 +40,7 @@ def ray_job(settings: RayJobSettings, own: Body | None, submits_for: RayClusterS
     constructRayClusterForRayJob).
     `submits_for`: the RayCluster that the job runs on, its own or the selected one, whose image the pod that submits
     has; None if the stack does not know it.
+    `ttl`: `ttlSecondsAfterFinished` where the settings have none.
     Raises Problems, with paths in the settings, if `submitterPodTemplate` cannot be merged.
     """
     metadata = (own or {}).get("metadata", {})
@@ -50,7 +53,7 @@ def ray_job(settings: RayJobSettings, own: Body | None, submits_for: RayClusterS
             **({"labels": labels} if labels else {}),
             "annotations": {**annotations, RUN_ANNOTATION: run(settings)},
         },
-        "spec": {key: value for key, value in _spec(settings, own, submits_for).items() if value is not None},
+        "spec": {key: value for key, value in _spec(settings, own, submits_for, ttl).items() if value is not None},
     }
 
 
@@ -64,14 +67,16 @@ def run(settings: RayJobSettings) -> str:
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _spec(settings: RayJobSettings, own: Body | None, submits_for: RayClusterSettings | None) -> dict[str, Any]:
+def _spec(
+    settings: RayJobSettings, own: Body | None, submits_for: RayClusterSettings | None, ttl: int | None
+) -> dict[str, Any]:
     environment, selector = settings.runtime_env, settings.cluster_selector
     submitter, strategy = settings.submitter_config, settings.deletion_strategy
-    resources = settings.entrypoint_resources
+    resources, own_ttl = settings.entrypoint_resources, settings.ttl_seconds_after_finished
     return {
         "entrypoint": settings.entrypoint,
         "submissionMode": settings.submission_mode,
-        "runtimeEnvYAML": yaml.safe_dump(environment.model_dump(exclude_unset=True)) if environment else None,
+        "runtimeEnvYAML": _runtime_env(environment) if environment else None,
         "metadata": dict(settings.metadata) or None,
         "entrypointNumCpus": settings.entrypoint_num_cpus,
         "entrypointNumGpus": settings.entrypoint_num_gpus,
@@ -81,7 +86,7 @@ def _spec(settings: RayJobSettings, own: Body | None, submits_for: RayClusterSet
         "preRunningDeadlineSeconds": settings.pre_running_deadline_seconds,
         "suspend": settings.suspend or None,
         "shutdownAfterJobFinishes": settings.shuts_down or None,
-        "ttlSecondsAfterFinished": settings.ttl_seconds_after_finished,
+        "ttlSecondsAfterFinished": ttl if own_ttl is None else own_ttl,
         "deletionStrategy": strategy.model_dump(by_alias=True, exclude_none=True, mode="json") if strategy else None,
         "clusterSelector": selector.model_dump(by_alias=True) if selector else None,
         "submitterConfig": submitter.model_dump(by_alias=True) if submitter else None,
@@ -90,11 +95,15 @@ def _spec(settings: RayJobSettings, own: Body | None, submits_for: RayClusterSet
     }
 
 
+def _runtime_env(environment: RuntimeEnvSettings) -> str:
+    # As JSON has it: the reader of stack files keeps how a number is written, in types that PyYAML does not know.
+    return go_yaml(environment.model_dump(mode="json", exclude_unset=True))
+
+
 def _submitter(settings: RayJobSettings, cluster: RayClusterSettings | None) -> Body | None:
     """The pod that submits. KubeRay's own has no security context, so that Pod Security `restricted` refuses it."""
     if settings.submission_mode != "K8sJobMode" or cluster is None:
         return settings.submitter_pod_template or None
-    # It needs Ray's image, and nothing else that Ray's pods have.
-    plain = cluster.model_copy(update={"env": {}, "labels": {}, "volumes": (), "volume_mounts": ()})
-    ray = {**container(plain, SUBMITTER, cluster.head.image, {}, {}), "resources": _SUBMITTER_AMOUNTS}
+    plain = of_a_program(cluster, tls=None)
+    ray = {**container(plain, SUBMITTER, cluster.head.image, {}, {}), "resources": SUBMITTER_AMOUNTS}
     return template(plain, ray, PodIdentity(), None, [(("submitterPodTemplate",), settings.submitter_pod_template)])

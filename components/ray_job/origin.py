@@ -5,8 +5,8 @@ from core.problems import Path
 from ..ray_cluster.origin import cut
 from .settings import RayJobSettings
 
-_KEYS = {"runtimeEnvYAML": "runtimeEnv"}
-"""Keys that differ from KubeRay's fields."""
+_KEYS = {"runtimeEnvYAML": "runtimeEnv", "template": "submitterPodTemplate"}
+"""Keys that differ from KubeRay's fields, and from those of a Job that submits to an external cluster."""
 
 
 def job_setting_at(settings: RayJobSettings, path: Path) -> Path:

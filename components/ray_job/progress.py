@@ -1,23 +1,18 @@
 """Waits until a RayJob runs or has succeeded, or reports why it does not. Only reads."""
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
-
-import kubernetes
 
 from ..cluster import ClusterUnreachableError, connect, read
 from ..ray_cluster.diagnosis import pod_reasons
 from ..ray_cluster.readiness import why_not_ready
+from ..waiting import look_at, until
 from .manifests import SUBMITTER_LABEL
 
 Stage = Literal["running", "succeeded"]
 
 ENDED = ("Complete", "Failed", "ValidationFailed")
 """`jobDeploymentStatus` of a RayJob that does nothing more (ray-operator/apis/ray/v1/rayjob_types.go)."""
-
-_PAUSE_SECONDS = 1.0
 
 
 class JobFailedError(Exception):
@@ -39,32 +34,23 @@ async def until_reached(
     `limit`: seconds. `show`: called with the current state whenever it changes. `queued`: whether Kueue may suspend it.
     Raises JobFailedError.
     """
-    deadline = time.monotonic() + limit
-    shown = ""
-    while True:
-        job, state = await asyncio.to_thread(_look, context, namespace, name)
-        if job and (reached := _reached(job, stage)):
-            return reached
-        if job and (failure := failure_of(job)):
-            raise JobFailedError(f"RayJob {namespace}/{name} {failure}")
-        if time.monotonic() > deadline:
-            reasons = await asyncio.to_thread(why_it_waits, context, job, operator_namespace, queued)
-            what = "does not run" if stage == "running" else "has not ended"
-            raise JobFailedError("\n  ".join([f"RayJob {namespace}/{name} {what} after {limit} s: {state}", *reasons]))
-        if state != shown:
-            show(f"waiting for RayJob {namespace}/{name}: {state}")
-            shown = state
-        await asyncio.sleep(_PAUSE_SECONDS)
+    about = f"RayJob {namespace}/{name}"
+    job: dict[str, Any] | None = None
 
+    def look() -> tuple[str | None, str]:
+        nonlocal job
+        job, state = look_at(context, "rayjobs", namespace, name, state_of)
+        reached = _reached(job, stage) if job else None
+        if job and reached is None and (failure := failure_of(job)):
+            raise JobFailedError(f"{about} {failure}")
+        return reached, state
 
-def _look(context: str | None, namespace: str, name: str) -> tuple[dict[str, Any] | None, str]:
-    """The RayJob and its state for people. An API server that does not answer is asked again later."""
-    try:
-        client = kubernetes.client.CustomObjectsApi(connect(context))
-        job = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayjobs", name)
-    except ClusterUnreachableError as error:
-        return None, str(error)
-    return job, state_of(job) if job else "it does not exist: it was deleted after its creation"
+    def late(state: str) -> JobFailedError:
+        what = "does not run" if stage == "running" else "has not ended"
+        reasons = why_it_waits(context, job, operator_namespace, queued)
+        return JobFailedError("\n  ".join([f"{about} {what} after {limit} s: {state}", *reasons]))
+
+    return await until(look, limit, lambda state: show(f"waiting for {about}: {state}"), late)
 
 
 def state_of(job: Mapping[str, Any]) -> str:
@@ -109,6 +95,8 @@ def why_it_waits(
 
 
 def _of_submitter(context: str | None, namespace: str, name: str) -> list[str]:
+    import kubernetes
+
     try:
         core = kubernetes.client.CoreV1Api(connect(context))
         pods = read(core.list_namespaced_pod, namespace, label_selector=f"{SUBMITTER_LABEL}={name}") or {}

@@ -42,13 +42,19 @@ def problems_of(job: RayJobSettings) -> Iterator[Problem]:
 
 
 def _cluster(job: RayJobSettings) -> Iterator[Problem]:
-    if job.cluster and job.cluster_selector:
+    if job.external_cluster and (job.cluster or job.cluster_selector):
+        other = "cluster" if job.cluster else "clusterSelector"
+        message = f"{other} names a cluster already: remove {other}, or externalCluster"
+        yield Problem(("externalCluster",), job.external_cluster, message, "said-twice")
+    elif job.external_cluster:
+        yield from _external(job)
+    elif job.cluster and job.cluster_selector:
         message = "the job has a cluster of its own already: remove cluster, or clusterSelector"
         yield Problem(("clusterSelector",), job.cluster_selector.cluster, message, "said-twice")
     elif job.cluster:
         yield from (problem.below(("cluster",)) for problem in problems_of_template(job.cluster))
     elif job.cluster_selector is None:
-        message = "the job has no cluster: add cluster, or clusterSelector with ray.io/cluster"
+        message = "the job has no cluster: add cluster, clusterSelector with ray.io/cluster, or externalCluster"
         yield Problem((), None, message, "job-cluster")
     else:
         if job.suspend:
@@ -61,7 +67,32 @@ def _cluster(job: RayJobSettings) -> Iterator[Problem]:
                 yield Problem((key,), value if isinstance(value, bool | int) else None, message, "job-cluster")
 
 
+_NOT_EXTERNAL: Mapping[str, str] = {
+    "submission_mode": "a pod submits a job to an external cluster: remove it",
+    "backoff_limit": (
+        "each try of it has a new cluster, and an external one stays: remove it; submitterConfig.backoffLimit is for "
+        "the submission"
+    ),
+    "pre_running_deadline_seconds": (
+        "is for KubeRay, which does not know the job: remove it, or set activeDeadlineSeconds"
+    ),
+    "suspend": "is for KubeRay, which does not know the job: remove it; removing the whole job stops it",
+    **dict.fromkeys(_OF_OWN_CLUSTER, "is about a cluster of the job's own, and an external one is not: remove it"),
+}
+"""Keys that a job on an external cluster must not have, and why."""
+
+
+def _external(job: RayJobSettings) -> Iterator[Problem]:
+    for field, why in _NOT_EXTERNAL.items():
+        if field in job.model_fields_set:
+            value = getattr(job, field)
+            key = type(job).model_fields[field].alias or field
+            yield Problem((key,), value if isinstance(value, bool | int | str) else None, why, "job-external")
+
+
 def _submission(job: RayJobSettings) -> Iterator[Problem]:
+    if job.external_cluster and job.submission_mode != "K8sJobMode":
+        return
     interactive = job.submission_mode == "InteractiveMode"
     if job.entrypoint is None and not interactive:
         message = "the job has nothing to run: add entrypoint, or set submissionMode to InteractiveMode"
@@ -79,7 +110,7 @@ def _submission(job: RayJobSettings) -> Iterator[Problem]:
 
 def _shell(job: RayJobSettings) -> Iterator[Problem]:
     """Text that the shell of the submitter would interpret."""
-    if job.submission_mode not in _BY_SHELL:
+    if job.submission_mode not in _BY_SHELL or job.external_cluster:
         return
     if job.entrypoint and (found := interpreted(job.entrypoint)):
         message = (

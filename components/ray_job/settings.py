@@ -1,7 +1,7 @@
 """Settings of a RayJob."""
 
 import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
@@ -9,7 +9,7 @@ from core.types import Duration, Env, LabelValue, NonEmptyText, NotEmpty, Settin
 from kuberay.formats import LONGEST
 
 from ..ray_cluster.fragments import PodTemplate
-from ..ray_cluster.settings import ClusterName, ClusterTemplateSettings, RayClusterSettings
+from ..ray_cluster.settings import ClusterName, ClusterTemplateSettings, OwnedClusterSettings, cluster_of_owner
 
 JobName = Annotated[str, dns_1035_label(LONGEST["RayJob"])]
 """KubeRay's limit, so that derived names have at most 63 characters (MaxRayJobNameLength)."""
@@ -77,13 +77,8 @@ class DeletionStrategySettings(Settings):
     """The rules; a later stage must not apply before an earlier one."""
 
 
-class RayJobSettings(Settings):
-    """A job, on a cluster that KubeRay creates for it and deletes after it, or on a RayCluster of the tenant.
-
-    The keys are KubeRay's, except `cluster`, `runtimeEnv`, `runId`, `waitFor` and `waitTimeout`. A job starts when it
-    is added, and again when its settings or its `runId` change; a job that runs then is stopped first. Nothing else
-    starts it again: no other `up`, no refresh, no newer release of this program.
-    """
+class JobSettings(Settings):
+    """What a job runs, on which cluster, and when that is deleted."""
 
     name: JobName
     """Name of the RayJob. It must differ from those of the tenant's RayClusters, because both name a Service
@@ -92,12 +87,9 @@ class RayJobSettings(Settings):
     entrypoint: NonEmptyText | None = None
     """The command that Ray runs. Not with `InteractiveMode`; all other modes need it."""
 
-    run_id: LabelValue | None = Field(default=None, min_length=1)
-    """Any value. A change starts the job again."""
-
     cluster: ClusterTemplateSettings | None = None
-    """The job's own cluster, with the keys of `clusters` except `name`, `adopt`, `readyTimeout`, `updates`, `ingress`,
-    `faultTolerance` and `tls`."""
+    """The job's own cluster, with the keys of `clusters` except `name`, `adopt`, `readyTimeout`, `updates`, `ingress`
+    and `idleTerminationOptions`."""
 
     cluster_selector: ClusterSelectorSettings | None = None
     """An existing RayCluster in place of `cluster`. Not with Volcano: KubeRay 1.6 never starts such a job there."""
@@ -138,10 +130,6 @@ class RayJobSettings(Settings):
     pre_running_deadline_seconds: Seconds | None = None
     """The job fails if it does not run within this time, in seconds. Default: no limit. From KubeRay 1.6 on."""
 
-    suspend: bool = False
-    """True: its cluster is deleted, or not created. False again: the job starts again from the beginning. A change does
-    not replace the RayJob."""
-
     shutdown_after_job_finishes: bool | None = None
     """Whether the cluster is deleted after the job. Default: true, unless `deletionStrategy` is set or the cluster is
     not the job's own."""
@@ -153,22 +141,10 @@ class RayJobSettings(Settings):
     """In place of `shutdownAfterJobFinishes`: what is deleted, when. Needs KubeRay's feature gate
     `RayJobDeletionPolicy`."""
 
-    wait_for: Literal["nothing", "running", "succeeded"] = "nothing"
-    """What `up` waits for. `nothing`: until the API server has the RayJob. `running`: until the job runs. `succeeded`:
-    until it has ended; an `up` fails if the job has."""
-
-    wait_timeout: Duration = "10m"
-    """Time for which `up` waits. Afterwards it reports why the job is not there yet, and the job continues."""
-
     @functools.cached_property
-    def own_cluster(self) -> RayClusterSettings | None:
+    def own_cluster(self) -> OwnedClusterSettings | None:
         """The job's own cluster as a RayCluster with the job's name, and with its label; None if it has none."""
-        template = self.cluster
-        if template is None:
-            return None
-        values: dict[str, Any] = {field: getattr(template, field) for field in type(template).model_fields}
-        values |= {"name": self.name, "labels": {**template.labels, JOB_LABEL: self.name}}
-        return RayClusterSettings.model_construct({"name", *template.model_fields_set}, **values)
+        return cluster_of_owner(self.cluster, self.name, JOB_LABEL) if self.cluster else None
 
     @property
     def shuts_down(self) -> bool:
@@ -176,3 +152,31 @@ class RayJobSettings(Settings):
         if self.shutdown_after_job_finishes is not None:
             return self.shutdown_after_job_finishes
         return self.cluster is not None and self.deletion_strategy is None
+
+
+class RayJobSettings(JobSettings):
+    """A job, on a cluster that KubeRay creates for it and deletes after it, on a RayCluster of the tenant, or on an
+    external cluster.
+
+    The keys are KubeRay's, except `cluster`, `externalCluster`, `runtimeEnv`, `runId`, `waitFor` and `waitTimeout`. A
+    job starts when it is added, and again when its settings or its `runId` change; a job that runs then is stopped
+    first. Nothing else starts it again: no other `up`, no refresh, no newer release of this program.
+    """
+
+    external_cluster: ClusterName | None = None
+    """Name of one of the tenant's `externalClusters` in place of `cluster`. A Job of Kubernetes submits the job and
+    follows it; KubeRay does not know it."""
+
+    run_id: LabelValue | None = Field(default=None, min_length=1)
+    """Any value. A change starts the job again."""
+
+    suspend: bool = False
+    """True: its cluster is deleted, or not created. False again: the job starts again from the beginning. A change does
+    not replace the RayJob."""
+
+    wait_for: Literal["nothing", "running", "succeeded"] = "nothing"
+    """What `up` waits for. `nothing`: until the API server has the RayJob. `running`: until the job runs. `succeeded`:
+    until it has ended; an `up` fails if the job has."""
+
+    wait_timeout: Duration = "10m"
+    """Time for which `up` waits. Afterwards it reports why the job is not there yet, and the job continues."""

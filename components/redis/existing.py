@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import kubernetes
-
 from ..cluster import ClusterUnreachableError, connect, read
 from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
 from .external import ExternalSettings
@@ -141,6 +139,8 @@ def see(external: ExternalSettings, context: str | None, namespace: str) -> Seen
 
     Raises UnfitError if the Redis is not suitable, or if the Secret to copy cannot be read.
     """
+    import kubernetes
+
     name, where = external.secret_name, external.secret_namespace or namespace
     try:
         live = read(kubernetes.client.CoreV1Api(connect(context)).read_namespaced_secret, name, where)

@@ -8,6 +8,7 @@ from typing import Any
 
 from core.types import seconds
 
+from ..bodies import restricted_sidecar
 from ..redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
 from .settings import GatewaySettings
 
@@ -60,14 +61,7 @@ def sidecar(
         # No readiness probe: with one, a failover of Redis would remove the head from its Service.
         "livenessProbe": {**_get("/livez"), "periodSeconds": 10, "failureThreshold": 3},
         "resources": {"limits": amounts, "requests": dict(amounts)},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-            **({} if user is None else {"runAsUser": user}),
-        },
+        "securityContext": restricted_sidecar(user),
         # An error in its environment is one line on stderr, which then is in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [MOUNT],

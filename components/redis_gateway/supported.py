@@ -2,8 +2,6 @@
 
 import re
 
-import kubernetes
-
 from ..cluster import ClusterUnreachableError, connect, read
 from .manifests import FIRST_KUBERNETES
 
@@ -20,6 +18,8 @@ def check_kubernetes(context: str | None) -> None:
 
     Raises UnsupportedKubernetesError.
     """
+    import kubernetes
+
     try:
         reported = read(kubernetes.client.VersionApi(connect(context)).get_code) or {}
     except ClusterUnreachableError:

@@ -8,14 +8,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import kubernetes
-import urllib3
-import websocket
-from kubernetes.stream import stream
-
 from ..cluster import ClusterUnreachableError, connect, refusal, request
-
-CLUSTER_LABEL, NODE_TYPE_LABEL, GROUP_LABEL = "ray.io/cluster", "ray.io/node-type", "ray.io/group"
+from ..ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL, NODE_TYPE_LABEL
 
 _SCRIPT = Path(__file__).with_name("in_head.py")
 
@@ -42,6 +36,8 @@ class Pods:
     @functools.cached_property
     def _core(self) -> Any:
         """Loaded on first use: it takes a second (kubernetes 37), and a preview does not need it."""
+        import kubernetes
+
         return kubernetes.client.CoreV1Api(connect(self._context))
 
     def all(self) -> list[Pod]:
@@ -52,6 +48,8 @@ class Pods:
 
     def delete(self, pod: Pod, *, unchanged: bool = False) -> None:
         """Deletes this pod, but not another pod of the same name. `unchanged`: only if it has not changed since."""
+        import kubernetes
+
         metadata = pod["metadata"]
         as_it_is = {"resource_version": metadata["resourceVersion"]} if unchanged else {}
         only = kubernetes.client.V1Preconditions(uid=metadata["uid"], **as_it_is)
@@ -71,6 +69,11 @@ class Pods:
 
         Raises UnknownRayError.
         """
+        import kubernetes
+        import urllib3
+        import websocket
+        from kubernetes.stream import stream
+
         heads = [pod for pod in pods if kind(pod) == "head" and not leaves(pod)]
         if not heads:
             raise UnknownRayError("its head does not exist")
@@ -112,6 +115,9 @@ def changing() -> Iterator[None]:
 
     Raises ClusterUnreachableError if the API server does not answer or refuses.
     """
+    import kubernetes
+    import urllib3
+
     try:
         yield
     except kubernetes.client.ApiException as error:

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import kubernetes
-
 from ..cluster import connect, read
 from .pods import Pod, Pods, UnknownRayError, changing, group, kind, leaves, named, started
 from .replacing import ENDING_SECONDS, PAUSE_SECONDS
@@ -27,6 +25,8 @@ class Groups:
     """The live worker groups of a RayCluster."""
 
     def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
+        import kubernetes
+
         self._api = kubernetes.client.CustomObjectsApi(connect(context))
         self._place = ("ray.io", "v1", namespace, "rayclusters", cluster)
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import kubernetes
-
 from ..cluster import ClusterUnreachableError, connect, read
 from .object_storage import WHY, is_object_storage
 from .settings import StorageSettings, Use
@@ -56,6 +54,8 @@ def unfit(storage: StorageSettings, use: Use, live: Live) -> str | None:
 
 
 def _live(storage: StorageSettings, namespace: str, context: str | None) -> Live:
+    import kubernetes
+
     api = connect(context)
     core, classes = kubernetes.client.CoreV1Api(api), kubernetes.client.StorageV1Api(api)
     claim = read(core.read_namespaced_persistent_volume_claim, storage.claim, namespace) if storage.claim else None

@@ -149,6 +149,18 @@ def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
     return Demand(name, (replace(group, at_first=number, most=number, least=number),), _times(volumes, number))
 
 
+def inside(groups: Iterable[Group], path: Path) -> tuple[Group, ...]:
+    """The groups of a RayCluster in the body of the RayJob or RayService that has its spec at `path`."""
+    return tuple(
+        replace(
+            group,
+            path=(*path, *group.path[1:]),
+            containers=tuple(replace(each, path=(*path, *each.path[1:])) for each in group.containers),
+        )
+        for group in groups
+    )
+
+
 def of_claim(body: Body) -> Demand:
     """The usage of a PersistentVolumeClaim (kubernetes, pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
     spec = body["spec"]

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from core.pods import level_labels
 from core.versions import image_release, release_of
+from core.yaml_writer import go_yaml
 
 from ..bodies import disruption_budget, first_container
 from ..manifest_files import UnexpectedManifestError
@@ -232,7 +231,7 @@ def scheduler_conf(settings: VolcanoSchedulerSettings) -> str:
     """
     tiers = [{"plugins": list(_job_order(settings))}, {"plugins": list(_node_order(settings))}]
     conf = {"actions": ", ".join(settings.actions), "tiers": tiers}
-    return yaml.safe_dump(conf, sort_keys=False)
+    return go_yaml(conf, sort_keys=False)
 
 
 def _job_order(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:

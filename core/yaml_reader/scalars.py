@@ -87,6 +87,8 @@ class Span(NamedTuple):
     line: int
     column: int
     end_column: int | None = None
+    file: str | None = None
+    """Name of the text's file, if it is not the file that was read first: a base of it (merging.py)."""
 
 
 class DocumentError(ValueError):

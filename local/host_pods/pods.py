@@ -121,13 +121,13 @@ class HostPods:
         image = container_of(deployment)["image"]
         if key not in self._running:
             ports = dict(zip(program.serves, free_ports(), strict=False))
-            self._running[key] = Running(HostPod(key, image), deployment, ports)
+            self._running[key] = Running(HostPod(key, image, ports=ports), deployment, ports)
         running = self._running[key]
         digest = hashlib.sha256(json.dumps(deployment["spec"]["template"], sort_keys=True).encode()).hexdigest()
         if digest != running.digest:
             _end(running)
             running.deployment, running.digest, running.retry_at, running.backoff = deployment, digest, 0.0, 1.0
-            running.shown = HostPod(key, image, restarts=running.shown.restarts)
+            running.shown = HostPod(key, image, restarts=running.shown.restarts, ports=running.ports)
         if reason := _unfit(image, program):
             running.shown.reason = reason
             return

@@ -57,15 +57,18 @@ PROGRAMS = {
         KUBERAY,
         "ray-operator",
         (
-            "--metrics-addr=127.0.0.1:0",
+            "--metrics-addr=127.0.0.1:{ports[8080]}",
             "--health-probe-bind-address=127.0.0.1:0",
             "--leader-election-namespace={namespace}",
         ),
+        serves=(8080,),
         others=(KUBERAY_1_5,),
     ),
-    "volcanosh/vc-scheduler": HostProgram(VOLCANO, "scheduler", (*_OF_VOLCANO, "--listen-address=127.0.0.1:0")),
+    "volcanosh/vc-scheduler": HostProgram(
+        VOLCANO, "scheduler", (*_OF_VOLCANO, "--listen-address=127.0.0.1:{ports[8080]}"), serves=(8080,)
+    ),
     "volcanosh/vc-controller-manager": HostProgram(
-        VOLCANO, "controller-manager", (*_OF_VOLCANO, "--listen-address=127.0.0.1:0")
+        VOLCANO, "controller-manager", (*_OF_VOLCANO, "--listen-address=127.0.0.1:{ports[8081]}"), serves=(8081,)
     ),
     "volcanosh/vc-webhook-manager": HostProgram(
         VOLCANO,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 _FILE = "host-pods.json"
@@ -19,12 +19,17 @@ class HostPod:
     restarts: int = 0
     reason: str = ""
     log: str = ""
+    ports: dict[int, int] = field(default_factory=dict)
+    """Of loopback, by the ports of the pod that they replace."""
 
 
 def read_states(run: Path) -> list[HostPod]:
     """The states that host-pods wrote last; empty if it has not run."""
     file = run / _FILE
-    return [HostPod(**entry) for entry in json.loads(file.read_text())] if file.is_file() else []
+    entries = json.loads(file.read_text()) if file.is_file() else []
+    for entry in entries:
+        entry["ports"] = {int(port): here for port, here in entry.get("ports", {}).items()}
+    return [HostPod(**entry) for entry in entries]
 
 
 def write_states(run: Path, pods: Iterable[HostPod]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from local import paths
 from local.commands import run
 from local.progress import Report, step
+from local.tools import Tool
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """The names of architectures in images, by the kernel's names."""
@@ -30,7 +31,7 @@ class Image:
 
     Fields: `name` is the archive's; `reference` the image's name in pods, with its registry; `config` the part of the
     image's configuration that decides how it runs (OCI image-spec, config.md); `fill` writes the files into a folder;
-    `pins` returns all values that determine these files.
+    `pins` returns all values that determine these files; `tools` have programs in it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Image:
     config: Mapping[str, Any]
     fill: Callable[[Path, Report], None]
     pins: Callable[[], str]
+    tools: tuple[Tool, ...] = ()
 
     @property
     def archive(self) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from local.images.image import Image
 from local.progress import Report
-from local.tools import KUBERAY, KUBERNETES_NODE, VOLCANO, Tool
+from local.tools import KUBERAY, KUBERNETES_NODE, OTEL_COLLECTOR, VOLCANO, Tool
 
 
 def _image(name: str, reference: str, tool: Tool, program: str, path: str, user: str) -> Image:
@@ -14,7 +14,7 @@ def _image(name: str, reference: str, tool: Tool, program: str, path: str, user:
         shutil.copyfile(tool.program(program), target)
         target.chmod(0o755)
 
-    return Image(name, reference, {"Entrypoint": [path], "User": user}, fill, lambda: tool.folder.name)
+    return Image(name, reference, {"Entrypoint": [path], "User": user}, fill, lambda: tool.folder.name, (tool,))
 
 
 PAUSE = _image("pause", "localhost/pause:1", KUBERNETES_NODE, "pause", "/pause", "65535:65535")
@@ -41,3 +41,13 @@ VOLCANO_PROGRAMS = tuple(
     for program in VOLCANO.programs
 )
 """Their paths are those of Volcano's own images (installer/dockerfile), their users those of its manifest."""
+
+LOG_COLLECTOR = _image(
+    "log-collector",
+    f"docker.io/otel/opentelemetry-collector-contrib:{OTEL_COLLECTOR.version.removeprefix('v')}",
+    OTEL_COLLECTOR,
+    "otelcol",
+    "/otelcol-contrib",
+    "10001:10001",
+)
+"""The program's path and user are those of OpenTelemetry's own image, whose program has more components."""

@@ -12,7 +12,6 @@ from core.nodes import GPU_RESOURCE, NodePool
 from local import images, tools, volumes
 from local.commands import run
 from local.errors import RehearsalError
-from local.host_pods.programs import tools_of
 from local.images import Image
 from local.install import install_missing
 from local.nodes import pool_labels
@@ -84,7 +83,8 @@ class RealNode:
 
     def build(self, references: Iterable[str]) -> None:
         named = images.named(references)
-        install_missing((*tools.NODE_TOOLS, *tools_of(image.reference for image in named)))
+        needed = [*tools.NODE_TOOLS, *(tool for image in named for tool in image.tools)]
+        install_missing(tuple(each for at, each in enumerate(needed) if each not in needed[:at]))
         for image in (images.PAUSE, *named):
             image.build()
 

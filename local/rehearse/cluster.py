@@ -2,15 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, cast
 
 from kubernetes import client
 
-from components.ray_job.settings import JOB_LABEL
 from local.nodes import POOL_LABEL
-from local.rehearse.observed import Body, Observed, Pod, observed, pod_of
+from local.rehearse.observed import OWNER_LABELS, Body, Observed, Pod, observed, pod_of
 from local.rehearse.observed import Cluster as RayState
 
 RAY = ("ray.io", "v1", "rayclusters")
@@ -39,22 +38,25 @@ class Cluster:
         return observed(self._custom(RAY), [], [], [], []).clusters
 
     def ray(self, name: str) -> Body:
-        """A RayCluster, by `<namespace>/<name>`, or by the name of the RayJob that has it."""
+        """A RayCluster, by `<namespace>/<name>`, or by the name of the RayJob or RayService that has it."""
         namespace, _, _ = name.partition("/")
         group, version, plural = RAY
         found = self._objects.get_namespaced_custom_object(group, version, namespace, plural, self._live(name))
         return cast("Body", found)
 
     def _live(self, name: str) -> str:
-        """The RayCluster's own name: KubeRay generates that of a RayJob's."""
+        """The RayCluster's own name, which KubeRay generates for a RayJob or RayService."""
         if name not in self._names:
             namespace, _, own = name.partition("/")
-            group, version, plural = RAY
-            of_job: Any = self._objects.list_namespaced_custom_object(
-                group, version, namespace, plural, label_selector=f"{JOB_LABEL}={own}"
-            )
-            self._names[name] = of_job["items"][0]["metadata"]["name"] if of_job["items"] else own
+            owned = (each for each in self._ray_clusters(namespace) if own in map(_labels(each).get, OWNER_LABELS))
+            found = [each["metadata"]["name"] for each in owned]
+            self._names[name] = found[0] if found else own
         return self._names[name]
+
+    def _ray_clusters(self, namespace: str) -> list[Body]:
+        group, version, plural = RAY
+        found: Any = self._objects.list_namespaced_custom_object(group, version, namespace, plural)
+        return list(found["items"])
 
     def workers(self, name: str, group: str) -> list[Pod]:
         """The pods of a worker group that are not being deleted."""
@@ -102,3 +104,8 @@ class Cluster:
                 raise
             return []
         return list(found["items"])
+
+
+def _labels(body: Body) -> Mapping[str, str]:
+    labels: Mapping[str, str] = body["metadata"].get("labels") or {}
+    return labels

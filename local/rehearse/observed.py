@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from components.ray_job.settings import JOB_LABEL
+from components.ray_service.settings import SERVICE_LABEL
 from core.nodes import GPU_RESOURCE
 from local.nodes import POOL_LABEL
 
@@ -16,6 +17,9 @@ Body = Mapping[str, Any]
 HEAD = "head"
 """The plan's name of the head's group. KubeRay's label has `headgroup` (ray-operator/controllers/ray/utils/constant.go:
 RayNodeHeadGroupLabelValue)."""
+
+OWNER_LABELS = (JOB_LABEL, SERVICE_LABEL)
+"""Labels with the name of the RayJob or RayService that has a RayCluster, whose own name KubeRay generates."""
 
 _REFUSED = re.compile(r"is forbidden|denied the request|exceeded quota|violates PodSecurity|ValidatingAdmissionPolicy")
 """The API server's messages when quota, Pod Security, policies or webhooks refuse an object (kubernetes,
@@ -33,7 +37,7 @@ class Pod:
     name: str
 
     owner: str
-    """`<namespace>/<name>` of the RayCluster, of the RayJob that has it, or of the StatefulSet."""
+    """`<namespace>/<name>` of the RayCluster, of the RayJob or RayService that has it, or of the StatefulSet."""
 
     group: str
     """The worker group, `head`, or the StatefulSet's name."""
@@ -54,7 +58,7 @@ class Cluster:
     """A RayCluster."""
 
     name: str
-    """`<namespace>/<name>`, with the name of the RayJob that has it if there is one, as in a plan."""
+    """`<namespace>/<name>`, with the name of the RayJob or RayService that has it if there is one, as in a plan."""
 
     ready: bool
 
@@ -136,13 +140,18 @@ def pod_of(body: Body, pools: Mapping[str, str], gangs: Mapping[str, Body]) -> P
     node = body["spec"].get("nodeName")
     return Pod(
         name=metadata["name"],
-        owner=f"{namespace}/{labels.get(JOB_LABEL) or owner['name']}",
+        owner=f"{namespace}/{_owner(labels) or owner['name']}",
         group=group,
         gpus=sum(_gpus(container) for container in body["spec"]["containers"]),
         pool=pools.get(node, "") if node else None,
         running=status.get("phase") == "Running",
         waits="" if node else _why(body, gangs),
     )
+
+
+def _owner(labels: Mapping[str, str]) -> str | None:
+    """Name of the RayJob or RayService that an object belongs to."""
+    return next((labels[label] for label in OWNER_LABELS if label in labels), None)
 
 
 def _why(body: Body, gangs: Mapping[str, Body]) -> str:
@@ -168,7 +177,7 @@ def _cluster(body: Body) -> Cluster:
     created = body["metadata"]["creationTimestamp"]
     seconds = (datetime.fromisoformat(since) - datetime.fromisoformat(created)).total_seconds() if since else None
     labels = body["metadata"].get("labels") or {}
-    name = f"{body['metadata']['namespace']}/{labels[JOB_LABEL]}" if JOB_LABEL in labels else _name(body)
+    name = f"{body['metadata']['namespace']}/{owner}" if (owner := _owner(labels)) else _name(body)
     return Cluster(name, status.get("state") == "ready", seconds)
 
 

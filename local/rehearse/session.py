@@ -52,7 +52,7 @@ def diagnostics(text: str) -> tuple[str, ...]:
 
 
 def _until_started(cluster: Cluster, number: int, show: Report) -> None:
-    """Waits for the RayClusters of RayJobs, for which no `up` waits; those without room stay."""
+    """Waits for the RayClusters of RayJobs and RayServices, for which no `up` waits; those without room stay."""
     ready, since = -1, time.monotonic()
     while ready < number and time.monotonic() < since + _STARTS_WITHIN_SECONDS:
         if (now := sum(each.ready for each in cluster.states())) != ready:
@@ -101,7 +101,7 @@ class Session:
         with self._timed("pulumi up, until all is ready") as show:
             number = sum(len(tenant.clusters) for tenant in plan.tenants)
             errors = self._up(cluster, number, show)
-            if any(tenant.jobs for tenant in self._settings.tenants) and not errors:
+            if any(tenant.jobs or tenant.services for tenant in self._settings.tenants) and not errors:
                 _until_started(cluster, number, show)
         found = cluster.observed()
         asked = None

@@ -34,7 +34,8 @@ class Entry:
     """An entry of a stack file, and notes for its user."""
 
     tenant: dict[str, Any]
-    """A new tenant for the cluster's namespace, without clusters, if the stack has no tenant for it."""
+    """The tenant without clusters, for a file that does not have it: a new one for the cluster's namespace, or the name
+    of one that a base of the file has."""
 
     cluster: dict[str, Any]
 
@@ -58,6 +59,8 @@ def entry(body: Body, stack: StackSettings) -> Entry:
         new["network"] = {"policies": False}  # an edit that is meant to change nothing must not block traffic
     if new["name"] == namespace:
         del new["namespace"]
+    if tenant:
+        new = {"name": tenant.name}
     try:
         imported = from_manifest(_as_applied(body))
     except RefusedError as error:
@@ -150,7 +153,7 @@ def insert_cluster(text: str, tenant: dict[str, Any], cluster: dict[str, Any]) -
     if tenants is None:
         return _added(text, config, {_TENANTS: [{**tenant, "clusters": [cluster]}]})
     namespace = tenant.get("namespace", tenant["name"])
-    existing = next((each for each in _items(tenants, _TENANTS) if _namespace(each) == namespace), None)
+    existing = next((each for each in _items(tenants, _TENANTS) if _is(each, tenant)), None)
     if existing is None:
         return _added(text, tenants, [{**tenant, "clusters": [cluster]}])
     clusters = _value(_mapping(existing, f"tenant {namespace}"), "clusters")
@@ -182,9 +185,12 @@ def _value(mapping: yaml.Node, key: str) -> yaml.Node | None:
     return next((value for name, value in mapping.value if name.value == key), None)
 
 
-def _namespace(tenant: yaml.Node) -> str | None:
-    keys = {name.value: value.value for name, value in tenant.value} if isinstance(tenant, yaml.MappingNode) else {}
-    return keys.get("namespace", keys.get("name"))
+def _is(node: yaml.Node, tenant: dict[str, Any]) -> bool:
+    """Whether a tenant of the file is the given one: by its name, or by the namespace of a new one."""
+    keys = {name.value: value.value for name, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+    if "namespace" in tenant or "createNamespace" in tenant:
+        return bool(keys.get("namespace", keys.get("name")) == tenant.get("namespace", tenant["name"]))
+    return bool(keys.get("name") == tenant["name"])
 
 
 def _added(text: str, parent: yaml.Node, entry: Any) -> str:

@@ -9,6 +9,15 @@ from components.cluster import ClusterUnreachableError, connect, read
 Body = dict[str, Any]
 
 
+_WITHOUT_ADOPTION = (("RayService", "rayservices"), ("RayJob", "rayjobs"))
+"""Kinds that a stack file has, too, but that are never adopted, and their plural names."""
+
+_MOVE = (
+    "The stack adds a label to the pods, so KubeRay would replace those of a service, and a job would start again. Add "
+    "it under another name (`python -m stacks import` writes the entry), move its clients, then delete this one"
+)
+
+
 class CannotAdoptError(Exception):
     """The RayCluster cannot be added to the stack; the message has the reason and what to do."""
 
@@ -20,6 +29,9 @@ def live_cluster(context: str | None, namespace: str, name: str) -> Body:
         body = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
         if body is None:
             clusters = read(api.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters")
+            for kind, plural in _WITHOUT_ADOPTION:
+                if clusters and read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, plural, name):
+                    raise CannotAdoptError(f"{namespace}/{name} is a {kind}, and only RayClusters are adopted. {_MOVE}")
             raise CannotAdoptError(_not_there(namespace, name, clusters))
     except ClusterUnreachableError as error:
         by = f"context {context!r}" if context else "the current context"

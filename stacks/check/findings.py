@@ -4,16 +4,16 @@ For people: like a compiler's, with the source line and a mark below it.
 """
 
 import functools
+import itertools
 import json
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.text import Text
 
 from core.messages import may_be_secret, secret_key
 from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
@@ -66,42 +66,63 @@ _KEY = re.compile(
 )
 
 
+_Line = tuple[tuple[str, str], ...]
+"""Texts of one line, each with its style."""
+
+
 def show(checked: Iterable[Checked]) -> None:
     """Prints all findings and advice, and the count of findings; in colours on a terminal."""
-    console = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
     files = list(checked)
-    for each in files:
-        for finding in (*each.findings, *each.advice):
-            for line in _lines(finding, each):
-                console.print(line)
-    console.print(_count(files))
+    found = ((finding, each) for each in files for finding in (*each.findings, *each.advice))
+    lines = [*itertools.chain.from_iterable(_lines(*each) for each in found), _count(files)]
+    if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE")):
+        # Rich would show no colours, and takes as long to import as the file to check.
+        for line in lines:
+            print("".join(text for text, _ in line))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+    for line in lines:
+        console.print(Text.assemble(*line))
 
 
-def _lines(finding: Finding, checked: Checked) -> Iterator[Text]:
-    where = f"{checked.file}:{finding.line}:{finding.column}: " if finding.line else f"{checked.file}: "
-    yield Text.assemble(
+def _lines(finding: Finding, checked: Checked) -> Iterator[_Line]:
+    file = finding.file or checked.file
+    where = f"{file}:{finding.line}:{finding.column}: " if finding.line else f"{file}: "
+    yield (
         (where, "bold"),
         (f"{place(finding.path)}: " if finding.path else "", "cyan"),
         ("advice: " if finding in checked.advice else "", "yellow"),
-        finding.message,
+        (finding.message, ""),
         (f" [{finding.rule}]", "dim"),
+        (f" (a base of {checked.file})" if finding.file else "", "dim"),
     )
-    if finding.line and finding.column and finding.line <= len(checked.lines):
-        line = checked.lines[finding.line - 1]
+    lines = _lines_of(finding.file) if finding.file else checked.lines
+    if finding.line and finding.column and finding.line <= len(lines):
+        line = lines[finding.line - 1]
         if may_be_secret(finding.path, finding.rule):
             line = f"{line[: finding.column - 1]}{_HIDDEN}"
         yield from _source(_safe(line), finding.line, finding.column, finding.end_column)
 
 
-def _source(line: str, number: int, column: int, end: int | None) -> Iterator[Text]:
+def _lines_of(base: str) -> tuple[str, ...]:
+    try:
+        return tuple(read(Path(base)).splitlines())
+    except StackFileError:
+        return ()
+
+
+def _source(line: str, number: int, column: int, end: int | None) -> Iterator[_Line]:
     """The line, and below it a mark under the finding's place."""
     start = 0 if column <= _WIDEST - 20 else column - _WIDEST // 2
     shown = line[start : start + _WIDEST]
     if not shown.strip() or column > len(line) + 1:
         return
     marks = min(max(end or 0, column + 1), start + len(shown) + 1) - column
-    yield Text.assemble((f"{number:>6} | ", "blue"), shown)
-    yield Text.assemble((f"{'':>6} | ", "blue"), (" " * (column - 1 - start) + "^" * max(1, marks), "red"))
+    yield (f"{number:>6} | ", "blue"), (shown, "")
+    yield (f"{'':>6} | ", "blue"), (" " * (column - 1 - start) + "^" * max(1, marks), "red")
 
 
 @functools.lru_cache(maxsize=8)
@@ -115,14 +136,14 @@ def _safe(line: str) -> str:
     return line if line.isprintable() else "".join(each if each.isprintable() else UNSHOWN for each in line)
 
 
-def _count(files: list[Checked]) -> Text:
+def _count(files: list[Checked]) -> _Line:
     findings = sum(len(each.findings) for each in files)
     summary = (
         f"{_number(findings, 'finding')} in {_number(len(files), 'file')}"
         if findings
         else _number(len(files), "file") + ": no findings"
     )
-    return Text(summary, "bold red" if findings else "bold green")
+    return ((summary, "bold red" if findings else "bold green"),)
 
 
 def _number(count: int, what: str) -> str:
@@ -131,13 +152,17 @@ def _number(count: int, what: str) -> str:
 
 def as_json(checked: Iterable[Checked]) -> str:
     """A list with an object for each finding; keys stay the same, null for unknown values."""
-    found = [_object(each.file, finding) for each in checked for finding in each.findings]
-    return json.dumps(found, indent=2)
+    return json.dumps(findings_as_objects(checked), indent=2)
+
+
+def findings_as_objects(checked: Iterable[Checked]) -> list[dict[str, Any]]:
+    """The objects of `as_json`."""
+    return [_object(each.file, finding) for each in checked for finding in each.findings]
 
 
 def _object(file: str, finding: Finding) -> dict[str, Any]:
     return {
-        "file": file,
+        "file": finding.file or file,
         "line": finding.line,
         "column": finding.column,
         "endColumn": finding.end_column,
@@ -150,11 +175,16 @@ def _object(file: str, finding: Finding) -> dict[str, Any]:
 
 
 def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
-    """An annotation for each finding, and a warning for each piece of advice."""
+    """An annotation for each finding, and a warning for each piece of advice: one for what several stack files have
+    from the same base."""
+    yield from dict.fromkeys(_annotations(checked))
+
+
+def _annotations(checked: Iterable[Checked]) -> Iterator[str]:
     for each in checked:
         for finding in (*each.findings, *each.advice):
             places = {
-                "file": each.file,
+                "file": finding.file or each.file,
                 "line": finding.line,
                 "col": finding.column,
                 "endColumn": finding.end_column,

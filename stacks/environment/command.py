@@ -91,6 +91,7 @@ def refresh(
         _needs_terminal("refresh")
         typer.confirm("Update the states from the cluster?", abort=True)
     stacks, settings = _loaded(stack, config_file)
+    _in_its_cluster(stacks, settings)
     _ended(_run(stacks, settings, "refresh", _options(parallel, only), as_json))
 
 
@@ -107,6 +108,7 @@ def destroy(
         _needs_terminal("destroy")
         typer.confirm(f"Delete all objects of {stack} from the cluster?", abort=True)
     stacks, settings = _loaded(stack, config_file)
+    _in_its_cluster(stacks, settings)
     _ended(_run(stacks, settings, "destroy", _options(parallel, only), as_json))
 
 
@@ -147,6 +149,20 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
         settings = load(file)
         return Stacks(stack, file), settings
     except (StackFileError, StacksError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+
+
+def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
+    """Ends the command if the context leads to another cluster: for refreshes and deletions Pulumi does not start the
+    program, which compares it otherwise."""
+    from ..identity import OtherClusterError, cluster_of
+    from .workspace import StacksError
+
+    try:
+        stacks.existing()
+        cluster_of(settings, stacks.outputs(stacks.environment))
+    except (OtherClusterError, StacksError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error
 

@@ -38,7 +38,12 @@ class Stacks:
     """The Pulumi stacks of an environment."""
 
     def __init__(self, environment: str, file: Path) -> None:
-        """`file`: the stack file. Raises StacksError if `pulumi` is missing or too old."""
+        """`file`: the stack file. Raises StacksError if there is no program, or `pulumi` is missing or too old."""
+        if not (ROOT / "Pulumi.yaml").is_file():
+            raise StacksError(
+                f"this command runs ray-platform's own program, and {ROOT} has none: use a checkout of ray-platform, "
+                "or `pulumi` itself for a program of yours"
+            )
         self.environment, self.file = environment, file.resolve()
         try:
             self._workspace = _Workspace(work_dir=str(ROOT))
@@ -95,6 +100,11 @@ class Stacks:
         """A stack's state. With secrets in plain text it must stay in memory. Raises StacksError."""
         state: State = json.loads(self._run("export", name, *(["--show-secrets"] if show_secrets else [])))
         return state
+
+    def outputs(self, name: str) -> dict[str, Any]:
+        """A stack's outputs, secrets hidden. Raises StacksError."""
+        outputs: dict[str, Any] = json.loads(self._run("output", name, "--json"))
+        return outputs
 
     def write(self, name: str, state: State) -> None:
         """Replaces a stack's state; Pulumi encrypts plain-text secrets. Raises StacksError.

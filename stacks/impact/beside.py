@@ -16,12 +16,14 @@ from components.access.manifests import AUTH_DELEGATOR, Body
 from components.access.personas import Rule, rule
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
+from core.messages import may_be_secret
 from core.problems import Path
 from kuberay.edits import Steps, Verdict, differences
 
 from ..render import Key, Manifest, Manifests
-from .effects import Effect, ObjectImpact, impact
-from .kinds import AS_RIGHTS, Kind, kind_of
+from .effects import Effect, Kind, ObjectImpact, impact
+from .kinds import AS_RIGHTS, CONNECTION_CHECK, kind_of
+from .ray_service import of_ray_service
 
 _SHOWN = 6
 """The number of fields that an effect names."""
@@ -32,8 +34,12 @@ _LONGEST = 60
 _GENERATED = ("pulumi.com/", "ray-platform/scripts")
 """Prefixes of annotations that follow from other fields: hashes, and what Pulumi waits for."""
 
-_OWNERS = frozenset({"Namespace", "RayCluster", "RayJob"})
+_OWNERS = frozenset({"Namespace", "RayCluster", "RayCronJob", "RayJob", "RayService"})
 """Kinds whose objects are created and deleted together with everything below their place in the stack file."""
+
+
+_RUN_ONCE = frozenset({"RayJob", "Job"})
+"""Kinds that run once, until another run replaces them."""
 
 
 def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
@@ -50,8 +56,11 @@ def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
                 kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(with_it)], with_it, without_it)
             ):
                 continue
-        if key[0] == "RayJob" and was and will:
-            yield impact(*key, _of_ray_job(was.body, will.body))
+        if key[0] in _RUN_ONCE and was and will:
+            yield impact(*key, _of_job(kind, was.body, will.body))
+            continue
+        if key[0] == "RayService" and was and will:
+            yield impact(*key, of_ray_service(was.body, will.body))
             continue
         yield impact(*key, _effects(kind, was.body if was else None, will.body if will else None))
 
@@ -69,7 +78,7 @@ def _with(key: Key, one: Manifest, places: Mapping[Path, Key], with_it: Manifest
     owners += [("StatefulSet", f"{namespace}/{REDIS}")] if one.path[:1] == ("redis",) else []
     owners += [("ClusterQueue", own)] if kind == "LocalQueue" else []
     owners += [("ValidatingAdmissionPolicy", name)] if kind == "ValidatingAdmissionPolicyBinding" else []
-    return any(each in with_it and each not in without_it for each in owners if each)
+    return any(each in with_it and each not in without_it for each in owners if each and each != key)
 
 
 def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
@@ -83,17 +92,21 @@ def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
         yield _changed(kind, after["kind"], paths, listed)
 
 
-def _of_ray_job(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Effect]:
-    """The job starts again if its settings have changed, or is suspended or resumed. Nothing else reaches a RayJob."""
+def _of_job(kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Effect]:
+    """The job starts again if its settings have changed, or is suspended or resumed. Nothing else reaches it."""
     was, will = (body["metadata"]["annotations"][RUN_ANNOTATION] for body in (before, after))
     suspended, suspends = (bool(body["spec"].get("suspend")) for body in (before, after))
-    if was != will:
+    if was != will and kind is CONNECTION_CHECK:
+        yield Effect(Verdict.IN_PLACE, kind.changed)
+    elif was != will:
         yield Effect(
             Verdict.REPLACES,
             "its settings or its runId change: the job stops if it runs, and starts again from the beginning",
-            "KubeRay applies no change to a RayJob",
+            "no change is applied to a job that exists",
             "let the job end first",
-            "ray-operator/controllers/ray/rayjob_controller.go: getOrCreateRayClusterInstance",
+            "ray-operator/controllers/ray/rayjob_controller.go: getOrCreateRayClusterInstance"
+            if after["kind"] == "RayJob"
+            else "kubernetes pkg/apis/batch/validation/validation.go: ValidateJobSpecUpdate",
         )
     elif suspends and not suspended:
         yield Effect(Verdict.DELETES, "is suspended: its job stops if it runs, and its cluster is deleted")
@@ -138,7 +151,9 @@ def _changed(kind: Kind, name: str, paths: list[Steps], listed: str) -> Effect:
 
 
 def _step(path: Steps, before: Any, after: Any) -> str:
-    """A field, with its values if they are short."""
+    """A field, with its values if they are short and no secrets."""
+    if may_be_secret(path):
+        return ".".join(path)
     values = [_shown(_at(body, path)) for body in (before, after)]
     change = " -> ".join(str(value) for value in values)
     return f"{'.'.join(path)} {change}" if None not in values and len(change) <= _LONGEST else ".".join(path)
@@ -161,6 +176,9 @@ def _at(body: Any, path: Steps) -> Any:
         body = body.get(step)
     return body
 
+
+RIGHTS = "Rights of"
+"""Stands for the kind of object where a subject's rights change."""
 
 _EVERYWHERE = "the whole cluster"
 
@@ -191,7 +209,7 @@ def of_rights(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
         gained, lost = has.get(who, set()) - had.get(who, set()), had.get(who, set()) - has.get(who, set())
         effects = [Effect(Verdict.IN_PLACE, f"gains in {where}: {what}") for where, what in _listed(gained)]
         effects += [Effect(Verdict.IN_PLACE, f"loses in {where}: {what}") for where, what in _listed(lost)]
-        yield impact("Rights of", who, effects)
+        yield impact(RIGHTS, who, effects)
 
 
 def rights(manifests: Manifests) -> Rights:

@@ -22,6 +22,7 @@ from ..planning.report import figure, money
 from ..render import render
 from ..settings import StackSettings
 from .beside import of_objects, of_rights
+from .cml import of_cml
 from .effects import ObjectImpact, worst
 from .programs import of_programs
 from .ray_cluster import of_ray_cluster
@@ -108,6 +109,7 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
         *of_objects(*objects),
         *of_rights(*objects),
         *of_programs(before, after),
+        *of_cml(before, after),
     ]
     return _sorted(objects_impact, [*_of_release(old), NOT_COUNTED], budget(old, after, price))
 

@@ -1,4 +1,4 @@
-"""The effects that an edit can have on an object, from none to its deletion."""
+"""The effects that an edit can have on an object, from none to its deletion, and those that a kind of object has."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -85,3 +85,29 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def impact(kind: str, name: str, effects: Iterable[Effect]) -> ObjectImpact:
     """The impact, with the worst effect first."""
     return ObjectImpact(kind, name, tuple(sorted(effects, key=lambda each: -each.verdict.harm)))
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Immutable fields of a kind's spec: Pulumi deletes and recreates the object, or refuses to."""
+
+    fields: frozenset[str]
+    replaced: str
+    reason: str
+    safer: str
+    source: str
+    verdict: Verdict = Verdict.REPLACES
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What edits of its objects mean for running pods."""
+
+    made: str
+    changed: str
+    gone: str
+    losing: Verdict = Verdict.IN_PLACE
+    """The verdict of its deletion. If it is not the default, the object is shown even if its owner is shown."""
+    safer: str = ""
+    """How to delete it safely."""
+    fixed: Fixed | None = None

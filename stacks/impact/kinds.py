@@ -5,55 +5,49 @@ the object would repeat that.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from components.storage.manifests import RETAINED
+from components.external_cluster.manifests import is_check
+from components.job_template.scheduled import SCHEDULE_LABEL
+from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
+from components.monitoring.manifests import LABELS as MONITORING_LABELS
+from components.ray_service.api_key import LABELS as API_KEY_LABELS
+from components.run_history.program import NAME as RUN_HISTORY
 from kuberay.edits import Verdict
+
+from .claims import CLAIM, VOLUME, claim_of
+from .effects import Fixed, Kind
 
 AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
 """Kinds that `rights` shows."""
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """Immutable fields of a kind's spec: Pulumi deletes and recreates the object, or refuses to."""
-
-    fields: frozenset[str]
-    replaced: str
-    reason: str
-    safer: str
-    source: str
-    verdict: Verdict = Verdict.REPLACES
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What edits of its objects mean for running pods."""
-
-    made: str
-    changed: str
-    gone: str
-    losing: Verdict = Verdict.IN_PLACE
-    """The verdict of its deletion. If it is not the default, the object is shown even if its owner is shown."""
-    safer: str = ""
-    """How to delete it safely."""
-    fixed: Fixed | None = None
-
-
 _VALIDATION = "kubernetes pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate"
-_OF_CLAIMS = "kubernetes pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate"
-
-_OF_CLAIM = frozenset({"accessModes", "storageClassName", "selector", "volumeName"})
-_FIXED_CLAIM = "Kubernetes does not change these fields of a PersistentVolumeClaim"
-_GROWS = "the volume grows if its StorageClass allows it; otherwise, or if the size is less, `pulumi up` fails"
-_NOT_RETAINED = "copy the data elsewhere, set retain: false of the storage in a separate `up`, then make the edit"
 
 KINDS = {
     "RayJob": Kind(
         "its job starts, on a cluster of its own or on the selected one",
         "nothing: KubeRay applies no change to a RayJob",
         "its job stops if it runs, and its cluster is deleted",
+        Verdict.DELETES,
+        "let the job end first",
+    ),
+    "RayService": Kind(
+        "its RayCluster starts, and serves once its applications run",
+        "KubeRay submits another Serve config, and replaces the RayCluster if that changes",
+        "nothing serves any more, and its RayCluster is deleted",
+        Verdict.DELETES,
+        "move its clients to another service first",
+    ),
+    "RayCronJob": Kind(
+        "users of the tenant can run the job template",
+        "applies to runs that are created from now on; existing ones stay as they are",
+        "the job template can no longer be run; existing runs stay",
+    ),
+    "Job": Kind(
+        "its job starts on the external cluster",
+        "nothing: no change is applied to a job that exists",
+        "its job on the external cluster stops if it runs",
         Verdict.DELETES,
         "let the job end first",
     ),
@@ -161,6 +155,11 @@ KINDS = {
             _VALIDATION,
         ),
     ),
+    "Deployment": Kind(
+        "its pod suspends the tenant's RayClusters with idleTerminationOptions once nobody uses them",
+        "its pod is recreated; RayClusters are not suspended meanwhile",
+        "no RayCluster of the tenant is suspended any more when nobody uses it; a suspended one stays suspended",
+    ),
     "Service": Kind(
         "Redis' nodes can be reached by its name",
         "applies at once; existing connections stay",
@@ -176,65 +175,82 @@ KINDS = {
         "applies from its next run on; what runs continues",
         "no longer runs; existing copies stay as long as their volume",
     ),
-    "PersistentVolumeClaim": Kind(
-        "a volume is created",
-        _GROWS,
-        "is deleted, and the data with its volume, unless the reclaim policy of its StorageClass is Retain",
-        Verdict.DELETES,
-        "copy the data elsewhere first",
-        Fixed(
-            _OF_CLAIM,
-            "the data are deleted with their volume, unless the reclaim policy of its StorageClass is Retain, and an "
-            "empty volume is created",
-            _FIXED_CLAIM,
-            "copy the data elsewhere first",
-            _OF_CLAIMS,
-        ),
+    "PersistentVolumeClaim": CLAIM,
+    "PodMonitor": Kind(
+        "no pod changes; Prometheus scrapes these pods",
+        "no pod changes; Prometheus scrapes as configured within a minute",
+        "no pod changes; Prometheus no longer scrapes these pods",
     ),
-    "PersistentVolume": Kind(
-        "makes an existing volume available to its claim",
-        "another object for the existing volume replaces it; the data stay",
-        "the data stay where they are, and are no longer available here",
+    "ServiceMonitor": Kind(
+        "no pod changes; Prometheus scrapes the Service",
+        "no pod changes; Prometheus scrapes as configured within a minute",
+        "no pod changes; Prometheus no longer scrapes the Service",
     ),
+    "PrometheusRule": Kind(
+        "no pod changes; Prometheus records and alerts",
+        "no pod changes; Prometheus records and alerts as configured within a minute",
+        "no pod changes; Prometheus no longer records and alerts",
+    ),
+    "PersistentVolume": VOLUME,
 }
 
-RETAINED_CLAIM = Kind(
-    "a volume is created, which Pulumi keeps",
-    _GROWS,
-    "`pulumi up` refuses to delete it with its data",
-    Verdict.REFUSED,
-    _NOT_RETAINED,
-    Fixed(
-        _OF_CLAIM,
-        "`pulumi up` refuses to replace it with its data",
-        _FIXED_CLAIM,
-        _NOT_RETAINED,
-        _OF_CLAIMS,
-        Verdict.REFUSED,
-    ),
+SCHEDULE = Kind(
+    "the job template is run on schedule from now on",
+    "applies from its next time on; what runs continues",
+    "the job template is no longer run on schedule; existing runs stay",
 )
-"""A claim of a tenant's storage with `retain`."""
+"""A CronJob that starts runs of a job template."""
 
-BOUND_CLAIM = Kind(
-    "makes an existing volume available to the pods of its namespace",
-    "is available to pods at once",
-    "the data stay where they are, and pods can no longer mount them; it is deleted once no pod mounts it any more",
-    fixed=Fixed(
-        _OF_CLAIM,
-        "the claim is created again for another volume, once no pod mounts it; all data stay where they are",
-        _FIXED_CLAIM,
-        "apply the edit when nothing runs, or add another storage",
-        _OF_CLAIMS,
-    ),
+MONITORING_FILES = Kind(
+    "no pod changes; Prometheus or Grafana can read its files",
+    "no pod changes; Prometheus or Grafana works as configured once it has read the files again",
+    "no pod changes; Prometheus or Grafana no longer has its files",
 )
-"""A claim of an existing volume: a tenant's storage with `nfs` or `csi`."""
+"""A ConfigMap of monitoring."""
+
+API_KEY_PROGRAM = Kind(
+    "new pods of the service read the program that asks for API keys",
+    "applies to new pods of the service",
+    "new pods of the service do not ask for API keys",
+)
+"""The ConfigMap with the program before a service."""
+
+LOG_COLLECTORS = Kind(
+    "is available to new pods of Ray; running ones have no log collector",
+    "applies to the log collectors of new pods; running ones go on as they are",
+    "running log collectors go on; pods that have one do not start again without it",
+)
+"""The ConfigMap of log collectors."""
+
+CONNECTION_CHECK = Kind(
+    "a pod connects to the external cluster once",
+    "a pod connects to the external cluster again",
+    "nothing of the external cluster changes; its name is no longer known here",
+)
+"""The Job that checks the connection to an external cluster."""
+
+HISTORY = Kind(
+    "the pod of the run history keeps records of the tenant's jobs from now on",
+    "the pod of the run history is recreated; what happens meanwhile is recorded afterwards, as far as it still exists",
+    "no records are kept any more; existing ones stay on their storage",
+)
+"""The StatefulSet and the ConfigMap of a run history."""
 
 
 def kind_of(body: Mapping[str, Any]) -> Kind:
     """What edits of an object mean."""
     if body["kind"] == "PersistentVolumeClaim":
-        if RETAINED in (body["metadata"].get("annotations") or {}):
-            return RETAINED_CLAIM
-        if body["spec"].get("volumeName"):
-            return BOUND_CLAIM
+        return claim_of(body)
+    if body["kind"] in ("StatefulSet", "ConfigMap") and body["metadata"]["name"] == RUN_HISTORY:
+        return HISTORY
+    if SCHEDULE_LABEL in (body["metadata"].get("labels") or {}):
+        return SCHEDULE
+    if body["kind"] == "Job" and is_check(body):
+        return CONNECTION_CHECK
+    if body["kind"] == "ConfigMap" and body["metadata"].get("labels") == API_KEY_LABELS:
+        return API_KEY_PROGRAM
+    if body["kind"] == "ConfigMap" and body["metadata"]["name"] == LOG_CONFIG_MAP:
+        return LOG_COLLECTORS
+    if body["kind"] == "ConfigMap" and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
+        return MONITORING_FILES
     return KINDS[body["kind"]]

@@ -16,7 +16,8 @@ from typing import Any
 import kubernetes
 
 from components.cluster import ClusterUnreachableError, connect, read
-from components.rollout.pods import CLUSTER_LABEL, Pod, Pods, UnknownRayError, group, kind, leaves
+from components.ray_cluster.pods import CLUSTER_LABEL
+from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves
 
 from .comparison import Impact
 from .effects import Effect, ObjectImpact, Range

@@ -10,6 +10,7 @@ from core.versions import release_of
 from kuberay.edits import Verdict, differences
 from kuberay.releases import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer
 
+from ..cml import without_kubernetes
 from ..settings import StackSettings
 from .effects import Effect, ObjectImpact, impact
 from .sources import ray_clusters
@@ -20,7 +21,7 @@ _UPGRADE = "components/operator/upgrade.py"
 
 def of_programs(before: StackSettings | None, after: StackSettings) -> Iterator[ObjectImpact]:
     """The operator, Volcano and Kueue, if their settings changed. `before` None: the stack is new."""
-    if after.platform:
+    if after.platform or without_kubernetes(after):
         return
     yield impact("Operator", "KubeRay", _of_operator(before, after))
     for name in ("volcano", "kueue"):

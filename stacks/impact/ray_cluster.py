@@ -15,7 +15,7 @@ from kuberay.edits import Rule, Steps, Verdict, differences, normal
 from kuberay.pods import groups_of, least_running
 
 from .effects import Effect, ObjectImpact, impact
-from .ray_pods import Known, all_running, beyond_most, of_pods, range_of, sent, shown
+from .ray_pods import Known, all_running, as_suspended, beyond_most, of_pods, range_of, sent, shown
 from .updates import BY_KUBERAY_ALONE, outdated_pods, reached, removed_group
 
 Body = Mapping[str, Any]
@@ -50,6 +50,7 @@ def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Ef
     if recreation := _recreated(before, after):
         yield recreation
         return
+    after = as_suspended(before, after)
     changed = list(_changed(before.body, sent(before.body, after)))
     if not changed:
         yield from outdated_pods(before, after, updates, ())
@@ -137,7 +138,7 @@ def _by_rules(
         groups = list(dict.fromkeys(path[1] for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1))
         effect = reached(before, after, rule, groups, updates)
         text = effect.text.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(map(shown, groups))}")
-        yield replace(effect, text=f"{_listed(paths)}: {text}")
+        yield replace(effect, text=f"{listed(paths)}: {text}")
 
 
 def _of_added_or_removed_group(path: Steps, kept: Collection[str]) -> bool:
@@ -175,7 +176,7 @@ def _label(body: Body, label: str) -> str | None:
     return value
 
 
-def _listed(paths: list[Steps]) -> str:
+def listed(paths: list[Steps]) -> str:
     """The fields, with one name for a field of several worker groups."""
     fields = [(path[0], "*", *path[2:]) if path[0] == "workerGroupSpecs" and len(path) > 2 else path for path in paths]
     named = list(dict.fromkeys(".".join(each) for each in fields))

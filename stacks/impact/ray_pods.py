@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from components.idle_termination.in_pod import rests_since
 from components.ray_cluster.scaled import OWNED, Scaled, as_scaled, scales
 from components.rollout.settings import UpdatesSettings
 from kuberay.edits import Verdict
@@ -167,6 +168,14 @@ def sent(before: Body, after: Body) -> Body:
         for group in before["spec"].get("workerGroupSpecs") or ()
     }
     return as_scaled(dict(after), Scaled(None, alive))[0]
+
+
+def as_suspended(before: Known, after: Body) -> Body:
+    """The RayCluster after an update, which leaves `suspend` as the idle termination or `wake` wrote it."""
+    live = before.body["spec"].get("suspend")
+    if before.running is None or "suspend" in after["spec"] or not (live is False or rests_since(before.body)):
+        return after
+    return {**after, "spec": {**after["spec"], "suspend": live}}
 
 
 def _bounds(before: Known) -> tuple[Counts, Counts]:

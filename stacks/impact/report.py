@@ -17,18 +17,19 @@ def report(title: str, impact: Impact) -> Report:
 
     Objects of a kind with the same effects share a row.
     """
-    rows = tuple(_row(each) for each in _together(impact))
+    rows = tuple(_row(each) for each in together(impact))
     columns = ("Object", "What happens", "Pods ended", "Pods made")
     made = (Table("Objects", columns, rows), _figures(impact.budget))
     return Report(title, tuple(table for table in made if table.rows), tuple(_sentences(impact)))
 
 
 def _figures(budget: Budget) -> Table:
-    rows = tuple((row.whose, *(_change(row, part) for part in ("always", "most", "cost"))) for row in budget.rows)
+    rows = tuple((row.whose, *(change(row, part) for part in ("always", "most", "cost"))) for row in budget.rows)
     return Table("GPUs and cost", ("Tenant", "GPUs always", "GPUs at most", "Cost per hour"), rows)
 
 
-def _change(row: Figures, part: str) -> str:
+def change(row: Figures, part: str) -> str:
+    """A field of Amounts, before and after."""
     was, will = (getattr(each, part) if each else NONE for each in (row.before, row.after))
     return was if was == will else f"{was} -> {will}"
 
@@ -39,7 +40,12 @@ def _row(each: ObjectImpact) -> tuple[str, ...]:
     return (f"{each.kind} {each.name}", each.verdict, f"{ended}{_busy(each, effects)}", made)
 
 
-def _together(impact: Impact) -> list[ObjectImpact]:
+def pods_ended(impact: Impact) -> str:
+    """How many pods an edit ends, of all objects together."""
+    return _total(effect.ended for each in impact.objects for effect in _apart(each.effects))
+
+
+def together(impact: Impact) -> list[ObjectImpact]:
     """The objects; those of a kind with the same effects are combined, with the names of some. RayClusters stay
     separate."""
     found: dict[tuple[Any, ...], list[ObjectImpact]] = {}
@@ -79,7 +85,7 @@ def _total(ranges: Iterable[Range]) -> str:
 
 
 def _sentences(impact: Impact) -> Iterator[str]:
-    for each in _together(impact):
+    for each in together(impact):
         for effect in each.effects:
             yield f"{each.kind} {each.name}: {_sentence(effect)}"
     yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)

@@ -2,11 +2,13 @@
 
 import subprocess
 from collections.abc import Mapping
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
 from components.rollout.settings import UpdatesSettings
-from core.stack_file import stack_file
+from core.problems import Finding, StackFileError
+from core.stack_file import UNREADABLE, StackFile, stack_file
 from core.versions import release_of
 
 from .. import render
@@ -32,10 +34,33 @@ def stack_before(word: str, file: Path) -> StackSettings | None:
     """
     if Path(word).is_file():
         return load(Path(word))
-    _git(file, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", missing=_neither(word))
-    if not _git(file, "ls-tree", "--name-only", word, file.name):
+    git(file.parent, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", missing=_neither(word))
+    found = file_at(word, file)
+    return settings_of(found) if found else None
+
+
+def file_at(revision: str, file: Path) -> StackFile | None:
+    """A stack file at a revision, merged over its bases there; None if it does not exist there.
+
+    Raises NoSuchSourceError, and StackFileError as `stack_file` does.
+    """
+    if not git(file.parent, "ls-tree", "--name-only", revision, file.name):
         return None
-    return settings_of(stack_file(f"{word}:{file}", _git(file, "show", f"{word}:./{file.name}")))
+    text = _shown(revision, file, file.name)
+    return stack_file(f"{revision}:{file}", text, lambda path: _base(revision, file, path))
+
+
+def _shown(revision: str, file: Path, path: str) -> str:
+    """The text at a revision of what is at a path from the folder of a file."""
+    return git(file.parent, "show", f"{revision}:./{path}")
+
+
+def _base(revision: str, file: Path, path: str) -> tuple[str, str]:
+    """The name and the text of a base at a revision."""
+    try:
+        return f"{revision}:{normpath(file.parent / path)}", _shown(revision, file, path)
+    except NoSuchSourceError as error:
+        raise StackFileError([Finding((), None, f"cannot be read: {error}", UNREADABLE)]) from error
 
 
 def running(stack: StackSettings) -> dict[str, Known]:
@@ -58,12 +83,12 @@ def _neither(word: str) -> str:
     return f"{word!r} is neither a file nor a revision of git here: give one, such as origin/main, or `live`"
 
 
-def _git(file: Path, *arguments: str, missing: str = "") -> str:
-    """The output of git in the folder of a file. `missing`: the error message if git fails."""
+def git(folder: Path, *arguments: str, missing: str = "") -> str:
+    """The output of git in a folder. `missing`: the error message if git fails. Raises NoSuchSourceError."""
     try:
         done = subprocess.run(
             ["git", *arguments],
-            cwd=file.parent,
+            cwd=folder,
             capture_output=True,
             text=True,
             check=False,

@@ -7,7 +7,7 @@ import typer
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A cluster launcher file (`ray up`), or manifests of KubeRay.")],
+    file: Annotated[Path, typer.Argument(help="A file of `ray up` or ray-serve-cai, or manifests of KubeRay.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write there instead of to the terminal.")
     ] = None,

@@ -3,8 +3,9 @@
 The stack file has tenants by namespace, and a comment where a person has to decide.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
@@ -12,16 +13,20 @@ import yaml
 
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.settings import RayJobSettings
+from components.ray_service.settings import RayServiceSettings
 from core.problems import Path, StackFileError
 from core.stack_file import PROJECT
 from core.types import Settings
 
 from ..load import parse
+from .cai import from_cai, is_cai_file
 from .launcher import from_launcher, is_launcher_file
 from .manifests import KINDS, from_manifest, has_cluster
+from .owners import OWNERS, NotWrittenError, from_owner
 from .proposal import FIRST_OPERATOR, PROPOSAL, from_first_operator, from_proposal
 from .reader import Answers, Document, Imported, Note, RefusedError, documents
-from .tenants import NO_NAMESPACE, needed, tenants
+from .tenants import NO_NAMESPACE, needed, place_of, tenants
 
 
 def clusters_in(document: Any, answers: Answers) -> tuple[list[Imported], list[Note]]:
@@ -59,7 +64,7 @@ def _cluster(body: Any, answers: Answers, path: Path) -> Imported | None:
         raise RefusedError(*(_below(path, note) for note in error.notes)) from error
     if imported is None:
         return None
-    return Imported(imported.cluster, imported.namespace, tuple(_below(path, note) for note in imported.notes))
+    return replace(imported, notes=tuple(_below(path, note) for note in imported.notes))
 
 
 def _imported(body: Any, answers: Answers) -> Imported | None:
@@ -68,12 +73,23 @@ def _imported(body: Any, answers: Answers) -> Imported | None:
     group = str(body.get("apiVersion", "")).partition("/")[0]
     kind = str(body.get("kind"))
     if group == "ray.io" and kind in KINDS and has_cluster(body):
-        return from_manifest(body, answers, rename=True)
+        return _with_owner(body, answers) if kind in OWNERS else from_manifest(body, answers, rename=True)
     if (group, kind) == (FIRST_OPERATOR, "RayCluster"):
         return from_first_operator(body, answers)
     if (group, kind) == (PROPOSAL, "Ray"):
         return from_proposal(body, answers)
     return from_launcher(body, answers) if is_launcher_file(body) else None
+
+
+def _with_owner(body: Mapping[str, Any], answers: Answers) -> Imported:
+    """A RayJob or RayService as a job or service of the tenant, or if that is not possible its cluster alone."""
+    try:
+        return from_owner(body, answers)
+    except NotWrittenError as error:
+        imported = from_manifest(body, answers, rename=True)
+        why = f"the {body['kind']} cannot be one of the tenant's {OWNERS[body['kind']].key}: {error}"
+        note = Note(("kind",), why, "its cluster becomes one that stays")
+        return replace(imported, notes=(note, *imported.notes))
 
 
 def _below(path: Path, note: Note) -> Note:
@@ -97,6 +113,8 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
         found = documents(file)
     except RefusedError as error:
         return _refused(_lines(file, None, error.notes))
+    if any(is_cai_file(document.value) for document in found):
+        return _on_cml(file, found, answers)
     imported: list[Imported] = []
     notes, refused = [], []
     for document in found:
@@ -120,13 +138,30 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
     return Result(stack_file(imported, namespace), tuple(notes))
 
 
+def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
+    """The stack file for the cluster of a file of ray-serve-cai."""
+    if len(found) > 1:
+        return _refused([f"{file}: has several documents, and one of them has cai: import them as separate files"])
+    [document] = found
+    try:
+        settings, notes = from_cai(document.value, answers)
+    except RefusedError as error:
+        return _refused(_lines(file, document, error.notes))
+    try:
+        parse({"cml": settings})
+    except StackFileError as error:
+        return _refused(f"{file}: the resulting stack file is invalid: {line}" for line in str(error).splitlines())
+    text = MODELINE + _dump({"config": {f"{PROJECT}:cml": settings}})
+    return Result(text, tuple(_lines(file, document, notes)))
+
+
 def _of_tenant(tenant: dict[str, Any]) -> Iterator[str]:
     """Notes on the settings of a tenant, and on what has to be in its namespace."""
     name = tenant["name"]
     yield f"tenant {name}: its namespace is closed except for network.egress, which the file does not set; {_NETWORK}"
     if "podSecurity" in tenant:
         yield f"tenant {name}: podSecurity is {tenant['podSecurity']}, because the pods do not meet restricted"
-    if objects := needed(tenant["clusters"]):
+    if objects := needed(tenant):
         yield f"tenant {name}: its pods need {', '.join(objects)}; create what is missing before the clusters"
 
 
@@ -151,20 +186,24 @@ _WIDTH = 110
 
 def stack_file(imported: Iterable[Imported], namespace: str | None) -> str:
     """The text of a whole stack file."""
-    imported = [Imported(_in_order(each.cluster), each.namespace, each.notes) for each in imported]
+    imported = [_in_order(each) for each in imported]
     made = tenants(imported, namespace)
     text = MODELINE + _dump({"config": {f"{PROJECT}:tenants": made}})
     return _commented(text, list(_decisions(imported, made, namespace)))
 
 
-def _in_order(cluster: dict[str, Any]) -> dict[str, Any]:
-    """The cluster with its keys, and those of its head and worker groups, in the order of the documentation."""
-    whole = _sorted(cluster, RayClusterSettings)
+def _in_order(imported: Imported) -> Imported:
+    """The cluster with its keys, and those of its head, worker groups and owner, in the order of the documentation."""
+    whole = _sorted(imported.cluster, RayClusterSettings)
     if "head" in whole:
         whole["head"] = _sorted(whole["head"], HeadSettings)
     if "workerGroups" in whole:
         whole["workerGroups"] = [_sorted(each, WorkerGroupSettings) for each in whole["workerGroups"]]
-    return whole
+    owner = imported.owner
+    if owner:
+        model = RayJobSettings if owner.key == "jobs" else RayServiceSettings
+        owner = replace(owner, settings=_sorted(owner.settings, model))
+    return replace(imported, cluster=whole, owner=owner)
 
 
 def _sorted(settings: dict[str, Any], model: type[Settings]) -> dict[str, Any]:
@@ -203,15 +242,17 @@ def _decisions(
         yield (*tenant_path, "network"), f"decide: {_NETWORK}"
         if "podSecurity" in tenant:
             yield (*tenant_path, "podSecurity"), "decide: restricted, once the imported pods meet it (they do not yet)"
+        places = Counter[str]()
         for each in imported:
-            for cluster_index, cluster in enumerate(tenant["clusters"]):
-                if cluster is each.cluster:
-                    for note in each.notes:
-                        if note.at is not None:
-                            yield (
-                                (*tenant_path, "clusters", cluster_index, *note.at),
-                                f"decide: {note.instead} ({note.why})",
-                            )
+            if place_of(each, namespace) != tenant.get("namespace", tenant["name"]):
+                continue
+            inside: Path = (each.key, places[each.key], *(("cluster",) if each.owner else ()))
+            places[each.key] += 1
+            decisions = [note for note in each.notes if note.at is not None]
+            yield from (
+                ((*tenant_path, *inside, *(note.at or ())), f"decide: {note.instead} ({note.why})")
+                for note in decisions
+            )
 
 
 def _commented(text: str, comments: list[tuple[Path, str]]) -> str:

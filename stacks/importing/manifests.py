@@ -5,7 +5,7 @@ becomes `podTemplate` and `overrides`, so that no field of a manifest is lost.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -48,20 +48,28 @@ _SERVER = ("the API server maintains it", "remove it")
 _INSTEAD = {
     "RayJob": "write it into the tenant's `jobs` (docs/jobs.md), or run `ray job submit` on the cluster",
     "RayCronJob": "run `ray job submit` from a CronJob, or keep the manifest and do not import the cluster",
-    "RayService": "run `serve deploy` on the cluster, or keep the manifest and do not import the cluster",
+    "RayService": "write it into the tenant's `services` (docs/services.md), or run `serve deploy` on the cluster",
 }
 
 
-def from_manifest(body: Mapping[str, Any], answers: Answers | None = None, rename: bool = False) -> Imported:
+def from_manifest(
+    body: Mapping[str, Any],
+    answers: Answers | None = None,
+    rename: bool = False,
+    label: str | None = None,
+    settle: Callable[[Reader, str], None] | None = None,
+) -> Imported:
     """The cluster of a RayCluster, RayJob, RayService or RayCronJob.
 
-    `rename`: worker groups may get other names; KubeRay allows capitals in them. Raises RefusedError if KubeRay would
-    refuse the manifest, if it has a secret in plain text, or if it lacks required values.
+    `rename`: worker groups may get other names; KubeRay allows capitals in them. `label`: the cluster and its pods have
+    it, with its name. `settle`: uses or notes the fields beside the cluster; default: notes that only the cluster is
+    imported. Raises RefusedError if KubeRay would refuse the manifest, if it has a secret in plain text, or if it lacks
+    required values.
     """
     reader = Reader(body)
     kind, answers = str(body.get("kind")), answers or Answers()
     path = KINDS[kind]
-    if secrets := [*_secrets(body.get("metadata"), ("metadata",)), *_secrets(_at(body, path), path)]:
+    if secrets := [*secrets_in(body.get("metadata"), ("metadata",)), *secrets_in(_at(body, path), path)]:
         raise RefusedError(*secrets)  # before any message that shows values
     _refused_by_kuberay(body)
     spec = reader
@@ -73,6 +81,9 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None, renam
     if rename:
         _rename_groups(desired, path, reader.log)
     namespace, metadata = _metadata(reader, answers)
+    if label:
+        metadata["labels"] = {**metadata.get("labels", {}), label: metadata["name"]}
+        _label(desired, label, metadata["name"])
     image = image_of(desired)
     if image is None:
         raise RefusedError(Note((*path, "headGroupSpec"), "the head's container has no image", "set one"))
@@ -83,7 +94,7 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None, renam
         "podDefaults": "none",
     }
     of_groups(entry, reader.log, path)
-    _settle(reader, kind)
+    (settle or _settle)(reader, kind)
     cluster = _exact(_accepted(entry), desired, path)
     _advise(cluster, path, reader.log)
     return Imported(cluster, namespace, reader.log.finish(body))
@@ -108,7 +119,14 @@ def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
         raise RefusedError(*(Note(each.path, each.message, "KubeRay would refuse it") for each in problems))
 
 
-def _secrets(value: Any, path: Path) -> Iterator[Note]:
+def _label(spec: dict[str, Any], label: str, name: str) -> None:
+    """Gives the pods of a spec a label."""
+    for group in (spec.get("headGroupSpec"), *(spec.get("workerGroupSpecs") or ())):
+        metadata = ((group or {}).get("template") or {}).setdefault("metadata", {})
+        metadata["labels"] = {**(metadata.get("labels") or {}), label: name}
+
+
+def secrets_in(value: Any, path: Path) -> Iterator[Note]:
     """Secrets in plain text, by the name of a variable, label or annotation, or by their look. Without their values."""
     if path[-2:] == ("annotations", LAST_APPLIED):
         return
@@ -120,10 +138,10 @@ def _secrets(value: Any, path: Path) -> Iterator[Note]:
             annotation = path[-1] in ("annotations", "labels") and is_secret_annotation(str(key), str(each))
             if annotation and not secret_in(str(each)):
                 yield Note((*path, key), f"{key!r} looks like a secret, and a stack file is plain text", ADVICE)
-            yield from _secrets(each, (*path, key))
+            yield from secrets_in(each, (*path, key))
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _secrets(each, (*path, index))
+            yield from secrets_in(each, (*path, index))
     elif isinstance(value, str) and (kind := secret_in(value)):
         yield Note(path, f"it has {kind}, and a stack file is plain text", ADVICE)
 

@@ -24,7 +24,7 @@ class Note:
     """What to do, if `why` does not include that."""
 
     at: Path | None = None
-    """Place in the cluster's entry where a person has to decide; the stack file gets a comment there."""
+    """Place in the cluster's settings where a person has to decide; the stack file gets a comment there."""
 
     line: int | None = None
     """Line of the file, if it cannot be found by the path."""
@@ -35,16 +35,39 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """A job or service that has the cluster for itself. `key`: of the tenant, `jobs` or `services`. `settings`: its
+    entry there, without its cluster."""
+
+    key: str
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Imported:
     """One cluster of the input."""
 
     cluster: dict[str, Any]
-    """An entry of `tenants[].clusters[]`."""
+    """The cluster with its name, as an entry of `tenants[].clusters[]`."""
 
     namespace: str | None
     """The namespace in the input."""
 
     notes: tuple[Note, ...]
+
+    owner: Owner | None = None
+    """Whose cluster it is; None: it stays by itself."""
+
+    @property
+    def key(self) -> str:
+        """The tenant's list with its entry."""
+        return self.owner.key if self.owner else "clusters"
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        if self.owner is None:
+            return self.cluster
+        return {**self.owner.settings, "cluster": {key: each for key, each in self.cluster.items() if key != "name"}}
 
 
 class RefusedError(ValueError):

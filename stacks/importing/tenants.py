@@ -16,6 +16,7 @@ from ..namespaces import DEFAULT
 from ..rendered import as_tenant_gives
 from ..settings import LONGEST_TENANT_NAME, TenantSettings
 from .names import dns_name
+from .owners import faults
 from .reader import Imported
 
 NO_NAMESPACE = "imported"
@@ -37,12 +38,12 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
     levels: dict[str, PodSecurityLevel] = {}
     egress: dict[str, list[dict[str, Any]]] = {}
     for each in imported:
-        place = namespace or each.namespace or NO_NAMESPACE
+        place = place_of(each, namespace)
         name = dns_name(place, LONGEST_TENANT_NAME, "team")
         tenant: dict[str, Any] = {"name": name} if name == place else {"name": name, "namespace": place}
-        found.setdefault(place, {**tenant, "clusters": []})["clusters"].append(each.cluster)
+        found.setdefault(place, tenant).setdefault(each.key, []).append(each.entry)
         body = _rendered(each.cluster)
-        levels[place] = max(levels.get(place, "restricted"), _level(body), key=_FROM_STRICT.index)
+        levels[place] = max(levels.get(place, "restricted"), _level(body, each), key=_FROM_STRICT.index)
         allowed = egress.setdefault(place, [INTERNET])
         allowed += [target for target in _redis(body, place) if target not in allowed]
     for place, tenant in found.items():
@@ -51,13 +52,23 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
         elif levels[place] != "restricted":
             tenant["podSecurity"] = levels[place]
         tenant["network"] = {"egress": egress[place]}
-        tenant["clusters"] = tenant.pop("clusters")  # the last key
+        for key in ("clusters", "jobs", "services"):  # the last keys
+            if key in tenant:
+                tenant[key] = tenant.pop(key)
     return list(found.values())
 
 
-def needed(clusters: Iterable[dict[str, Any]]) -> list[str]:
-    """The objects that pods of imported clusters refer to: `Secret hf`, `PersistentVolumeClaim data`."""
+def place_of(imported: Imported, namespace: str | None) -> str:
+    """The namespace of an imported cluster. `namespace`: replaces that of the file."""
+    return namespace or imported.namespace or NO_NAMESPACE
+
+
+def needed(tenant: Mapping[str, Any]) -> list[str]:
+    """The objects that pods of an imported tenant refer to: `Secret hf`, `PersistentVolumeClaim data`."""
+    owners = [*tenant.get("jobs", ()), *tenant.get("services", ())]
+    clusters = [*tenant.get("clusters", ()), *({**each["cluster"], "name": each["name"]} for each in owners)]
     found = {each for cluster in clusters for each in _references(_rendered(cluster))}
+    found.update(each for owner in owners for each in _references(owner.get("submitterPodTemplate")))
     return sorted(f"{kind} {name}" for kind, name in found - _IN_EACH_NAMESPACE)
 
 
@@ -69,8 +80,13 @@ def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def _level(body: dict[str, Any]) -> PodSecurityLevel:
-    return strictest_level(body) if body else "restricted"
+def _level(body: dict[str, Any], imported: Imported) -> PodSecurityLevel:
+    """The strictest level that admits the pods: of the cluster, and the one that submits a job."""
+    least = strictest_level(body) if body else "restricted"
+    if imported.owner is None:
+        return least
+    looser = _FROM_STRICT[_FROM_STRICT.index(least) :]
+    return next((level for level in looser if not faults(imported, level)), least)
 
 
 def _redis(body: Mapping[str, Any], namespace: str) -> Iterator[dict[str, Any]]:

@@ -68,6 +68,7 @@ def plan(
 
     from ..load import load
     from . import sharing
+    from .cml import with_cml
     from .plan import plan_of
     from .report import as_object, report
 
@@ -95,10 +96,18 @@ def plan(
     planned = [(name, stack_settings, plan_of(stack_settings, price)) for name, stack_settings in settings.items()]
     shared = sharing.shared(planned) if all_stacks else []
     if output is Format.JSON:
-        found = map(sharing.as_object, shared) if all_stacks else ({"stack": n, **as_object(p)} for n, _, p in planned)
+        found = (
+            map(sharing.as_object, shared)
+            if all_stacks
+            else ({"stack": n, **as_object(p), **_on_cml(s)} for n, s, p in planned)
+        )
         typer.echo(json.dumps(list(found), indent=2))
     else:
-        reports = map(sharing.report, shared) if all_stacks else (report(name, each) for name, _, each in planned)
+        reports = (
+            map(sharing.report, shared)
+            if all_stacks
+            else (with_cml(report(name, each), stack) for name, stack, each in planned)
+        )
         _written(list(reports), output)
     strict = [
         each
@@ -107,6 +116,12 @@ def plan(
     ]
     if any(each.problems for each in strict):
         raise typer.Exit(FOUND)
+
+
+def _on_cml(stack: "StackSettings") -> dict[str, object]:
+    from .cml import as_objects
+
+    return {"cml": found} if (found := as_objects(stack)) else {}
 
 
 def _written(reports: list["Report"], output: Format) -> None:

@@ -1,19 +1,24 @@
 """The pods of a stack's RayClusters and Redis, and the limits of their number. Pure functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from components.capacity.limits import Account, Accounts
 from components.capacity.placement import Workers
+from components.idle_termination.demand import demand_of_program
 from components.queues.budget import Room
+from components.ray_service.demand import demand_of_update
 from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.settings import hard
 from core.quantities import amount
 
+from ..idle_termination import idle_termination
 from ..queues import queue_of
 from ..redis import redis_parts, redis_stateful_set
-from ..rendered import demanded, demanded_by_job, rendered, rendered_job
+from ..rendered import demanded, demanded_by_job, demanded_by_service, rendered, rendered_job, rendered_service
+from ..run_history import run_history
 from ..settings import StackSettings, TenantSettings
 
 Rooms = Mapping[str, Mapping[str, Room]]
@@ -21,7 +26,7 @@ Rooms = Mapping[str, Mapping[str, Room]]
 
 
 def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[Workers]]:
-    """The pods of the tenant's RayClusters and of its RayJobs' clusters, by `<namespace>/<name>`."""
+    """The pods of the tenant's RayClusters, and of those of its RayJobs and RayServices, by `<namespace>/<name>`."""
     made, namespace = {}, tenant.namespace_name
     for cluster in tenant.clusters:
         name = f"{namespace}/{cluster.name}"
@@ -30,6 +35,19 @@ def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[
         if job.own_cluster:
             name = f"{namespace}/{job.name}"
             made[name] = workers_of(name, rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job))
+    for service in tenant.services:
+        name, body = f"{namespace}/{service.name}", rendered_service(stack, tenant, service)
+        made[name] = workers_of(name, body, demanded_by_service(stack, tenant, service))
+    return made
+
+
+def updates_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[Workers]]:
+    """The pods of the second RayCluster that each of the tenant's RayServices has during an update, by its name."""
+    made = {}
+    for service in tenant.services:
+        if service.upgrades:
+            name, body = f"{tenant.namespace_name}/{service.name}", rendered_service(stack, tenant, service)
+            made[name] = workers_of(name, body, demand_of_update(demanded_by_service(stack, tenant, service)))
     return made
 
 
@@ -43,16 +61,54 @@ def redis_pods(stack: StackSettings) -> list[Workers]:
     return found
 
 
+def submitters(stack: StackSettings) -> list[Workers]:
+    """The pods that submit jobs to external clusters."""
+    return [
+        each
+        for tenant in stack.tenants
+        for job in tenant.jobs
+        if job.external_cluster
+        for each in workers_of(
+            f"{tenant.namespace_name}/{job.name}",
+            rendered_job(stack, tenant, job),
+            demanded_by_job(stack, tenant, job),
+        )
+    ]
+
+
+def programs_of(stack: StackSettings, tenant: TenantSettings) -> Sequence[tuple[str, Body, Demand]]:
+    """The programs that run beside the tenant's RayClusters: the key that each is for, its Deployment or StatefulSet,
+    and what its pod uses. Raises Problems as `rendered` does."""
+    found = []
+    if body := idle_termination(stack, tenant).get("deployment"):
+        found.append(("idleTerminationOptions", body, demand_of_program(body, tenant.limits_in_force)))
+    if body := run_history(stack, tenant).get("stateful-set"):
+        # Its claim counts as storage.
+        found.append(("runHistory", body, of_stateful_set(body, tenant.limits_in_force)))
+    return found
+
+
+def program_pods(stack: StackSettings) -> list[Workers]:
+    """The pods of these programs."""
+    return [
+        each
+        for tenant in stack.tenants
+        for _, body, demand in programs_of(stack, tenant)
+        for each in workers_of(f"{tenant.namespace_name}/{demand.name}", body, demand)
+    ]
+
+
 def accounts_of(stack: StackSettings, rooms: Rooms) -> dict[str, list[Account]]:
     """The accounts that a RayCluster's pods count in, by its name: its tenant's quota and its queue. All start
     empty."""
     of_queues = {
-        name: Account({resource: each.most for resource, each in room.items()}) for name, room in rooms.items()
+        name: Account({resource: each.most for resource, each in room.items()}, name=f"queue {name}")
+        for name, room in rooms.items()
     }
     found: dict[str, list[Account]] = {}
     for tenant in stack.tenants:
-        quota = Account(_quota(tenant))
-        for cluster in tenant.all_clusters:
+        quota = Account(_quota(tenant), name=f"the quota of {tenant.name}")
+        for cluster in tenant.planned_clusters:
             queue = of_queues.get(queue_of(tenant, cluster) or "")
             found[f"{tenant.namespace_name}/{cluster.name}"] = [quota, queue] if queue else [quota]
     return found
@@ -63,7 +119,7 @@ def fresh(accounts: Accounts, *, empty: bool = False) -> dict[str, list[Account]
     made: dict[int, Account] = {}
 
     def copied(account: Account) -> Account:
-        return made.setdefault(id(account), Account(account.limits, {} if empty else dict(account.used)))
+        return made.setdefault(id(account), replace(account, used={} if empty else dict(account.used)))
 
     return {name: [copied(each) for each in counted] for name, counted in accounts.items()}
 
@@ -74,7 +130,7 @@ def _quota(tenant: TenantSettings) -> dict[str, Decimal]:
 
 
 def workers_of(owner: str, body: Body, demand: Demand) -> list[Workers]:
-    """The pods of a RayCluster, RayJob or StatefulSet, in the order of the demand's groups."""
+    """The pods of a RayCluster, RayJob, RayService or StatefulSet, in the order of the demand's groups."""
     found = []
     for group in demand.groups:
         template_owner: Any = body

@@ -23,7 +23,7 @@ _ASIDE = 150
 
 _NODE = _LABEL + len(RESOURCES) * (_BAR + _GAP) + 14
 _ACROSS = 4
-_MOST_NODES = 64
+MOST_NODES = 64
 """The number of nodes of a pool that are drawn."""
 
 _WORDS = ("GPUs", "CPU", "memory")
@@ -55,8 +55,8 @@ def _sections(plan: Plan) -> Iterator[tuple[str, list[Node]]]:
     every = plan.started.nodes
     for pool in plan.pools:
         nodes = [node for node in every if node.pool.pool == pool.pool]
-        more = f", the first {_MOST_NODES} of {pool.count}" if pool.count > _MOST_NODES else ""
-        yield f"Pool {pool.pool} with what RayClusters start with{more}", nodes[:_MOST_NODES]
+        more = f", the first {MOST_NODES} of {pool.count}" if pool.count > MOST_NODES else ""
+        yield f"Pool {pool.pool} with what RayClusters start with{more}", nodes[:MOST_NODES]
     drawn: dict[tuple[object, ...], tuple[str, list[Node]]] = {}
     for tenant in plan.tenants:
         for cluster in tenant.clusters:
@@ -105,10 +105,13 @@ def _node(node: Node, x: int, y: int, colours: dict[tuple[str, str], str]) -> It
 
 
 _STYLE = (
-    "body{font:14px sans-serif;margin:2em;color:#222;background:#fff}table{border-collapse:collapse;margin:0 0 1.5em}"
-    "caption{text-align:left;font-weight:bold;padding:.3em 0}th,td{border-bottom:1px solid #ccc;padding:.25em .8em;"
-    "text-align:right}th:first-child,td:first-child{text-align:left}svg{max-width:100%;height:auto}"
+    ":root{color-scheme:light dark}body{font:14px/1.45 system-ui,sans-serif;margin:1.1rem auto;max-width:80rem;"
+    "padding:0 .75rem;overflow-wrap:anywhere}div{overflow-x:auto;margin:0 0 1.5em}"
+    "table{border-collapse:collapse;overflow-wrap:normal}caption{text-align:left;font-weight:bold;padding:.3em 0}"
+    "th,td{border-bottom:1px solid #888;padding:.25em .8em;text-align:right}"
+    "th:first-child,td:first-child{text-align:left}svg{background:#fff;max-width:100%;height:auto}"
 )
+"""The drawing has colours for a white ground, so it keeps that in the dark scheme. Wide tables scroll by themselves."""
 
 
 def html(reports: Iterable[Report]) -> str:
@@ -116,7 +119,8 @@ def html(reports: Iterable[Report]) -> str:
     shown = list(reports)
     title = escape(", ".join(report.title for report in shown))
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width, initial-scale=1"><title>{title}</title><style>{_STYLE}</style>'
         f"</head><body>\n{''.join(part for report in shown for part in _report(report))}</body></html>\n"
     )
 
@@ -134,4 +138,4 @@ def _report(report: Report) -> Iterator[str]:
 def _table(table: Table) -> str:
     header = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in table.rows)
-    return f"<table><caption>{escape(table.title)}</caption><tr>{header}</tr>\n{rows}</table>\n"
+    return f"<div><table><caption>{escape(table.title)}</caption><tr>{header}</tr>\n{rows}</table></div>\n"

@@ -1,6 +1,6 @@
 """Promises of a stack that its nodes cannot provide at the same time. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from components.capacity.placement import RESOURCES
@@ -20,17 +20,26 @@ _MOST_NAMED = 4
 
 
 def overcommitments(plan: Plan) -> Iterator[Problem]:
-    """RayClusters that do not all fit at their start, and tenants that may use more than the nodes have."""
+    """RayClusters that do not all fit at their start, RayServices that could not be updated, and tenants that may use
+    more than the nodes have."""
     if plan.left_out:
-        where = _few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
+        where = few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
         message = (
             f"the nodes have no room for all pods that RayClusters start with: {where} would wait. Add nodes, or let "
             "them start with less"
         )
         yield Problem(SETTING, None, message, "starts-fit-nodes")
+    elif waiting := [(name, each, number) for name, some in plan.updates.items() for each, number in some]:
+        where = few([f"{number} of {name} ({each.group})" for name, each, number in waiting])
+        message = (
+            "the nodes have no room for the second RayCluster that a RayService has during an update, beside what all "
+            f"others start with: {where} would wait, and the old version serves on. Add nodes, let the service start "
+            "with less, or set its upgradeStrategy to None"
+        )
+        yield Problem(SETTING, None, message, "updates-fit-nodes")
     if beyond := more_than(plan.promised, on_nodes(plan.pools)):
         shares = sorted(plan.tenants, key=lambda each: -each.greatest[GPU_RESOURCE])
-        parts = _few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares])
+        parts = few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares])
         message = (
             f"tenants together may use more than the nodes have: {beyond} (GPUs of each: {parts}). Set "
             "quotas or capabilities of queues that fit, or add nodes"
@@ -38,7 +47,7 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
         yield Problem(SETTING, None, message, "promises-fit-nodes")
     elif not plan.left_out and (short := plan.promised.get(GPU_RESOURCE, Decimal(0)) - _in_turn(plan)) > 0:
         less = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
-        parts = _few([f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less])
+        parts = few([f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less])
         message = (
             f"the nodes have the GPUs that tenants together may use, but no room for {shown(GPU_RESOURCE, short)} of "
             "them beside heads, Redis and workers of other sizes: if tenants grow in the order of the file, they get "
@@ -64,6 +73,7 @@ def _gpus(usage: Usage) -> str:
     return shown(GPU_RESOURCE, usage[GPU_RESOURCE])
 
 
-def _few(names: list[str]) -> str:
+def few(names: Sequence[str]) -> str:
+    """The first names, and the number of the others."""
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

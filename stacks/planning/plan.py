@@ -16,7 +16,17 @@ from core.nodes import GPU_RESOURCE, NodePool
 
 from ..queues import queue_of, queues_of, rooms_of
 from ..settings import StackSettings, TenantSettings
-from .demands import Rooms, accounts_of, clusters_of, fresh, redis_pods
+from .demands import (
+    Rooms,
+    accounts_of,
+    clusters_of,
+    fresh,
+    program_pods,
+    redis_pods,
+    submitters,
+    updates_of,
+)
+from .waiting import TooSmall, too_small
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,12 @@ class Plan:
     left_out: tuple[tuple[Workers, int], ...]
     """The initial pods that fit nowhere, with their number."""
 
+    too_small: tuple[TooSmall, ...]
+
+    updates: Mapping[str, Sequence[tuple[Workers, int]]]
+    """By RayService whose updates start a second RayCluster: the pods of that which fit nowhere beside the initial pods
+    of all, with their number. Each by itself, as if no other was updated."""
+
     cost: tuple[float, float] | None
     """Per hour, for GPUs: those that always run, and those that run after tenants have grown in turn."""
 
@@ -114,15 +130,18 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
     rooms, started, empty = rooms_of(stack), Nodes(pools), Nodes(pools)
     demands = {tenant.name: clusters_of(stack, tenant) for tenant in stack.tenants}
     accounts = accounts_of(stack, rooms)
-    left_out = started.start(
-        [*redis_pods(stack), *(each for mine in demands.values() for each in _all(mine))], accounts
-    )
+    beside = [*redis_pods(stack), *submitters(stack), *program_pods(stack)]
+    left_out = started.start([*beside, *(each for mine in demands.values() for each in _all(mine))], accounts)
     always = started.taken_by_owner()
     with started.trial():
         counted = fresh(accounts)
         for mine in demands.values():
             started.grow(_all(mine), counted)
         in_turn, grown = started.taken_by_owner(), started.gpus_by_pool()
+    updates = {}
+    for name, second in ((name, each) for tenant in stack.tenants for name, each in updates_of(stack, tenant).items()):
+        with started.trial():
+            updates[name] = started.start(second)
     tenants, promised, promises = [], [], fresh(accounts, empty=True)
     for tenant in stack.tenants:
         mine = demands[tenant.name]
@@ -132,7 +151,7 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
             _cluster(
                 name, queue_of(tenant, cluster), workers, started, always[name], empty, alone[name].taken, accounts
             )
-            for cluster, (name, workers) in zip(tenant.all_clusters, mine.items(), strict=True)
+            for cluster, (name, workers) in zip(tenant.planned_clusters, mine.items(), strict=True)
         )
         # One RayCluster fills the nodes as its tenant does. Filling them takes most of the time.
         greatest = alone.popitem()[1] if len(alone) == 1 else _alone(empty, mine, accounts)
@@ -146,6 +165,10 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         rooms=rooms,
         started=started,
         left_out=tuple(left_out),
+        too_small=tuple(
+            too_small({name: _starts(each) for mine in demands.values() for name, each in mine.items()}, accounts)
+        ),
+        updates=updates,
         cost=_range(pools, started.gpus_by_pool(), grown),
         promised=total(promised),
     )

@@ -16,8 +16,9 @@ from components.tenant.settings import hard
 from core.nodes import GPU_RESOURCE
 from core.quantities import shown
 
-from .overcommitment import overcommitments
+from .overcommitment import few, overcommitments
 from .plan import ClusterPlan, Plan, TenantPlan
+from .waiting import TooSmall
 
 NONE = "-"
 
@@ -153,8 +154,9 @@ def _queues(plan: Plan) -> Table:
 
 def _sentences(plan: Plan) -> Iterable[str]:
     number = len(_all_clusters(plan))
-    if number and not plan.left_out:
+    if number and not plan.left_out and not plan.too_small:
         yield f"All {number} RayClusters can start at once." if number > 1 else "The RayCluster can start."
+    yield from map(_too_small, plan.too_small)
     yield from (f"Overcommitted: {each.message}." for each in overcommitments(plan))
     short = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
     if number and not short:
@@ -171,6 +173,16 @@ def _sentences(plan: Plan) -> Iterable[str]:
     yield from _strays(plan)
     if plan.cost:
         yield f"GPUs cost {money(plan.cost)} per hour, by what always runs and what can run at once."
+
+
+def _too_small(each: TooSmall) -> str:
+    amounts = (
+        f"{entry} {shown(entry, most)} of {shown(entry, each.needed[entry])}" for entry, most in each.most.items()
+    )
+    return (
+        f"Not at once: {each.name} has less than its RayClusters start with ({', '.join(amounts)}): if they start in "
+        f"the order of the file, others have to end before {few(each.waiting)} can start."
+    )
 
 
 def _strays(plan: Plan) -> Iterable[str]:
@@ -223,9 +235,15 @@ def as_object(plan: Plan) -> dict[str, object]:
         "promised": numbers(plan.promised),
         "cost": _cost_object(plan.cost),
         "largestGang": {"cluster": gang.name, **numbers(gang.beside)} if gang else None,
+        "tooSmall": [_too_small_object(each) for each in plan.too_small],
         "leftOut": [{"cluster": each.owner, "group": each.group, "workers": number} for each, number in plan.left_out],
         "overcommitments": [{"rule": each.rule, "message": each.message} for each in overcommitments(plan)],
     }
+
+
+def _too_small_object(each: TooSmall) -> dict[str, object]:
+    amounts = {entry: {"needed": float(each.needed[entry]), "most": float(most)} for entry, most in each.most.items()}
+    return {"limit": each.name, "amounts": amounts, "waiting": list(each.waiting)}
 
 
 def _tenant_object(tenant: TenantPlan) -> dict[str, object]:

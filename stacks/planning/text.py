@@ -77,22 +77,28 @@ def markdown(reports: Iterable[Report]) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"# {_escaped(report.title)}\n"
+    yield f"# {escaped(report.title)}\n"
     for table in report.tables:
         yield f"## {table.title}\n"
-        yield _row(table.columns)
-        yield _row(["---", *["---:"] * (len(table.columns) - 1)])
-        yield from (_row([_escaped(cell) for cell in row]) for row in table.rows)
+        yield from in_markdown(table)
         yield ""
-    yield from (f"- {_escaped(sentence)}" for sentence in report.sentences)
+    yield from (f"- {escaped(sentence)}" for sentence in report.sentences)
     if report.text:
         yield f"\n```yaml\n{report.text}\n```"
     yield ""
+
+
+def in_markdown(table: Table) -> Iterator[str]:
+    """The lines of a table, without its title."""
+    yield _row(table.columns)
+    yield _row(["---", *["---:"] * (len(table.columns) - 1)])
+    yield from (_row([escaped(cell) for cell in row]) for row in table.rows)
 
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text in which Markdown finds no marks."""
     return "".join(f"\\{each}" if each in "\\|*_`<>[]#" else each for each in text)

@@ -44,8 +44,11 @@ class Existing:
 
 
 def look(context: str | None, objects: Iterable[Candidate]) -> Existing:
-    """Looks each object up. Raises ClusterUnreachableError."""
+    """Looks each object up. Raises ClusterUnreachableError; without objects it needs no cluster."""
     found = Existing()
+    objects = list(objects)
+    if not objects:
+        return found
     with tempfile.TemporaryDirectory() as folder:
         try:
             # The client's default cache is a file that all users of the machine share.

@@ -14,7 +14,11 @@ def schema(
     if not write:
         typer.echo(stack_file.schema_text(), nl=False)
         return
-    for file, text in ((stack_file.FILE, stack_file.schema_text()), (reference.FILE, reference.reference_text())):
+    for file, text in (
+        (stack_file.FILE, stack_file.schema_text()),
+        (stack_file.BASE_FILE, stack_file.base_schema_text()),
+        (reference.FILE, reference.reference_text()),
+    ):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         typer.echo(file)

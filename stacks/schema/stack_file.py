@@ -16,12 +16,17 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from core.docstrings import field_docs
-from core.stack_file import PROJECT
+from core.stack_file import EXTENDS, PROJECT
 
 from ..settings import StackSettings
 
-FILE = Path(__file__).parents[2] / "stack-file.schema.json"
+NAME = "stack-file.schema.json"
+
+FILE = Path(__file__).parents[2] / NAME
 """The committed schema; the first line of a stack file names it."""
+
+BASE_FILE = FILE.with_name("base.schema.json")
+"""The committed schema of bases (core/extends.py), whose required keys may be in the files that extend them."""
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 """The draft that yaml-language-server supports best."""
@@ -45,6 +50,15 @@ _LARGEST = 2**31 - 1
 """From this value on, a bound only reflects the integer's storage type."""
 
 _DIRECTIVE: Schema = {"$patch": {"enum": ["delete", "replace"]}}
+
+_PART = "Part"
+"""Prefix of the definitions for files that are merged, of which each has a part of the settings."""
+
+_INSTRUCTION: Schema = {
+    "enum": ["delete", "replace"],
+    "description": "`delete`: the item of this name is removed from the base's list. `replace`, alone in an item: the "
+    "list replaces the base's.",
+}
 
 
 class _ForEditors(GenerateJsonSchema):
@@ -87,18 +101,64 @@ def stack_file_schema() -> Schema:
         "additionalProperties": False,
         "required": [f"{PROJECT}:{key}" for key in settings.get("required", [])],
     }
+    whole = {name: _with_kuberays_words(model) for name, model in settings["$defs"].items()}
+    extended = f"{PROJECT}:{EXTENDS}"
     schema = {
         "$schema": DRAFT,
         "title": f"Stack file of {PROJECT}",
         "type": "object",
-        "properties": {"config": config, **PULUMIS_OWN},
-        "additionalProperties": False,
+        "properties": {key: {"description": value["description"]} for key, value in PULUMIS_OWN.items()},
+        "if": {"required": ["config"], "properties": {"config": {"type": "object", "required": [extended]}}},
+        "then": {"properties": {"config": _partial(config), **PULUMIS_OWN}, "additionalProperties": False},
+        "else": {"properties": {"config": config, **PULUMIS_OWN}, "additionalProperties": False},
         "definitions": {
-            **{name: _with_kuberays_words(model) for name, model in settings["$defs"].items()},
+            **whole,
+            _PART: {
+                "type": "object",
+                "properties": {"config": _partial({**config, "patternProperties": {}})},
+                "additionalProperties": False,
+            },
+            f"{_PART}.$patch": _INSTRUCTION,
+            **{f"{_PART}.{name}": _partial(model) for name, model in whole.items()},
             **_kuberay_definitions(),
         },
     }
     return dict(_in_lines(schema))
+
+
+def base_schema() -> Schema:
+    """The schema of a base, which refers to that of stack files."""
+    return {
+        "$schema": DRAFT,
+        "title": f"Base of stack files of {PROJECT}",
+        "$ref": f"./{NAME}#/definitions/{_PART}",
+    }
+
+
+def _partial(schema: Any) -> Any:
+    """The schema of a part of what a schema describes: no key is required, null removes one of a base, `$patch` an
+    item."""
+    if isinstance(schema, list):
+        return [_partial(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    ours = "#/definitions/"
+    if (target := schema.get("$ref", "")) and not target.startswith(f"{ours}{_PREFIX}"):
+        return {**schema, "$ref": f"{ours}{_PART}.{target.removeprefix(ours)}"}
+    found = {key: _partial(value) for key, value in schema.items() if key not in ("required", "properties")}
+    if "properties" in schema:
+        found["properties"] = {key: _or_null(_partial(value)) for key, value in schema["properties"].items()}
+        found["properties"]["$patch"] = {"$ref": f"#/definitions/{_PART}.$patch"}
+    return found
+
+
+def _or_null(schema: Schema) -> Schema:
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    if "enum" in schema or "type" not in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return {**schema, "type": list(dict.fromkeys([*types, "null"]))}
 
 
 def _with_kuberays_words(model: Schema) -> Schema:
@@ -130,7 +190,16 @@ def paragraphs(docstring: str) -> str:
 
 def schema_text() -> str:
     """The text of the committed schema."""
-    return json.dumps(stack_file_schema(), indent=1, ensure_ascii=False) + "\n"
+    return _text(stack_file_schema())
+
+
+def base_schema_text() -> str:
+    """The text of the committed schema of bases."""
+    return _text(base_schema())
+
+
+def _text(schema: Schema) -> str:
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 def _kuberay_definitions() -> Schema:

@@ -7,22 +7,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from components.idle_termination.in_pod import rests_since
+from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
 from components.queues.settings import Backend
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.diagnosis import Evidence, about, is_ready, pod_reasons, reasons
+from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_cluster.workload import gang_reason, reason
-from components.rollout.pods import CLUSTER_LABEL, group, kind, leaves
+from components.rollout.pods import group, kind, leaves
 from components.tenant.demand import demand
 from core.nodes import GPU_RESOURCE
 from core.quantities import amount
+from kuberay.pods import desired, groups_of
 
 from .found import Body, Found, Live, owned_by, seconds_between
 
 NO_LIMIT = 2**31 - 1
 """The default of `maxReplicas` in the RayCluster's CRD (ray-operator/apis/ray/v1/raycluster_types.go)."""
 
-_ENDED = ("Succeeded", "Failed")
+ENDED = ("Succeeded", "Failed")
 """Phases in which a pod holds nothing."""
+
+
+WAKES = "`python -m stacks wake STACK NAMESPACE/NAME`"
+"""The command, for messages."""
 
 
 class State(StrEnum):
@@ -30,6 +38,8 @@ class State(StrEnum):
 
     READY = "ready"
     SUSPENDED = "suspended"
+    RESTING = "resting"
+    """Nobody used it, so idleTerminationOptions suspended it."""
     WAITING = "waiting"
     """Its queue has no room for it."""
     NOT_READY = "not ready"
@@ -40,7 +50,7 @@ class State(StrEnum):
     """This account must not read RayClusters."""
 
 
-AS_DESIRED = (State.READY, State.SUSPENDED)
+AS_DESIRED = (State.READY, State.SUSPENDED, State.RESTING)
 """A cluster is suspended only if its own spec asks for it."""
 
 
@@ -85,7 +95,7 @@ class ClusterStatus:
     gpus: Gpus = Gpus(None, None, None)
     conditions: tuple[Body, ...] = ()
     reasons: tuple[str, ...] = ()
-    """Why it is not as desired; of one that is, why pods of it wait."""
+    """Why it is not as desired; of one that is, why pods of it wait, or since when it rests."""
 
     @property
     def ok(self) -> bool:
@@ -114,6 +124,8 @@ def cluster_status(
     names = {name, *(pod["metadata"]["name"] for pod in pods)}
     if state is State.DELETING:
         why = [f"it is being deleted since {metadata['deletionTimestamp']}{_kept_by(metadata)}"]
+    elif state is State.RESTING:
+        why = [f"it rests since {rests_since(body)}: {WAKES} wakes it"]
     elif state in AS_DESIRED:
         why = [line for pod in pods if not leaves(pod) for line in pod_reasons(dict(pod), {})]
     else:
@@ -162,8 +174,12 @@ def conditions(body: Body) -> list[Body]:
 
 
 def owner_of(body: Body) -> str | None:
-    """The object that an object belongs to."""
-    owners = [f"{each['kind']} {each['name']}" for each in body["metadata"].get("ownerReferences") or ()]
+    """The object that an object belongs to; of a run, its job template and who runs it."""
+    metadata = body["metadata"]
+    owners = [f"{each['kind']} {each['name']}" for each in metadata.get("ownerReferences") or ()]
+    if (template := (metadata.get("labels") or {}).get(TEMPLATE_LABEL)) and not owners:
+        author = (metadata.get("annotations") or {}).get(AUTHOR_ANNOTATION)
+        owners = [f"template {template}{f', {author}' if author else ''}"]
     return ", ".join(owners) or None
 
 
@@ -176,7 +192,9 @@ def _state(body: Body, waits: str | None) -> State:
     if body["metadata"].get("deletionTimestamp"):
         return State.DELETING
     if is_ready(body, queued=waits_in_kueue(body)):
-        return State.SUSPENDED if body["spec"].get("suspend") else State.READY
+        if not body["spec"].get("suspend"):
+            return State.READY
+        return State.RESTING if rests_since(body) else State.SUSPENDED
     return State.WAITING if waits else State.NOT_READY
 
 
@@ -186,12 +204,9 @@ def _kept_by(metadata: Body) -> str:
 
 
 def _groups(spec: Body, pods: Sequence[Any], *, known: bool) -> Iterable[Group]:
-    for each in spec.get("workerGroupSpecs") or ():
-        name = each["groupName"]
-        stopped = spec.get("suspend") or each.get("suspend")
-        desired = 0 if stopped else (each.get("replicas") or 0) * (each.get("numOfHosts") or 1)
+    for name, each in groups_of(spec).items():
         ready = sum(group(pod) == name and _is_ready(pod) for pod in pods)
-        yield Group(name, ready if known else None, desired)
+        yield Group(name, ready if known else None, 0 if spec.get("suspend") else desired(each))
 
 
 def _is_ready(pod: Any) -> bool:
@@ -203,13 +218,14 @@ def _gpus(body: Body, pods: Sequence[Any], *, known: bool) -> Gpus:
     most = _most(body)
     if not known:
         return Gpus(None, None, most)
-    alive = [pod for pod in pods if phase(pod) not in _ENDED]
-    held = sum(_requested(pod) for pod in alive if pod["spec"].get("nodeName"))
-    waiting = sum(_requested(pod) for pod in alive if not pod["spec"].get("nodeName") and not leaves(pod))
+    alive = [pod for pod in pods if phase(pod) not in ENDED]
+    held = sum(requested(pod) for pod in alive if pod["spec"].get("nodeName"))
+    waiting = sum(requested(pod) for pod in alive if not pod["spec"].get("nodeName") and not leaves(pod))
     return Gpus(held, waiting, most)
 
 
-def _requested(pod: Any) -> int:
+def requested(pod: Any) -> int:
+    """GPUs that a pod requests."""
     amounts = ((each.get("resources") or {}).get("requests") or {} for each in pod["spec"]["containers"])
     return sum(int(amount(str(each[GPU_RESOURCE]))) for each in amounts if GPU_RESOURCE in each)
 

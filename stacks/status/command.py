@@ -1,5 +1,5 @@
-"""`python -m stacks status`, `logs` and `dashboard`: what of a stack runs now, why something does not, and how to look
-into it. Changes nothing."""
+"""`python -m stacks status`, `logs`, `dashboard` and `wake`: what of a stack runs now, why something does not, how to
+look into it, and how a RayCluster that rests runs again. Only `wake` changes something."""
 
 import json
 import sys
@@ -50,16 +50,16 @@ def status(
     Exit code: 0 everything is as desired; 1 something is not, with its reason; 2 wrong use, an invalid file, or the
     cluster cannot be read; 130 interrupted.
     """
-    with _failing():
+    with failing():
         from core.stack_file import stack_name
 
-        settings, name = _settings(stack), stack_name(stack_path(stack))
-        shown = _tenants(settings, tenant, name)
+        settings, name = settings_of(stack), stack_name(stack_path(stack))
+        shown = tenants_of(settings, tenant, name)
 
         def look() -> "StackStatus":
             from .tenants import stack_status
 
-            return stack_status(settings, shown, _live(settings, shown, context))
+            return stack_status(settings, shown, live_of(settings, shown, context))
 
         if watch:
             _watch(name, look, output)
@@ -84,9 +84,9 @@ def logs(
     Exit code: 0 shown; 1 there is no log now, with the reason; 2 wrong use, or the cluster cannot be read; 130
     interrupted.
     """
-    with _failing():
-        settings = _settings(stack)
-        target = _target(settings, name, context)
+    with failing():
+        settings = settings_of(stack)
+        target = target_of(settings, name, context)
 
         import kubernetes
 
@@ -98,7 +98,7 @@ def logs(
         try:
             place = place_of_log(target, pod, used)
         except NoLogError as error:
-            raise _ended(error, FOUND) from error
+            raise ended(error, FOUND) from error
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
         last = {} if tail is None else {"tail_lines": tail}
         read = kubernetes.client.CoreV1Api(connect(used)).read_namespaced_pod_log
@@ -112,21 +112,47 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
 
     Exit code: 0 printed; 1 there is no RayCluster now; 2 wrong use, or the cluster cannot be read.
     """
-    with _failing():
-        settings = _settings(stack)
-        target = _target(settings, name, context)
+    with failing():
+        settings = settings_of(stack)
+        target = target_of(settings, name, context)
 
         from .dashboard import lines
 
         used = context or settings.kubernetes.context
         if target.cluster is None:
-            raise _ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
+            raise ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
         for line in lines(target.cluster, _urls(settings, target, used), used):
             typer.echo(line)
 
 
+def wake(stack: Stack, name: Name, context: Context = None) -> None:
+    """Wake a suspended RayCluster, such as one that rests because nobody used it. Needs the right to patch it.
+
+    Exit code: 0 it starts, or runs already; 1 it is not woken, with the reason; 2 wrong use, or the cluster cannot be
+    read; 130 interrupted.
+    """
+    with failing():
+        settings = settings_of(stack)
+        target = target_of(settings, name, context)
+
+        from components.cluster import ForbiddenError, request
+
+        from .waking import WHO_WAKES, NotWokenError, wakes
+
+        try:
+            if (asked := wakes(target, settings)) is None:
+                typer.echo(f"{target.title} is not suspended")
+                return
+            request(context or settings.kubernetes.context, **asked)
+        except NotWokenError as error:
+            raise ended(error, FOUND) from error
+        except ForbiddenError as error:
+            raise ended(f"{error}. {WHO_WAKES}", FOUND) from error
+        typer.echo(f"{target.title} starts: `python -m stacks status` shows when it is ready")
+
+
 @contextmanager
-def _failing() -> Iterator[None]:
+def failing() -> Iterator[None]:
     """Ends the command with one message and its exit code."""
     from components.cluster import ClusterUnreachableError
     from core.problems import StackFileError
@@ -136,25 +162,28 @@ def _failing() -> Iterator[None]:
     try:
         yield
     except ClusterUnreachableError as error:
-        raise _ended(f"the cluster cannot be read: {error}", MISUSED) from error
+        raise ended(f"the cluster cannot be read: {error}", MISUSED) from error
     except (StackFileError, NoSuchTargetError) as error:
-        raise _ended(error, MISUSED) from error
+        raise ended(error, MISUSED) from error
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_CODE) from None
 
 
-def _ended(message: object, code: int) -> typer.Exit:
+def ended(message: object, code: int) -> typer.Exit:
+    """The end of a command with a message, to be raised."""
     typer.echo(message, err=True)
     return typer.Exit(code)
 
 
-def _settings(stack: str) -> "StackSettings":
+def settings_of(stack: str) -> "StackSettings":
+    """The settings of a stack. Raises StackFileError."""
     from ..load import load
 
     return load(stack_path(stack))
 
 
-def _tenants(settings: "StackSettings", name: str | None, stack: str) -> "Sequence[TenantSettings]":
+def tenants_of(settings: "StackSettings", name: str | None, stack: str) -> "Sequence[TenantSettings]":
+    """All tenants, or the one of that name or namespace. Raises NoSuchTargetError. `stack`: its name, for messages."""
     if name is None:
         return settings.tenants
     from core.suggestions import names_hint
@@ -167,7 +196,8 @@ def _tenants(settings: "StackSettings", name: str | None, stack: str) -> "Sequen
     raise NoSuchTargetError(f"{stack} has no tenant {name!r}: {hint}")
 
 
-def _live(settings: "StackSettings", tenants: "Sequence[TenantSettings]", context: str | None) -> "Live":
+def live_of(settings: "StackSettings", tenants: "Sequence[TenantSettings]", context: str | None) -> "Live":
+    """What exists in the namespaces of these tenants. Raises ClusterUnreachableError."""
     from .live import look
 
     backend = settings.scheduler.backend if settings.scheduler else None
@@ -175,12 +205,13 @@ def _live(settings: "StackSettings", tenants: "Sequence[TenantSettings]", contex
     return look(context or settings.kubernetes.context, namespaces, settings.operator.namespace, backend)
 
 
-def _target(settings: "StackSettings", name: str, context: str | None) -> "Target":
+def target_of(settings: "StackSettings", name: str, context: str | None) -> "Target":
+    """The live object of that name. Raises NoSuchTargetError, and ClusterUnreachableError."""
     from .targets import target
 
     namespace, _, _ = name.rpartition("/")
     tenants = [each for each in settings.tenants if each.namespace_name == namespace] or settings.tenants
-    return target(name, _live(settings, tenants, context).namespaces)
+    return target(name, live_of(settings, tenants, context).namespaces)
 
 
 def _urls(settings: "StackSettings", target: "Target", context: str | None) -> list[str]:

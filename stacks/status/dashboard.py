@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from components.ray_cluster.manifests import head_ports, head_service
+from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
 from core.problems import in_one_line
 
 from ..access import named_cluster
 from .found import Body
 from .kubectl import kubectl
-
-TOKEN_KEY = "auth_token"  # noqa: S105 (a key, not a token)
-"""Key of the Secret with a RayCluster's token (ray-operator/controllers/ray/utils/constant.go)."""
 
 
 def urls(cluster: Body, ingresses: Iterable[Body]) -> Iterator[str]:

@@ -48,12 +48,13 @@ class JobStatus:
     """Why it does not run, or has failed."""
     in_stack_file: bool = False
     owner: str | None = None
-    """The RayCronJob that it belongs to: `RayCronJob nightly`."""
+    """The RayCronJob that it belongs to: `RayCronJob nightly`; of a run, its job template and who runs it:
+    `template finetune, alice`."""
 
 
-def missing_job(name: str, found: Found) -> JobStatus:
-    """A RayJob of the stack file that was not found."""
-    known, why = found.absence("rayjobs")
+def missing_job(name: str, found: Found, plural: str = "rayjobs") -> JobStatus:
+    """A job of the stack file that was not found. `plural`: of the kind that shows it."""
+    known, why = found.absence(plural)
     state = "Missing" if known else "Unknown"
     return JobStatus(name, state, None, None, None, None, None, ok=False, reasons=(why,), in_stack_file=True)
 

@@ -55,6 +55,11 @@ def look(context: str | None, namespaces: Iterable[str], operator_namespace: str
     return Live(datetime.now(UTC), found, _queues(api, backend), known)
 
 
+def nodes(context: str | None) -> Found:
+    """The nodes of the cluster, which not every account may read. Raises ClusterUnreachableError."""
+    return _found({"nodes": partial(read, kubernetes.client.CoreV1Api(connect(context)).list_node)})
+
+
 def namespace(api: Any, name: str, backend: Backend | None) -> Found:
     """The objects of one namespace. `api`: a client of the API server."""
     core, custom = kubernetes.client.CoreV1Api(api), kubernetes.client.CustomObjectsApi(api)

@@ -67,6 +67,18 @@ def _tenant_object(tenant: TenantStatus) -> dict[str, Any]:
         "ok": tenant.ok,
         "gpus": _gpus_object(tenant.gpus),
         "clusters": [_cluster_object(each) for each in tenant.clusters],
+        "externalClusters": [
+            {
+                "cluster": each.name,
+                "state": each.state,
+                "ok": each.ok,
+                "address": each.address,
+                "checked": each.checked,
+                "rayVersion": each.ray_version,
+                "reasons": list(each.reasons),
+            }
+            for each in tenant.external
+        ],
         "jobs": [_job_object(each) for each in tenant.jobs],
         "services": [_service_object(each) for each in tenant.services],
         "quotas": [

@@ -14,6 +14,7 @@ from core.quantities import shown
 from ..planning.report import NONE, Table, figure, triple
 from .budgets import COUNTED, QueueStatus, QuotaStatus
 from .clusters import ClusterStatus, Gpus, State
+from .external import ExternalStatus
 from .jobs import JobStatus
 from .services import ServiceStatus
 from .tenants import StackStatus, TenantStatus
@@ -47,6 +48,11 @@ def sections(status: StackStatus) -> list[Section]:
 
 def summary(name: str, status: StackStatus) -> str:
     """One line: what is ready, which GPUs are held, what waits."""
+    return f"{name}: {'; '.join(figures(status))}"
+
+
+def figures(status: StackStatus) -> list[str]:
+    """The parts of the summary."""
     states = Counter(each.state for each in status.clusters)
     others = ", ".join(f"{number} {state}" for state, number in states.items() if state is not State.READY)
     clusters = f"{states[State.READY]} of {len(status.clusters)} RayClusters ready{f' ({others})' if others else ''}"
@@ -59,7 +65,7 @@ def summary(name: str, status: StackStatus) -> str:
         parts.append(f"{sum(each.ok for each in services)} of {len(services)} RayServices serve")
     if waiting := sum(each.waiting or 0 for each in status.queues):
         parts.append(f"{waiting} in queues")
-    return f"{name}: {'; '.join(parts)}"
+    return parts
 
 
 def duration(seconds: int | None) -> str:
@@ -80,7 +86,8 @@ def _gpus(gpus: Gpus) -> str:
 
 
 def _tenant(tenant: TenantStatus) -> Section:
-    tables = [_clusters(tenant.clusters), _jobs(tenant.jobs), _services(tenant.services), _quotas(tenant.quotas)]
+    work = [_jobs(tenant.jobs), _services(tenant.services)]
+    tables = [_clusters(tenant.clusters), _external(tenant.external), *work, _quotas(tenant.quotas)]
     named = tenant.name if tenant.name == tenant.namespace else f"{tenant.name}, namespace {tenant.namespace}"
     nothing = "" if any(table.rows for table in tables) else ": nothing"
     return Section(f"{named}{nothing}", tuple(table for table in tables if table.rows), tuple(_reasons(tenant)))
@@ -94,6 +101,8 @@ def _reasons(tenant: TenantStatus) -> Iterator[str]:
     for each in tenant.clusters:
         own = [line for line in each.reasons if not (each.owner and any(other.endswith(line) for other in repeated))]
         yield from _lines("RayCluster", each.name, own)
+    for external in tenant.external:
+        yield from _lines("External cluster", external.name, external.reasons)
     for user in users:
         yield from _lines(*user)
 
@@ -117,6 +126,13 @@ def _clusters(clusters: tuple[ClusterStatus, ...]) -> Table:
         rows.append((*state, held, waiting, limit, duration(each.age), _origin(each)))
     columns = ("RayCluster", "State", "Head", "Workers ready", "GPUs held", "Waiting", "At most", "Age", "From")
     return Table("", columns, tuple(rows))
+
+
+def _external(clusters: tuple[ExternalStatus, ...]) -> Table:
+    rows = tuple(
+        (each.name, str(each.state), each.checked or NONE, each.ray_version or NONE, each.address) for each in clusters
+    )
+    return Table("", ("External cluster", "State", "Checked", "Ray", "Address"), rows)
 
 
 def _workers(cluster: ClusterStatus) -> str:

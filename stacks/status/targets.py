@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from components.rollout.pods import CLUSTER_LABEL, Pod, kind, leaves
+from components.ray_cluster.pods import CLUSTER_LABEL
+from components.rollout.pods import Pod, kind, leaves
 from core.suggestions import names_hint
 
 from .found import Body, Found

@@ -11,9 +11,10 @@ from ..queues import queue_of, queues_of
 from ..settings import StackSettings, TenantSettings
 from .budgets import QueueStatus, QuotaStatus, queue_statuses, quota_status
 from .clusters import ClusterStatus, Gpus, cluster_status, missing
+from .external import ExternalStatus, external_status, submitted_status
 from .found import Found, Live
 from .jobs import JobStatus, job_status, missing_job
-from .services import ServiceStatus, service_status
+from .services import ServiceStatus, missing_service, service_status
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,15 @@ class TenantStatus:
     """In the same order."""
     services: tuple[ServiceStatus, ...]
     quotas: tuple[QuotaStatus, ...]
+    external: tuple[ExternalStatus, ...] = ()
+    """The external clusters of the stack file."""
 
     @property
     def ok(self) -> bool:
         """Whether everything in it is as desired."""
         clusters, jobs = (each.ok for each in self.clusters), (each.ok for each in self.jobs)
-        return all((*clusters, *jobs, *(each.ok for each in self.services)))
+        external, services = (each.ok for each in self.external), (each.ok for each in self.services)
+        return all((*clusters, *external, *jobs, *services))
 
     @property
     def gpus(self) -> Gpus:
@@ -119,8 +123,9 @@ def _tenant_status(tenant: TenantSettings, found: Found, live: Live, backend: Ba
         tenant.namespace_name,
         tuple(clusters),
         tuple(_jobs(tenant, found, live, backend, by_name)),
-        tuple(service_status(each, found, live, by_name) for each in found.all("rayservices")),
+        tuple(_services(tenant, found, live, by_name)),
         tuple(quota_status(each) for each in found.all("resourcequotas")),
+        tuple(external_status(each, found) for each in tenant.external_clusters),
     )
 
 
@@ -140,11 +145,29 @@ def _jobs(
 ) -> Iterator[JobStatus]:
     bodies = {each["metadata"]["name"]: each for each in found.all("rayjobs")}
     for job in tenant.jobs:
-        if body := bodies.pop(job.name, None):
+        if job.external_cluster:
+            yield submitted_status(job.name, job.external_cluster, found, live)
+        elif body := bodies.pop(job.name, None):
             yield replace(job_status(body, found, live, backend, clusters), in_stack_file=True)
         else:
             yield missing_job(job.name, found)
-    yield from (job_status(body, found, live, backend, clusters) for body in bodies.values())
+    for name, body in bodies.items():
+        status = job_status(body, found, live, backend, clusters)
+        yield replace(status, in_stack_file=True) if name in tenant.job_names else status
+
+
+def _services(
+    tenant: TenantSettings, found: Found, live: Live, clusters: Mapping[str, ClusterStatus]
+) -> Iterator[ServiceStatus]:
+    bodies = {each["metadata"]["name"]: each for each in found.all("rayservices")}
+    for service in tenant.services:
+        if body := bodies.pop(service.name, None):
+            yield replace(service_status(body, found, live, clusters), in_stack_file=True)
+        else:
+            yield missing_service(service.name, found)
+    for name, body in bodies.items():
+        status = service_status(body, found, live, clusters)
+        yield replace(status, in_stack_file=True) if name in tenant.service_names else status
 
 
 def _unreadable(live: Live) -> Iterator[Unreadable]:

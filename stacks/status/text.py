@@ -28,7 +28,7 @@ Draw = Callable[[StackStatus, str], None]
 
 def show(name: str, status: StackStatus) -> None:
     """Prints the report; in colours on a terminal."""
-    console = _console()
+    console = open_console()
     for each in _parts(name, status, console):
         console.print(each)
 
@@ -36,7 +36,7 @@ def show(name: str, status: StackStatus) -> None:
 @contextmanager
 def redrawing(name: str) -> Iterator[Draw]:
     """Shows each report in place of the last one; in a pipe, after it."""
-    console = _console()
+    console = open_console()
     if not console.is_terminal:
         yield lambda status, error: console.print(_whole(name, status, error, console))
         return
@@ -48,7 +48,8 @@ def _whole(name: str, status: StackStatus, error: str, console: Console) -> Grou
     return Group(*_parts(name, status, console), *([Text(f"\n{error}", "bold red")] if error else []))
 
 
-def _console() -> Console:
+def open_console() -> Console:
+    """The terminal or the pipe that the command writes to."""
     console = Console(highlight=False, emoji=False, markup=False)
     if not console.is_terminal:
         console.width = _UNLIMITED
@@ -61,11 +62,11 @@ def _parts(name: str, status: StackStatus, console: Console) -> Iterator[Text]:
         yield Text(f"\n{section.title}", "bold")
         for number, table in enumerate(section.tables):
             yield from ([Text()] if number else [])
-            yield from _table(table, console.width)
+            yield from table_lines(table, console.width)
         yield from (Text(f"- {each}") for each in section.reasons)
 
 
-def _table(table: Table, width: int) -> Iterator[Text]:
+def table_lines(table: Table, width: int) -> Iterator[Text]:
     """A line for each row, or where these are too wide for each cell. rich's own tables take four seconds for a
     thousand tenants, because it measures each cell several times."""
     rows = [tuple(map(in_one_line, row)) for row in table.rows]

@@ -5,12 +5,16 @@ import json
 import os
 import re
 import subprocess
+import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import yaml
+
+from core.stack_file import PROJECT
 from local import paths
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
@@ -41,6 +45,9 @@ USER = "may"
 SUBMITTER = "submits"
 """An account in the tenant's namespace that may create RayJobs on the RayCluster CLUSTER."""
 
+SMALL = {"requests": {"cpu": "50m", "memory": "200Mi"}, "limits": {"cpu": 1, "memory": "1Gi"}}
+"""Resources of a pod that submits a job, where many pods share a machine of two cores."""
+
 Edit = Callable[[dict[str, Any]], None]
 """Changes settings of a stack file."""
 
@@ -57,6 +64,15 @@ class Platform(Node):
     def __init__(self, rehearsal: Rehearsal, stack: PodsStack) -> None:
         super().__init__(rehearsal)
         self.stack = stack
+
+    def stacks(self, *arguments: str) -> str:
+        """The output of `python -m stacks`."""
+        command, stack = [sys.executable, "-m", "stacks", *arguments], self.stack
+        done = subprocess.run(
+            command, cwd=stack.folder, env=stack.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in (0, 1), done.stderr
+        return done.stdout
 
     def token(self, cluster: str = CLUSTER) -> str:
         """The token that a RayCluster requires."""
@@ -85,9 +101,11 @@ class Platform(Node):
         assert head is not None, "the head is not ready"
         return self.start_in(head, "ray-head", script, *arguments)
 
-    def start_in(self, pod: str, container: str, script: str, *arguments: str) -> "subprocess.Popen[str]":
-        """Such a script in any pod of the tenant's."""
-        command = ["exec", "-i", "-n", NAMESPACE, pod, "-c", container, "--", "python", "-c", textwrap.dedent(script)]
+    def start_in(
+        self, pod: str, container: str, script: str, *arguments: str, namespace: str = NAMESPACE
+    ) -> "subprocess.Popen[str]":
+        """Such a script in any pod."""
+        command = ["exec", "-i", "-n", namespace, pod, "-c", container, "--", "python", "-c", textwrap.dedent(script)]
         return subprocess.Popen(
             self.command(*command, *arguments),
             stdin=subprocess.PIPE,
@@ -111,21 +129,28 @@ class Platform(Node):
                 process.terminate()
 
 
+def pods_cluster() -> dict[str, Any]:
+    """The settings of the RayCluster in the stack file for real pods, as a model for others."""
+    content = yaml.safe_load(FILE.read_text())
+    found: dict[str, Any] = content["config"][f"{PROJECT}:tenants"][0]["clusters"][0]
+    return found
+
+
 def plugins() -> Selection:
     """The plugins of Pulumi that the caller of the tests has chosen."""
     return select(cast("Mode", os.environ.get("PLUGINS", "auto")))
 
 
 @contextmanager
-def brought_up(folder: Path, steps: Steps, edit: Edit) -> Iterator[Platform]:
-    """The stack for real pods, edited, on a node of its own."""
+def brought_up(folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = ()) -> Iterator[Platform]:
+    """The stack for real pods, edited, on a node of its own. `further`: images that later edits need."""
     rehearsal = Rehearsal(folder / "run", "real")
     stack = PodsStack("pods", folder, rehearsal, plugins(), FILE)
     stack.edit(edit)
     platform = Platform(rehearsal, stack)
     try:
         settings = load(stack.file)
-        images = images_of(settings)
+        images = {*images_of(settings), *further}
         rehearsal.placement.check(images)
         with steps.step("node: from nothing to Ready"):
             rehearsal.start(settings.nodes)

@@ -22,7 +22,7 @@ PLACES = {
 WITHOUT_NAMESPACE = "What has no namespace:"
 """The line above tables of resources without a namespace."""
 
-_RESOURCE = re.compile(r"([a-z]+)(?:/([a-z]+))?(?:\.([a-z0-9.]+))?(?: named (\S+))?")
+_RESOURCE = re.compile(r"([a-z]+)(?:/([a-z]+))?(?:\.([a-z0-9.-]+))?(?: named (\S+))?")
 
 
 @dataclass(frozen=True, order=True)

@@ -5,6 +5,9 @@ from typing import Any
 
 from components.access.neighbours import IDLE_FINALIZER
 
+Attack = Callable[[dict[str, Any]], Any]
+"""Edits the body of an object."""
+
 
 def submitter(**container: Any) -> dict[str, Any]:
     """A pod template for K8sJobMode."""
@@ -31,12 +34,106 @@ JOBS = {
     "on no RayCluster": ({}, "name the RayCluster that it runs on"),
     "with a RayCluster of its own": ({"rayClusterSpec": True}, "rayClusterSpec is for those who may make RayClusters"),
     "with both": ({**ON_TRAINING, "rayClusterSpec": True}, "rayClusterSpec is for those who may make RayClusters"),
+    "in the own name": ({**ON_TRAINING, "annotations": {"ray-platform/created-by": "alice"}}, ""),
+    "in the name of somebody else": (
+        {**ON_TRAINING, "annotations": {"ray-platform/created-by": "root"}},
+        "is the name of the user who creates",
+    ),
     "with a submitter of its own": (
         {**ON_TRAINING, "submitterPodTemplate": SUBMITTER},
         "submitterPodTemplate is for those who may make RayClusters",
     ),
 }
-"""RayJobs, and why they are refused. `rayClusterSpec: True` is replaced with the spec of the running RayCluster."""
+"""RayJobs of alice, and why they are refused. `annotations`: of the RayJob. `rayClusterSpec: True` is replaced with the
+spec of the running RayCluster."""
+
+
+SAME = "a run equals its template"
+
+
+def _with_entrypoint(entrypoint: str) -> Attack:
+    return lambda run: run["spec"].update(entrypoint=entrypoint)
+
+
+RUNS: dict[str, tuple[Attack, str]] = {
+    "as it is": (lambda _: None, ""),
+    "with arguments": (lambda run: run["spec"].update(entrypoint="python train.py --epochs=3 s3://data/a_b"), ""),
+    "suspended, as Kueue does it": (lambda run: run["spec"].update(suspend=True), ""),
+    "another image": (
+        lambda run: container_of(run).update(image="example.com/mine:1"),
+        SAME,
+    ),
+    "another command": (lambda run: container_of(run).update(command=["sleep"], args=["1d"]), SAME),
+    "a variable": (lambda run: container_of(run).update(env=[{"name": "LD_PRELOAD", "value": "/data/a.so"}]), SAME),
+    "an account": (lambda run: pod_of(run).update(serviceAccountName="training"), SAME),
+    "a folder of the node": (
+        lambda run: pod_of(run).update(volumes=[{"name": "etc", "hostPath": {"path": "/etc"}}]),
+        SAME,
+    ),
+    "another autoscaler": (
+        lambda run: run["spec"]["rayClusterSpec"].update(autoscalerOptions={"image": "example.com/mine:1"}),
+        SAME,
+    ),
+    "another submitter": (
+        lambda run: run["spec"]["submitterPodTemplate"]["spec"]["containers"][0].update(image="example.com/mine:1"),
+        SAME,
+    ),
+    "a runtime environment": (lambda run: run["spec"].update(runtimeEnvYAML="pip: [evil]"), SAME),
+    "another cluster": (lambda run: run["spec"].update(clusterSelector={"ray.io/cluster": "adhoc"}), SAME),
+    "a job of another id": (lambda run: run["spec"].update(jobId="other"), SAME),
+    "no deadline of the template": (lambda run: run["spec"].pop("activeDeadlineSeconds"), SAME),
+    "a priority": (
+        lambda run: run["metadata"]["labels"].update({"ray.io/priority-class-name": "ray-head"}),
+        SAME,
+    ),
+    "an annotation for KubeRay": (
+        lambda run: run["metadata"]["annotations"].update({"ray.io/overwrite-container-cmd": "true"}),
+        SAME,
+    ),
+    "no annotation of the template": (
+        lambda run: run["metadata"]["annotations"].pop("ray-platform/options"),
+        SAME,
+    ),
+    "no label": (lambda run: run["metadata"].pop("labels"), "rayClusterSpec is for those who may make RayClusters"),
+    "the label of no template": (
+        lambda run: run["metadata"]["labels"].update({"ray-platform/job-template": "other"}),
+        "rayClusterSpec is for those who may make RayClusters",
+    ),
+    "a name of its own": (lambda run: run["metadata"].update(name="training-2"), "a run is named as its template"),
+    "the name of somebody else": (
+        lambda run: run["metadata"]["annotations"].update({"ray-platform/created-by": "root"}),
+        "is the name of the user who creates it",
+    ),
+    "no name of the author": (
+        lambda run: run["metadata"]["annotations"].pop("ray-platform/created-by"),
+        "is the name of the user who creates it",
+    ),
+    "another command of Ray": (
+        lambda run: run["spec"].update(entrypoint="python other.py"),
+        "a run has the entrypoint of its template",
+    ),
+    "an option that the template does not list": (
+        lambda run: run["spec"].update(entrypoint="python train.py --trust-remote-code"),
+        "this run gives another",
+    ),
+    **{
+        f"a shell: {argument}": (_with_entrypoint(f"python train.py{argument}"), "without characters that a shell")
+        for argument in ("; id", " $(id)", " `id`", " 'a b'", ' "$HOME"', " a|b", " &", " >f", "\n id", " *", ".bak")
+    },
+}
+"""What a Ray user may try with a run of a job template, and why it is refused."""
+
+
+def pod_of(run: dict[str, Any]) -> dict[str, Any]:
+    """The pod of the head, in a RayJob."""
+    pod: dict[str, Any] = run["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    return pod
+
+
+def container_of(run: dict[str, Any]) -> dict[str, Any]:
+    """Its container with Ray."""
+    container: dict[str, Any] = pod_of(run)["containers"][0]
+    return container
 
 
 MODES: dict[str, tuple[dict[str, Any], str]] = {
@@ -58,8 +155,6 @@ NOBODY = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "000
 
 CRITICAL = {"priorityClassName": "system-cluster-critical"}
 EXTERNAL = {"spec": {"externalIPs": ["192.0.2.1"], "ports": [{"port": 8000}]}}
-
-Attack = Callable[[dict[str, Any]], Any]
 
 ATTACKS: dict[str, tuple[Attack, str]] = {
     "a head above all pods": (
@@ -99,7 +194,11 @@ ONLY_SCALES = "this account may only scale RayClusters"
 
 GROUP = "/spec/workerGroupSpecs/0"
 
-PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
+SUSPENDED = {"op": "add", "path": "/spec/suspend", "value": True}
+
+Patches = dict[str, tuple[list[dict[str, Any]], str]]
+
+OF_THE_HEAD: Patches = {
     "more workers": ([{"op": "replace", "path": f"{GROUP}/replicas", "value": 1}], ""),
     "one worker less": (
         [{"op": "add", "path": f"{GROUP}/scaleStrategy", "value": {"workersToDelete": ["training-worker-1"]}}],
@@ -118,6 +217,7 @@ PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{"op": "replace", "path": "/spec/headGroupSpec/rayStartParams", "value": {}}],
         ONLY_SCALES,
     ),
+    "no pod": ([SUSPENDED], ONLY_SCALES),
     "no token": ([{"op": "remove", "path": "/spec/authOptions"}], ONLY_SCALES),
     "another queue": (
         [{"op": "add", "path": "/metadata/labels", "value": {"volcano.sh/queue-name": "other"}}],
@@ -134,6 +234,19 @@ PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
 }
 """Patches of the autoscaler, which the head's account may send, and others that a Ray job may try with that account."""
+
+OF_THE_IDLE_TERMINATION: Patches = {
+    "no pod": ([SUSPENDED], ""),
+    "no pod and no token": ([SUSPENDED, {"op": "remove", "path": "/spec/authOptions"}], ONLY_SCALES),
+    "a note": ([{"op": "add", "path": "/metadata/annotations", "value": {"note": "idle"}}], ONLY_SCALES),
+}
+
+PATCHES = {
+    (who, what): patch
+    for who, patches in (("Head", OF_THE_HEAD), ("Idle termination", OF_THE_IDLE_TERMINATION))
+    for what, patch in patches.items()
+}
+"""By account and title, each patch of a RayCluster and why it is refused."""
 
 
 def inside(kind: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Fixtures of the engine tests: plugins, control planes, and logs in the report of a failed test."""
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from testbed.harness import Project
 from testbed.platform_stack import Rays, Stack, install_operator, on_operator, rehearsing
+from testbed.warm_python import warm_python
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 
@@ -24,6 +25,23 @@ LINE = 240
 MakeProject = Callable[..., Project]
 
 MakeStack = Callable[[str], Stack]
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Mapping[str, str]]:
+    """The variables with which Python starts warm."""
+    with warm_python() as variables:
+        yield variables
+
+
+@pytest.fixture(scope="module", autouse=True)
+def starts_warm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Lets Pulumi's Python processes start warm, except in tests of how the stand-ins start and end."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.node.get_closest_marker("stand_ins"):
+            for name, value in request.getfixturevalue("warm").items():
+                patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,13 @@ from typing import Any
 import yaml
 from kubernetes import client
 
+from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
+from components.run_history.program import NAME as RUN_HISTORY
 from local.pulumi import PROJECT
+from local.rehearsal import Rehearsal
 from stacks.load import parse
 from stacks.settings import StackSettings
-from testbed.platform_stack import DEV, training
+from testbed.platform_stack import DEV, Rays, training
 from tests.engine.access_table import Action
 
 TEAM, OTHER_TEAM = "team-access", "team-foreign"
@@ -57,17 +60,24 @@ PEOPLE = {
     "Head and workers with Kubernetes' tokens": account(TEAM, "tokens"),
     "ray-deployer": account(OTHER_TEAM, "ray-deployer", OTHER_TEAM),
     "Workers": account(TEAM, "default"),
+    "Schedule": account(TEAM, "finetune.schedule"),
+    "Run history": account(TEAM, RUN_HISTORY),
     **{role: Person(f"of-{role}") for role in KUBERNETES_OWN},
 }
 """The person or account of each column of the page."""
+
+WRITERS = {"Head": PEOPLE["Head"], "Idle termination": account(TEAM, IDLE_TERMINATION)}
+"""Accounts of the tenant's namespace that may patch RayClusters."""
 
 
 def people_of_two_tenants(settings: dict[str, Any]) -> None:
     """The dev stack's tenant with people and RayClusters of each kind, and a second one with the same names."""
     tokens = {"name": "tokens", "autoscaling": False, "authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
     same = {key: training(settings)[key] for key in ("rayVersion", "image")}
+    never = {"schedule": "@yearly", "suspend": True}
     tenant = settings["tenants"][0]
     tenant["clusters"].append({**same, **tokens})
+    training(settings)["idleTerminationOptions"] = {"timeoutSeconds": 600}
     tenant |= {
         "name": TEAM,
         "admins": ["group:leads"],
@@ -77,6 +87,9 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
             {"subject": "serviceAccount:monitoring/dashboards", "clusters": []},
         ],
         "clusterNames": ["adhoc"],
+        "storage": [{"name": "runs", "storageClass": "standard", "size": "1Gi", "retain": False}],
+        "runHistory": {"storage": "runs", "readHeads": True},
+        "jobTemplates": [{"name": "finetune", "entrypoint": "python train.py", "cluster": same, "cron": never}],
     }
     settings["tenants"].append({"name": OTHER_TEAM, "clusterNames": ["training", "adhoc"], "rayDeployer": {}})
     settings["access"] = {"clusterAdmins": ["group:platform"]}
@@ -133,12 +146,21 @@ def headers(person: Person) -> dict[str, str]:
     return {"Impersonate-User": person.user, "Impersonate-Group": group}
 
 
+BOB, ALICE = Person("bob"), Person("alice")
+"""Bob may run a job template. Alice may only submit jobs to RayClusters."""
+
+
 def acting_as(person: Person, api: client.ApiClient) -> client.ApiClient:
     """A client with only the rights of a person."""
     acting = client.ApiClient(api.configuration)
     for header, value in headers(person).items():
         acting.set_default_header(header, value)
     return acting
+
+
+def jobs_of(cluster: Rehearsal, person: Person) -> Rays:
+    """The RayJobs, with only the rights of a person."""
+    return Rays(cluster, "rayjobs", acting_as(person, cluster.client()))
 
 
 def refusal(request: Callable[[], Any]) -> str:

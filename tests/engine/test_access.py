@@ -21,6 +21,7 @@ from components.access.manifests import (
 )
 from local.rehearsal import Rehearsal
 from stacks.access import named_clusters
+from stacks.rendered import template_objects
 from testbed.platform_stack import Rays, Stack
 from testbed.pods.steps import until
 from tests.engine.access_table import table
@@ -32,6 +33,7 @@ from tests.engine.people import (
     OTHER_TEAM,
     PEOPLE,
     TEAM,
+    WRITERS,
     Judge,
     Person,
     acting_as,
@@ -126,8 +128,10 @@ def roles() -> Iterator[Role]:
         "ray-job-submitter": "Ray user of training",
         "pods:tokens": "Head and workers with Kubernetes' tokens",
     }
-    for grant in [*tenant_grants(tenant.admins, tenant.users, clusters), *pods_grants(clusters, TEAM)]:
+    given = tenant_grants(tenant.admins, tenant.users, clusters, templates=[each.name for each in tenant.job_templates])
+    for grant in [*given, *pods_grants(clusters, TEAM)]:
         yield Role(bodies(grant)["role"], TEAM, holders.get(grant.name, "Ray user"))
+    yield Role(template_objects(stack, tenant, tenant.job_templates[0])["finetune:schedule-role"], TEAM, "Schedule")
     deployer = stack.tenants[1].ray_deployer
     assert deployer
     yield Role(ray_deployer(deployer, OTHER_TEAM)["role"], OTHER_TEAM, "ray-deployer")
@@ -189,12 +193,9 @@ def test_a_rayjob_whose_submitter_could_not_start_is_refused(how: str, judge: Ju
 
 def refusal_of_job(person: Person, judge: Judge, spec: dict[str, Any]) -> str:
     """The error when a person creates a RayJob, as a dry run; empty if it is accepted."""
-    job = {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayJob",
-        "metadata": {"name": "job"},
-        "spec": {"entrypoint": "true", "submissionMode": "HTTPMode", **spec},
-    }
+    spec = {"entrypoint": "true", "submissionMode": "HTTPMode", **spec}
+    metadata = {"name": "job", "annotations": spec.pop("annotations", {})}
+    job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
     return refusal_of(person, judge, job)
 
 
@@ -283,10 +284,10 @@ def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: R
 JSON_PATCH = "application/json-patch+json"
 
 
-@pytest.mark.parametrize("what", PATCHES)
-def test_the_heads_account_may_only_scale_rayclusters(what: str, judge: Judge) -> None:
-    patch, refused = PATCHES[what]
-    objects = client.CustomObjectsApi(acting_as(PEOPLE["Head"], judge.api))
+@pytest.mark.parametrize(("who", "what"), PATCHES)
+def test_an_account_may_only_scale_rayclusters_and_one_may_suspend_them(who: str, what: str, judge: Judge) -> None:
+    patch, refused = PATCHES[who, what]
+    objects = client.CustomObjectsApi(acting_as(WRITERS[who], judge.api))
     error = refusal(
         lambda: objects.patch_namespaced_custom_object(
             "ray.io", "v1", TEAM, "rayclusters", "training", patch, dry_run="All", _content_type=JSON_PATCH

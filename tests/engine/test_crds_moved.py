@@ -93,16 +93,14 @@ def test_guards_in_the_state_are_still_loaded(moved: Stack) -> None:
 
 def test_the_first_update_marks_the_definitions(moved: Stack, uids: dict[str, str], cluster: Rehearsal) -> None:
     assert len(rows(moved)) == 15
-    output = moved.pulumi("preview").output
+    output = moved.pulumi("up", "--yes").output  # with its preview
     assert "the next `pulumi up` removes them from the state" in output
-    moved.up()
     assert all(row["retainOnDelete"] for row in rows(moved))
     assert living(cluster) == uids
 
 
 def test_the_second_update_removes_them_from_the_state(moved: Stack, uids: dict[str, str], cluster: Rehearsal) -> None:
-    assert "they are retained in the cluster" in moved.pulumi("preview").output
-    moved.up()
+    assert "they are retained in the cluster" in moved.pulumi("up", "--yes").output
     assert rows(moved) == []
     assert living(cluster) == uids
     (operators,) = (each for each in moved.resources() if each["urn"].endswith("::platform-kuberay-crds"))
@@ -112,5 +110,4 @@ def test_the_second_update_removes_them_from_the_state(moved: Stack, uids: dict[
 
 def test_the_third_update_has_nothing_to_do(moved: Stack) -> None:
     moved.changes_nothing()
-    moved.pulumi("refresh", "--yes", "--skip-preview")
-    moved.changes_nothing()
+    moved.changes_nothing(refreshed=True)

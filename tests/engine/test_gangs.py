@@ -1,16 +1,23 @@
 """Volcano with the gangs and queues of a stack, on eight simulated nodes of eight GPUs."""
 
+import json
 import random
+import shutil
 import threading
 import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
+from urllib.request import urlopen
 
+import psutil
 import pytest
 
+from components.monitoring.metrics import Job
 from local.rehearsal import Rehearsal
+from stacks.load import load
 from testbed.gangs import settled
+from testbed.machine import lacks
 from testbed.platform_stack import Stack, rehearsing
 from tests.engine.conftest import POOL, MakeStack
 from tests.engine.ray_gangs import RayGangs
@@ -164,3 +171,28 @@ def test_clusters_of_one_name_in_two_namespaces_are_separate_gangs(a: RayGangs, 
 
 def _has_placed(team: RayGangs, name: str, pods: int) -> bool:
     return len(team.placed_ray(name)) == pods
+
+
+def test_a_prometheus_of_the_rehearsal_scrapes_operator_and_scheduler(up: Stack, cluster: Rehearsal) -> None:
+    """The jobs of the stack answer, its rules are loaded, and a second start keeps the process."""
+    if shutil.which("prometheus") is None:
+        lacks("not on the PATH: prometheus; it is in the package prometheus")
+    cluster.monitor(load(up.file))
+
+    def ask(path: str) -> Any:
+        with urlopen(f"{cluster.prometheus.url}/api/v1/{path}", timeout=10) as answer:  # noqa: S310 -- its own URL
+            return json.load(answer)["data"]
+
+    def answering() -> set[str]:
+        return {each["metric"]["job"] for each in ask("query?query=up==1")["result"]}
+
+    settled(lambda: answering() == {Job.OPERATOR, Job.VOLCANO_SCHEDULER, Job.VOLCANO_CONTROLLERS}, 120)
+    assert ask("query?query=up==0")["result"] == []
+    rules = {each["name"]: each["rules"] for each in ask("rules")["groups"]}
+    assert {each["name"] for each in rules["ray-platform-alerts"]} > {"KubeRayOperatorDown"}
+    assert {each["health"] for each in rules["ray-platform-records"]} <= {"ok", "unknown"}
+    before = cluster.supervisor.state("prometheus").pid
+    cluster.monitor(load(up.file))
+    assert cluster.supervisor.state("prometheus").pid == before
+    addresses = {each.laddr.ip for each in psutil.Process(before).net_connections("inet") if each.status == "LISTEN"}
+    assert addresses == {"127.0.0.1"}

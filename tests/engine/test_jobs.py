@@ -1,26 +1,43 @@
-"""RayJobs of a live stack: what starts their jobs, and what does not."""
+"""RayJobs of a live stack: what starts their jobs, and what does not; and what people may run of a job template."""
 
 import asyncio
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes import client
 
+from components import waiting
+from components.job_template import start_run
+from components.job_template.manifests import run_of
 from components.ray_cluster import readiness
 from components.ray_job import progress
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL
 from local.rehearsal import Rehearsal
+from stacks.run.live import cancel, start
 from testbed.platform_stack import Rays, Stack, training
 from testbed.pods.steps import until
+from tests.engine.attacks import RUNS
 from tests.engine.conftest import MakeStack
+from tests.engine.people import ALICE, BOB, Person, acting_as, jobs_of, refusal
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
 NAMESPACE, NAME = "team-a", "count"
 
-LABEL = f"{JOB_LABEL}={NAME}"
+EXTERNAL, SUBMITTED = "lab", "there"
+"""An external cluster, and a job on it. On a simulated node both pods succeed at once."""
+
+TEMPLATE = "finetune"
+
+LABEL, OF_TEMPLATE = (f"{JOB_LABEL}={name}" for name in (NAME, TEMPLATE))
+
+APPLIED = 20.0
+"""Seconds within which the API server knows a changed template; it usually takes much less."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +52,19 @@ def job(settings: dict[str, Any]) -> dict[str, Any]:
 
 def add(settings: dict[str, Any]) -> None:
     image = {key: training(settings)[key] for key in ("rayVersion", "image")}
-    settings["tenants"][0]["jobs"] = [{"name": NAME, "entrypoint": "python count.py", "cluster": image}]
+    tenant = settings["tenants"][0]
+    tenant["jobs"] = [{"name": NAME, "entrypoint": "python count.py", "cluster": image}]
+    vetted = {"entrypoint": "python train.py", "options": ["--epochs"], "activeDeadlineSeconds": 3600, "cluster": image}
+    cron = {"schedule": "@yearly", "suspend": True, "arguments": ["--epochs=1"]}
+    tenant["jobTemplates"] = [{"name": TEMPLATE, **vetted, "cron": cron}]
+    tenant["users"] = [
+        f"user:{BOB.user}",
+        {"subject": f"user:{ALICE.user}", "jobTemplates": [], "submitJobs": True},
+    ]
+    address = "http://lab-head-svc.laboratory.svc:8265"
+    tenant["externalClusters"] = [{"name": EXTERNAL, "dashboardAddress": address, "image": image["image"]}]
+    external = {"name": SUBMITTED, "entrypoint": "python count.py", "externalCluster": EXTERNAL}
+    tenant["jobs"].append({**external, "waitFor": "succeeded"})
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +91,14 @@ def test_it_gets_a_cluster_of_its_own_and_a_pod_that_submits(up: Stack, rays: Ra
     up.changes_nothing()
 
 
+def test_an_external_cluster_has_the_outputs_of_a_ray_cluster(up: Stack) -> None:
+    outputs = up.outputs()
+    external, own = (outputs["clusters"][f"{NAMESPACE}/{name}"] for name in (EXTERNAL, "training"))
+    assert external.keys() == own.keys()
+    assert external["status"].keys() == own["status"].keys()
+    assert external["state"] == "ready"
+
+
 def test_neither_drift_nor_a_refresh_starts_it_again(up: Stack, jobs: Rays) -> None:
     uid = jobs.read(NAMESPACE, NAME)["metadata"]["uid"]
     jobs.patch(NAMESPACE, NAME, {"spec": {"entrypoint": "python other.py", "activeDeadlineSeconds": 7200}})
@@ -86,32 +123,177 @@ def test_suspending_it_deletes_its_cluster_and_not_itself(up: Stack, jobs: Rays,
     assert jobs.read(NAMESPACE, NAME)["metadata"]["uid"] == uid
 
 
-def test_another_run_id_replaces_it(up: Stack, jobs: Rays) -> None:
-    uid = jobs.read(NAMESPACE, NAME)["metadata"]["uid"]
-    up.edit(lambda settings: job(settings).update(runId="2"))
-    assert "1 to replace" in up.pulumi("preview").output
+@pytest.fixture(scope="module")
+def template(dev: Stack, cluster: Rehearsal) -> dict[str, Any]:
+    """The job template in the cluster."""
+    dev.reset_file()
+    dev.edit(add)
+    dev.settle()
+    return Rays(cluster, "raycronjobs").read(NAMESPACE, TEMPLATE)
+
+
+@pytest.fixture
+def refused(cluster: Rehearsal) -> Callable[..., str]:
+    """The error when a person creates a RayJob, as a dry run; empty if it is accepted."""
+
+    def error(run: dict[str, Any], person: Person = BOB, namespace: str = NAMESPACE) -> str:
+        return refusal(lambda: jobs_of(cluster, person).create(namespace, run, dry_run="All"))
+
+    return error
+
+
+@pytest.mark.parametrize("what", RUNS)
+def test_a_run_equals_its_template_except_for_arguments(
+    what: str, template: dict[str, Any], refused: Callable[..., str]
+) -> None:
+    edit, reason = RUNS[what]
+    run = copy.deepcopy(run_of(template, [], BOB.user))
+    edit(run)
+    error = refused(run)
+    assert reason in error
+    assert bool(reason) == bool(error)
+
+
+def test_a_run_is_for_those_who_may_run_the_template_where_it_is(
+    template: dict[str, Any], refused: Callable[..., str]
+) -> None:
+    assert "you may not run this job template" in refused(run_of(template, [], ALICE.user), ALICE)
+    run = run_of(template, [], BOB.user)
+    assert 'cannot create resource \\"rayjobs\\"' in refused(
+        {**run, "metadata": {**run["metadata"], "namespace": "default"}}, BOB, "default"
+    )
+    assert 'cannot create resource \\"rayjobs\\"' in refused(run_of(template, [], "eve"), Person("eve"))
+
+
+def test_without_its_template_nothing_is_run(
+    template: dict[str, Any], refused: Callable[..., str], cluster: Rehearsal
+) -> None:
+    run, templates = run_of(template, [], BOB.user), Rays(cluster, "raycronjobs")
+    templates.delete(NAMESPACE, TEMPLATE)
+    until(lambda: "no params found" in refused(run), "the API server knows no template", APPLIED)
+    kept = {key: template["metadata"][key] for key in ("name", "labels", "annotations")}
+    templates.create(NAMESPACE, {**template, "metadata": kept})
+    until(lambda: refused(run) == "", "the template is back", APPLIED)
+
+
+def test_users_change_no_run_and_delete_only_their_own(
+    template: dict[str, Any], cluster: Rehearsal, jobs: Rays, rays: Rays
+) -> None:
+    run, of_bob, of_alice = run_of(template, [], BOB.user), jobs_of(cluster, BOB), jobs_of(cluster, ALICE)
+    name = run["metadata"]["name"]
+    of_bob.create(NAMESPACE, run)
+    until(lambda: rays.named(NAMESPACE, OF_TEMPLATE), "KubeRay has created its RayCluster")
+    for patch in ({"spec": {"entrypoint": "id"}}, {"metadata": {"annotations": {"ray-platform/created-by": "alice"}}}):
+        changed = refusal(partial(of_bob.patch, NAMESPACE, name, patch))
+        assert 'cannot patch resource \\"rayjobs\\"' in changed
+    assert "this RayJob is not yours" in refusal(lambda: of_alice.delete(NAMESPACE, name))
+    assert "this RayJob is not yours" in refusal(lambda: of_bob.delete(NAMESPACE, NAME))
+    of_bob.delete(NAMESPACE, name)
+    until(lambda: not rays.named(NAMESPACE, OF_TEMPLATE), "its RayCluster is deleted")
+    on_training = {
+        "entrypoint": "true",
+        "submissionMode": "HTTPMode",
+        "clusterSelector": {"ray.io/cluster": "training"},
+    }
+    submitted = {**run, "metadata": {"name": "submitted"}, "spec": on_training}
+    of_alice.create(NAMESPACE, submitted)
+    of_alice.delete(NAMESPACE, "submitted")
+    assert jobs.exists(NAMESPACE, NAME)
+
+
+def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
+    template: dict[str, Any], cluster: Rehearsal, jobs: Rays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("components.cluster.connect", lambda _context: acting_as(BOB, cluster.client()))
+    name = start(None, NAMESPACE, TEMPLATE, ["--epochs=1"])
+    run = jobs.read(NAMESPACE, name)
+    assert run["spec"]["entrypoint"] == "python train.py --epochs=1"
+    assert run["metadata"]["annotations"]["ray-platform/created-by"] == BOB.user
+    cancel(None, NAMESPACE, name)
+    until(lambda: not jobs.exists(NAMESPACE, name), "it is deleted")
+
+
+def test_a_schedule_creates_runs_with_the_rights_of_its_account_alone(
+    template: dict[str, Any],
+    cluster: Rehearsal,
+    core: client.CoreV1Api,
+    jobs: Rays,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The program of its pod, with the account's token."""
+    api = cluster.client()
+    cron: Any = client.BatchV1Api(api).read_namespaced_cron_job(TEMPLATE, NAMESPACE)
+    pod = cron.spec.job_template.spec.template.spec
+    for each in pod.containers[0].env:
+        monkeypatch.setenv(each.name, each.value or "")
+    monkeypatch.setenv("SERVER", api.configuration.host)
+    request: Any = {"spec": {}}
+    token: Any = core.create_namespaced_service_account_token(pod.service_account_name, NAMESPACE, request)
+    (tmp_path / "token").write_text(token.status.token)
+    (tmp_path / "ca.crt").write_bytes(Path(api.configuration.ssl_ca_cert).read_bytes())
+
+    def starts(**settings: str) -> tuple[int, list[str]]:
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        code = start_run.main(tmp_path)
+        runs = jobs.named(NAMESPACE, f"ray-platform/job-template={TEMPLATE}")
+        return code, [each["spec"]["entrypoint"] for each in runs if "deletionTimestamp" not in each["metadata"]]
+
+    expected = ["python train.py --epochs=1"]
+    assert starts(TIME="1") == (0, expected)
+    assert starts(TIME="2") == (0, expected)
+    assert starts(CONCURRENCY="Replace", TIME="3") == (0, expected)
+    assert starts(CONCURRENCY="Allow", TIME="4", ARGUMENTS="--trust-remote-code") == (1, expected)
+    assert "and this run gives another" in capsys.readouterr().out
+    assert starts(CONCURRENCY="Replace", TIME="5") == (1, [])
+
+
+def test_another_run_id_replaces_it(up: Stack, jobs: Rays, cluster: Rehearsal) -> None:
+    batch = client.BatchV1Api(cluster.client())
+
+    def uids() -> list[str]:
+        external: list[Any] = [
+            batch.read_namespaced_job(f"{name}-external", NAMESPACE) for name in (EXTERNAL, SUBMITTED)
+        ]
+        return [*(each.metadata.uid for each in external), jobs.read(NAMESPACE, NAME)["metadata"]["uid"]]
+
+    def run_again(settings: dict[str, Any]) -> None:
+        for each in settings["tenants"][0]["jobs"]:
+            each["runId"] = "2"
+
+    checked, *before = uids()
+    up.edit(run_again)
+    assert "2 to replace" in up.pulumi("preview").output
     up.up()
-    assert jobs.read(NAMESPACE, NAME)["metadata"]["uid"] != uid
+    checked_then, *after = uids()
+    assert checked_then == checked
+    assert not {*before} & {*after}
     up.changes_nothing()
 
 
 def test_a_job_that_does_not_run_in_time_is_reported_with_what_it_waits_for(
     up: Stack, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (progress, readiness):
+    for module in (progress, readiness, waiting):
         monkeypatch.setattr(module, "connect", lambda _: cluster.client())
     head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
     up.edit(lambda settings: job(settings)["cluster"].update(head=head))
     up.up()
-    waiting = until_reached("rehearsal", NAMESPACE, NAME, "running", "ray-system", 8, lambda _: None)
     with pytest.raises(JobFailedError) as error:
-        asyncio.run(waiting)
+        asyncio.run(until_reached("rehearsal", NAMESPACE, NAME, "running", "ray-system", 8, lambda _: None))
     assert str(error.value).startswith("RayJob team-a/count does not run after 8 s: Initializing")
     assert "didn't match Pod's node affinity/selector" in str(error.value)
 
 
 def test_it_goes_with_its_entry_and_leaves_nothing(up: Stack, jobs: Rays, rays: Rays) -> None:
-    up.edit(lambda settings: settings["tenants"][0].pop("jobs"))
+
+    def remove(settings: dict[str, Any]) -> None:
+        for key in ("jobs", "jobTemplates", "users"):
+            settings["tenants"][0].pop(key)
+
+    up.edit(remove)
     up.up()
     assert not jobs.exists(NAMESPACE, NAME)
     until(lambda: not rays.named(NAMESPACE, LABEL), "its RayCluster is deleted")

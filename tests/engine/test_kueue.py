@@ -1,6 +1,8 @@
 """Kueue in the rehearsal: the real manager beside the real operator, as the stack installs it, on simulated nodes."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +17,8 @@ from components.ray_job.settings import JOB_LABEL
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
+from stacks.cancelled import EXIT_CODE
+from testbed.browser import browser
 from testbed.gangs import settled
 from testbed.platform_stack import Rays, Stack, existing
 from tests.engine.conftest import MakeStack
@@ -169,7 +173,22 @@ def status(up: Stack, *arguments: str) -> str:
     return done.stdout
 
 
-def test_an_up_that_waits_for_a_queue_and_the_status_report_why(up: Stack) -> None:
+def on_page(up: Stack) -> str:
+    """The text of `python -m stacks page --live` in a browser."""
+    command = [sys.executable, "-m", "stacks", "page", str(up.file), "--live", "--port", "0"]
+    served = subprocess.Popen(command, cwd=up.folder, env=up.environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert served.stdout is not None
+        with browser() as chromium:
+            page = chromium.new_page()
+            page.goto(served.stdout.readline().partition(" ")[0])
+            return " ".join(page.inner_text("body").split())
+    finally:
+        served.send_signal(signal.SIGINT)
+        assert served.wait(timeout=30) == EXIT_CODE
+
+
+def test_an_up_that_waits_for_a_queue_the_status_and_the_page_report_why(up: Stack) -> None:
     up.edit(greater)
     output = up.up(fails=True).output
     assert "RayCluster team-a/greater waits in its queue: couldn't assign flavors to pod set" in output
@@ -186,6 +205,10 @@ def test_an_up_that_waits_for_a_queue_and_the_status_report_why(up: Stack) -> No
     assert first == "kueue: 1 of 2 RayClusters ready (1 waiting); GPUs: 8 of 24 held; 1 in queues"
     assert [line.split()[:2] for line in lines if line.startswith("greater")] == [["greater", "waiting"]]
     assert any(line.startswith(f"- RayCluster greater: {waits['reasons'][0][:60]}") for line in lines)
+    page = on_page(up)
+    assert "RayCluster greater it waits in its queue: couldn't assign flavors to pod set" in page
+    assert "8 of 24 GPUs held" in page
+    assert re.search(r"a100-\d 8 of 8 GPUs held (team-a/training head )?team-a/training a100-8gpu", page)
     up.edit(with_kueue)
     up.up()
 

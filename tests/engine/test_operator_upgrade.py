@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,14 +37,14 @@ def version(number: str, **more: Any) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.fixture(scope="module")
-def old(stack: MakeStack) -> Iterator[Stack]:
-    """A stack with the older operator, after `pulumi up`. The tests use it in their order."""
+def old(stack: MakeStack) -> Stack:
+    """A stack with the older operator, after `pulumi up`. The tests use it in their order, and its cluster ends with
+    them."""
     made = stack("upgraded")
     made.edit(two_clusters)
     made.edit(version(OLD))
     made.up()
-    yield made
-    made.destroy()
+    return made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 No scheduler runs here: test_volcano.py tests Volcano's own behavior.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from typing import Any, cast
@@ -17,7 +16,7 @@ from components.manifest_files import read
 from components.queues.settings import Queue, QueueSettings
 from components.queues.volcano import allowed_namespaces, volcano_queue
 from components.ray_cluster.pod_group import pod_group
-from local import paths, tools
+from local import tools
 from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
 from tests.engine.conftest import PROGRAMS, MakeProject
@@ -155,7 +154,7 @@ def test_a_changed_queue_or_priority_reaches_the_gang_of_kuberay(
     made = NAMING["PodGroup"]("free")
     made["metadata"]["name"] = pod_group("training")
     gang = project(PROGRAMS / "gang.py", cluster)
-    gang.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    gang.import_checkout()
     gang.configure("namespace", ALLOWED)
 
     def live() -> Body:
@@ -188,7 +187,7 @@ def test_an_update_fails_with_a_reason_if_a_gang_cannot_be_moved(
     made["metadata"]["name"] = pod_group("training")
     kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[made])
     gang = project(PROGRAMS / "gang.py", cluster)
-    gang.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    gang.import_checkout()
     gang.configure("namespace", OTHER)
     gang.configure("queue", QUEUE)
     refused = gang.up(fails=True).output
@@ -200,7 +199,7 @@ def test_a_queue_stays_while_a_raycluster_of_any_namespace_names_it(
     kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
 ) -> None:
     guarded = project(PROGRAMS / "queue_guard.py", cluster)
-    guarded.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    guarded.import_checkout()
     guarded.configure("queue", "free")
     guarded.up()
     kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free")])
@@ -214,7 +213,7 @@ def test_another_network_topology_recreates_the_cluster_and_the_preview_reports_
     kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
 ) -> None:
     training = project(PROGRAMS / "scheduled_cluster.py", cluster)
-    training.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    training.import_checkout()
     for key, value in {"namespace": ALLOWED, "queue": QUEUE, "mode": "soft"}.items():
         training.configure(key, value)
     training.up(fails=True)  # there is no operator: the RayCluster is created, but never ready

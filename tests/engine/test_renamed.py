@@ -1,8 +1,6 @@
 """A RayCluster with a new name or namespace is ready before the earlier one is deleted."""
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,8 +14,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 
 OLD, RENAMED, MOVED = ("team-a", "training"), ("team-a", "tuning"), ("team-a-new", "tuning")
 
-LOOK_SECONDS = 0.1
-
 
 @pytest.fixture(scope="module")
 def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
@@ -30,40 +26,23 @@ def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
     made.destroy()
 
 
-@contextmanager
-def watched(rays: Rays, old: tuple[str, str], new: tuple[str, str]) -> Iterator[list[tuple[bool, bool]]]:
-    """Records repeatedly whether the old one exists, and whether the new one is ready."""
-    seen: list[tuple[bool, bool]] = []
-    ending = threading.Event()
-
-    def ready() -> bool:
-        return rays.exists(*new) and (rays.read(*new).get("status") or {}).get("state") == "ready"
-
-    def look() -> None:
-        while not ending.wait(LOOK_SECONDS):
-            # The new one is read first: if it is ready and the old one is missing afterwards, it was ready in time.
-            is_ready = ready()
-            seen.append((rays.exists(*old), is_ready))
-
-    watch = threading.Thread(target=look)
-    watch.start()
-    try:
-        yield seen
-    finally:
-        ending.set()
-        watch.join()
-
-
-def follows(seen: list[tuple[bool, bool]]) -> bool:
-    """Whether there was a moment with both, and none without either."""
-    return (True, True) in seen and (False, False) not in seen
+def creates_before_it_deletes(stack: Stack, rays: Rays, old: tuple[str, str], new: tuple[str, str]) -> bool:
+    """Whether `pulumi up` deletes the old RayCluster, and does so after the new one was ready, in the order in which
+    the API server wrote their changes."""
+    before = rays.version()
+    stack.up()
+    ready = False
+    for kind, body in rays.changes(before):
+        name = (body["metadata"]["namespace"], body["metadata"]["name"])
+        ready = ready or (name == new and (body.get("status") or {}).get("state") == "ready")
+        if name == old and (kind == "DELETED" or "deletionTimestamp" in body["metadata"]):
+            return ready
+    return False
 
 
 def test_a_renamed_cluster_is_created_before_the_old_one_is_deleted(stack: Stack, rays: Rays) -> None:
     stack.edit(lambda settings: training(settings).update(name=RENAMED[1]))
-    with watched(rays, OLD, RENAMED) as seen:
-        stack.up()
-    assert follows(seen)
+    assert creates_before_it_deletes(stack, rays, OLD, RENAMED)
     assert not rays.exists(*OLD)
     stack.changes_nothing()
 
@@ -88,8 +67,6 @@ def test_a_moved_cluster_is_created_before_the_old_one_is_deleted_with_its_names
     stack: Stack, rays: Rays, core: client.CoreV1Api
 ) -> None:
     stack.edit(lambda settings: settings["tenants"][0].update(namespace=MOVED[0]))
-    with watched(rays, RENAMED, MOVED) as seen:
-        stack.up()
-    assert follows(seen)
+    assert creates_before_it_deletes(stack, rays, RENAMED, MOVED)
     assert read(core.read_namespace, RENAMED[0]) is None
     stack.changes_nothing()

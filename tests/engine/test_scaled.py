@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from components.idle_termination.in_pod import FIELD_MANAGER, rests_since
 from components.ray_cluster import changes
 from components.ray_cluster.changes import restore
 from components.ray_cluster.scaled import DIGEST
@@ -153,3 +154,25 @@ def test_a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrot
     scaling.up()
     assert workers() == {0}
     scaling.changes_nothing()
+
+
+def test_an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays) -> None:
+    rays.patch(NAMESPACE, NAME, {"spec": {"suspend": True}}, field_manager=FIELD_MANAGER)
+    scaling.changes_nothing(refreshed=True)
+    scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "archive"}))
+    assert "it is suspended, and stays so: `python -m stacks wake` wakes it" in scaling.up().output
+    body = rays.read(NAMESPACE, NAME)
+    assert body["metadata"]["labels"]["cost-center"] == "archive"
+    assert rests_since(body)
+    assert body["status"]["state"] == "suspended"
+    scaling.changes_nothing(refreshed=True)
+
+
+def test_a_cluster_that_the_stack_file_suspended_runs_again_without_the_key(scaling: Stack, rays: Rays) -> None:
+    scaling.edit(lambda settings: training(settings).update(overrides={"suspend": True}))
+    scaling.up()
+    assert rays.read(NAMESPACE, NAME)["status"]["state"] == "suspended"
+    scaling.edit(lambda settings: training(settings).pop("overrides"))
+    scaling.up()
+    assert rays.read(NAMESPACE, NAME)["status"]["state"] == "ready"
+    scaling.changes_nothing(refreshed=True)

@@ -7,14 +7,19 @@ import pytest
 import yaml
 from kubernetes import client
 
+from components.ray_service.settings import SERVICE_LABEL
 from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays, Stack, existing
+from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 OWNER = "owner"
 """A ServiceAccount in `default`, admin of only the tenant `team-own`."""
+
+NOWHERE = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
+"""A head on no node."""
 
 MIRRORS = {"docker.io": "registry.example.com/hub", "quay.io": "registry.example.com/quay"}
 
@@ -26,6 +31,8 @@ def platform(settings: dict[str, Any]) -> None:
             "name": "team-own",
             "admins": [f"serviceAccount:default/{OWNER}"],
             "clusterNames": ["adhoc", "giant"],
+            "jobNames": ["survey"],
+            "serviceNames": ["chat"],
             "images": {"registries": ["docker.io/rayproject"], "pullSecrets": ["registry"]},
             "quota": {"cpu": 2000, "memory": "100Ti"},
         },
@@ -43,7 +50,17 @@ def owners(settings: dict[str, Any]) -> None:
     cluster = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "idleTimeout": "5m"}
     settings["platform"] = {"stack": "organization/ray-platform/platform"}
     settings["images"] = {"mirrors": MIRRORS}
-    settings["tenants"] = [{"name": "team-own", "images": {"pullSecrets": ["registry"]}, "clusters": [cluster]}]
+    image = {key: cluster[key] for key in ("rayVersion", "image")}
+    served = {"applications": [{"import_path": "chat:app"}]}
+    settings["tenants"] = [
+        {
+            "name": "team-own",
+            "images": {"pullSecrets": ["registry"]},
+            "clusters": [cluster],
+            "jobs": [{"name": "survey", "entrypoint": "python survey.py", "cluster": image, "suspend": True}],
+            "services": [{"name": "chat", "serveConfigV2": served, "cluster": {**image, "head": dict(NOWHERE)}}],
+        }
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +108,8 @@ def test_an_owner_creates_edits_and_refreshes_ray_clusters_without_further_right
     own.up()
     assert rays.read("team-own", "adhoc")["status"]["state"] == "ready"
     assert own.outputs()["clusters"]["team-own/adhoc"]["state"] == "ready"
+    assert own.outputs()["jobs"]["team-own/survey"]["job"] == "survey"
+    assert own.outputs()["services"]["team-own/chat"]["endpoint"] == "http://chat-serve-svc.team-own.svc:8000"
     assert own.outputs()["operator"] == {"version": "1.6.2", "namespace": "ray-system"}
     own.changes_nothing()
     own.edit(lambda settings: adhoc(settings).update(idleTimeout="10m"))
@@ -106,7 +125,7 @@ def test_all_images_are_pulled_from_the_mirrors_with_the_tenants_secret(
     deployment: Any = client.AppsV1Api(cluster.client()).read_namespaced_deployment("kuberay-operator", "ray-system")
     operator = [container.image for container in deployment.spec.template.spec.containers]
     assert operator == ["registry.example.com/quay/kuberay/operator:v1.6.2"]
-    [head] = pods(cluster, "team-own")
+    [head] = [pod for pod in pods(cluster, "team-own") if pod.metadata.labels["ray.io/cluster"] == "adhoc"]
     images = {container.name: container.image for container in head.spec.containers}
     assert set(images) >= {"ray-head", "autoscaler"}
     assert set(images.values()) == {"registry.example.com/hub/rayproject/ray:2.60.0"}
@@ -162,4 +181,5 @@ def test_the_platform_keeps_a_tenant_until_its_own_stack_has_no_clusters(
     own.destroy()
     assert own.resources() == []
     assert not rays.exists("team-own", "adhoc")
+    until(lambda: not rays.named("team-own", f"{SERVICE_LABEL}=chat"), "KubeRay has deleted the service's RayCluster")
     admin.destroy()

@@ -40,6 +40,7 @@ class Head:
         ]
         self._environment = os.environ | {
             "PYTHONUNBUFFERED": "1",
+            "RAY_AUTH_MODE": "disabled",  # also where ~/.ray has a token
             "RAY_NUM_REDIS_GET_RETRIES": str(round(START_SECONDS)),  # seconds that `ray start` waits for the GCS
             "RAY_REDIS_ADDRESS": f"127.0.0.1:{redis}",
             "RAY_external_storage_namespace": namespace,

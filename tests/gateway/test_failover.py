@@ -149,8 +149,16 @@ def test_an_acknowledged_write_that_no_replica_had_is_repeated(nodes: Nodes, mak
 
 
 def nodes_have(nodes: Nodes, field: str) -> None:
-    """Waits until a field is on all nodes."""
-    eventually(f"{field} is everywhere", lambda: all(node.ask("HEXISTS", "RAYa@KV", field) for node in nodes.redis))
+    """Waits until a field is on all nodes and in their files.
+
+    Redis answers before it writes to its file while an fsync is slow, and a node that is killed then forgets the field.
+    """
+
+    def has(node: Node) -> bool:
+        arrived = node.ask("HEXISTS", "RAYa@KV", field) == 1
+        return arrived and b"aof_buffer_length:0\r" in node.ask("INFO", "persistence")
+
+    eventually(f"{field} is everywhere", lambda: all(has(node) for node in nodes.redis))
 
 
 def master_of(sentinel: Node) -> int:

@@ -10,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 from core.nodes import NodePool
 from local.images import IMAGES
+from local.images.ray import RAY
 from local.install import install_missing
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
@@ -28,6 +29,7 @@ from testbed.pods.platform import (
     brought_up,
 )
 from testbed.pods.steps import TABLE, Steps
+from testbed.warm_python import warm_python
 from tests.pods.machine import traces
 
 SKIPPED = pytest.StashKey[str]()
@@ -39,7 +41,15 @@ BARE = NodePool(pool="bare", count=1, cpu="8", memory="16Gi", gpus=4)
 
 LAST = "test_removal.py"
 
-WITHOUT_STACK = ("test_box.py", "test_redis.py", "test_ray_jobs.py")
+WITHOUT_STACK = (
+    "test_box.py",
+    "test_external_clusters.py",
+    "test_idle_termination.py",
+    "test_logs.py",
+    "test_ray_jobs.py",
+    "test_ray_services.py",
+    "test_redis.py",
+)
 
 FAILOVER = "tests/pods/failover/"
 
@@ -58,8 +68,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
-    """One process runs the tests on the node with the stack, a second one those on a node without and those of jobs,
-    and a third one those that lose masters of Redis, on a node of their own."""
+    """One process runs the tests on the node with the stack, a second one those on a node without and those of jobs and
+    services, and a third one those that lose masters of Redis, on a node of their own."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(FAILOVER):
@@ -111,6 +121,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(losses)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def starts_warm() -> Iterator[None]:
+    """Lets Pulumi's Python processes start warm."""
+    with warm_python() as variables, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield
+
+
 @pytest.fixture(scope="session")
 def steps(pytestconfig: pytest.Config) -> Steps:
     """Measures steps for the table at the end."""
@@ -155,6 +174,8 @@ def _tested(settings: dict[str, Any]) -> None:
         {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
     ]
     settings["scheduler"] = {"volcano": {}}
+    settings["network"] = {"monitoring": ["monitoring"]}
+    settings["monitoring"] = {"mode": "scrapeConfig", "interval": "5s"}
     tenant["queue"] = {"capability": {"gpus": 8}}
     tenant["clusterNames"] = list(GANGS)
     tenant["users"] = [
@@ -167,6 +188,21 @@ def _tested(settings: dict[str, Any]) -> None:
 def platform(before: set[str], folder: Path, steps: Steps) -> Iterator[Platform]:
     """The stack for real pods on its node, created once for all tests."""
     with brought_up(folder, steps, _tested) as platform:
+        yield platform
+
+
+def _without_clusters(settings: dict[str, Any]) -> None:
+    """Volcano schedules, and there is no RayCluster."""
+    (tenant,) = settings["tenants"]
+    tenant["clusters"] = []
+    tenant["queue"] = {"capability": {"gpus": 8}}
+    settings["scheduler"] = {"volcano": {}}
+
+
+@pytest.fixture(scope="session")
+def without_clusters(built: None, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Platform]:
+    """A stack without RayClusters on a node of its own, to which files add jobs and services."""
+    with brought_up(tmp_path_factory.mktemp("jobs"), steps, _without_clusters, [RAY.reference]) as platform:
         yield platform
 
 

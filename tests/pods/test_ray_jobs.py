@@ -1,42 +1,48 @@
-"""RayJobs of the stack on real pods, with Volcano, in a namespace at level restricted."""
+"""RayJobs of the stack on real pods, with Volcano, in a namespace at level restricted; and their run history."""
 
+import datetime
 import json
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import pytest
 
+from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
 from components.ray_job.manifests import SUBMITTER
 from components.ray_job.settings import JOB_LABEL
-from testbed.platform_stack import training
-from testbed.pods.platform import NAMESPACE, Platform, brought_up
+from components.run_history.manifests import POD
+from testbed.pods.platform import NAMESPACE, SMALL, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
 
-SMALL = {"requests": {"cpu": "50m", "memory": "200Mi"}, "limits": {"cpu": 1, "memory": "1Gi"}}
+SUCCEEDS, FAILS, WAITS, INTERACTIVE, TEMPLATE = "succeeds", "fails", "waits", "interactive", "vetted"
 
-SUCCEEDS, FAILS, WAITS = "succeeds", "fails", "waits"
+TTL = 20
+"""Seconds for which a cluster stays after its job."""
 
 
-def jobs(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """A job in each mode that the namespace allows, and one that no node has room for."""
-    head = training(settings)["head"]
+def jobs() -> dict[str, list[dict[str, Any]]]:
+    """A job in each mode that the namespace allows, one that no node has room for, and a job template."""
+    standing = pods_cluster()
+    head = standing["head"]
     cluster = {
-        **{key: training(settings)[key] for key in ("rayVersion", "image")},
+        **{key: standing[key] for key in ("rayVersion", "image")},
         "autoscaling": False,
         "head": {**head, "rayStartParams": {**head["rayStartParams"], "num-cpus": "1"}},
     }
     nowhere = {**cluster, "head": {**head, "podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}}
     count = "import ray; ray.init(); print('counted', ray.get(ray.remote(lambda: 6 * 7).remote()))"
-    return [
+    each_mode: list[dict[str, Any]] = [
         {
             "name": SUCCEEDS,
             "entrypoint": f'python -c "{count}"',
             "cluster": cluster,
             "submitterPodTemplate": {"spec": {"containers": [{"name": SUBMITTER, "resources": SMALL}]}},
+            "ttlSecondsAfterFinished": TTL,
             "waitFor": "succeeded",
         },
+        {"name": INTERACTIVE, "submissionMode": "InteractiveMode", "cluster": cluster},
         {
             "name": FAILS,
             "entrypoint": "echo no data at s3://bucket && exit 3",
@@ -51,22 +57,24 @@ def jobs(settings: dict[str, Any]) -> list[dict[str, Any]]:
             "cluster": nowhere,
         },
     ]
+    cron = {"schedule": "@yearly", "suspend": True, "arguments": ["--all"]}
+    vetted = {"entrypoint": "echo vetted", "submissionMode": "HTTPMode", "cluster": cluster, "cron": cron}
+    return {"jobs": each_mode, "jobTemplates": [{"name": TEMPLATE, **vetted}]}
 
 
-def only_jobs(settings: dict[str, Any]) -> None:
-    """Volcano schedules, and there is no RayCluster but those of jobs."""
-    (tenant,) = settings["tenants"]
-    tenant["jobs"] = jobs(settings)
-    tenant["clusters"] = []
-    tenant["queue"] = {"capability": {"gpus": 8}}
-    settings["scheduler"] = {"volcano": {}}
+HISTORY = {
+    "storage": [{"name": "runs", "storageClass": "standard", "accessMode": "ReadWriteOnce", "size": "1Gi"}],
+    "runHistory": {"storage": "runs", "readHeads": True, "image": pods_cluster()["image"]},
+}
 
 
 @pytest.fixture(scope="module")
-def platform(built: None, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Platform]:
-    """A stack of jobs on a node of its own; `up` ends when the first has succeeded."""
-    with brought_up(tmp_path_factory.mktemp("jobs"), steps, only_jobs) as platform:
-        yield platform
+def platform(without_clusters: Platform, steps: Steps) -> Platform:
+    """The stack with these jobs; `up` ends when the first has succeeded."""
+    without_clusters.stack.edit(lambda settings: settings["tenants"][0].update(**jobs(), **HISTORY))
+    with steps.step("`pulumi up` of jobs"):
+        without_clusters.stack.up()
+    return without_clusters
 
 
 def status(platform: Platform, name: str) -> dict[str, Any]:
@@ -79,9 +87,18 @@ def clusters(platform: Platform, name: str) -> str:
     return platform.kubectl("get", "rayclusters", "-n", NAMESPACE, "-l", f"{JOB_LABEL}={name}", "-o", "name").strip()
 
 
-def test_a_job_succeeds_its_cluster_is_gone_and_its_log_stays(platform: Platform) -> None:
+def ended_at(platform: Platform, name: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(status(platform, name)["endTime"])
+
+
+def test_a_job_succeeds_its_cluster_is_gone_after_a_while_and_its_log_stays(platform: Platform) -> None:
     until(lambda: not clusters(platform, SUCCEEDS), "its RayCluster is gone")
     assert status(platform, SUCCEEDS)["jobStatus"] == "SUCCEEDED"
+    about = f"involvedObject.name={SUCCEEDS},reason=DeletedRayCluster"
+    event = platform.kubectl("get", "events", "-n", NAMESPACE, "--field-selector", about, "-o", "json")
+    (deleted,) = json.loads(event)["items"]
+    waited = datetime.datetime.fromisoformat(deleted["firstTimestamp"]) - ended_at(platform, SUCCEEDS)
+    assert waited >= datetime.timedelta(seconds=TTL)
     assert "counted 42" in platform.kubectl("logs", "-n", NAMESPACE, f"job/{SUCCEEDS}")
 
 
@@ -100,5 +117,78 @@ def test_a_job_that_never_starts_ends_at_its_deadline(platform: Platform) -> Non
     until(lambda: not clusters(platform, WAITS), "its RayCluster is gone")
 
 
+def test_a_job_is_submitted_by_hand(platform: Platform) -> None:
+    until(lambda: status(platform, INTERACTIVE).get("jobDeploymentStatus") == "Waiting", "it waits for somebody")
+    (head,) = platform.pods(f"{JOB_LABEL}={INTERACTIVE},ray.io/node-type=head", NAMESPACE)
+    submit = "ray job submit --address http://127.0.0.1:8265 --no-wait --submission-id by-hand -- echo by hand"
+    platform.kubectl("exec", "-n", NAMESPACE, head, "-c", "ray-head", "--", *submit.split())
+    known = json.dumps({"spec": {"jobId": "by-hand"}})
+    platform.kubectl("patch", "rayjob", "-n", NAMESPACE, INTERACTIVE, "--type=merge", "-p", known)
+    until(lambda: status(platform, INTERACTIVE).get("jobStatus") == "SUCCEEDED", "it has succeeded")
+    until(lambda: not clusters(platform, INTERACTIVE), "its RayCluster is gone")
+
+
+def test_a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform: Platform, steps: Steps) -> None:
+    with steps.step("two runs of a job template"):
+        platform.kubectl("create", "job", "-n", NAMESPACE, f"--from=cronjob/{TEMPLATE}", f"{TEMPLATE}-now")
+        shown = platform.stacks("run", str(platform.stack.file), TEMPLATE, "--wait", "--", "--epochs", "3")
+        until(lambda: len(ended_runs(platform)) == 2, "both have ended")
+    found = {each["metadata"]["name"]: each for each in ended_runs(platform)}
+    by_command = found.pop(shown.strip().partition("/")[2])
+    (by_schedule,) = found.values()
+    assert [each["status"]["jobStatus"] for each in (by_command, by_schedule)] == ["SUCCEEDED", "SUCCEEDED"]
+    entrypoints = [each["spec"]["entrypoint"] for each in (by_command, by_schedule)]
+    assert entrypoints == ["echo vetted --epochs 3", "echo vetted --all"]
+    author = by_schedule["metadata"]["annotations"][AUTHOR_ANNOTATION]
+    assert author == f"system:serviceaccount:{NAMESPACE}:{TEMPLATE}.schedule"
+    until(lambda: not clusters(platform, TEMPLATE), "their RayClusters are gone")
+
+
+def ended_runs(platform: Platform) -> list[dict[str, Any]]:
+    listed = platform.kubectl("get", "rayjobs", "-n", NAMESPACE, "-l", f"{TEMPLATE_LABEL}={TEMPLATE}", "-o", "json")
+    return [each for each in json.loads(listed)["items"] if "endTime" in each.get("status", {})]
+
+
 def test_no_ended_job_starts_again(platform: Platform) -> None:
     assert "~ jobs" not in platform.stack.changes_nothing(refreshed=True).output
+
+
+def stacks_runs(platform: Platform, *arguments: str) -> str:
+    """The output of `python -m stacks runs`."""
+    return platform.stacks("runs", str(platform.stack.file), *arguments)
+
+
+def recorded(platform: Platform) -> dict[str, dict[str, Any]]:
+    """The runs whose records are complete, by name."""
+    shown = json.loads(stacks_runs(platform, "--format", "json"))
+    assert shown["problems"] == {}
+    return {each["name"]: each for each in shown["runs"] if each["complete"]}
+
+
+def test_the_run_history_has_what_ray_and_kubernetes_knew(platform: Platform) -> None:
+    until(lambda: recorded(platform).keys() >= {SUCCEEDS, FAILS, WAITS}, "all records are complete")
+    runs = recorded(platform)
+    facts = {name: tuple(runs[name][key] for key in ("status", "reason", "exitCode")) for name in (SUCCEEDS, FAILS)}
+    assert facts == {SUCCEEDS: ("SUCCEEDED", "", 0), FAILS: ("FAILED", "AppFailed", 3)}
+    assert (runs[WAITS]["deploymentStatus"], runs[WAITS]["reason"]) == ("Failed", "PreRunningDeadlineExceeded")
+    assert len(runs[FAILS]["attempts"]) == 2
+    whole = json.loads(stacks_runs(platform, WAITS, "--format", "json"))
+    assert any("in gang unschedulable" in each["message"] for each in whole["events"].values())
+    whole = json.loads(stacks_runs(platform, SUCCEEDS, "--format", "json"))
+    assert [each["gpus"] for each in whole["pods"].values()] == [0]
+    assert whole["gpuHours"] == 0
+    assert whole["rayEvents"]
+
+
+def test_records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) -> None:
+    platform.stack.edit(lambda settings: settings["tenants"][0].update(jobs=[]))
+    platform.stack.up()
+    platform.kubectl("delete", "pod", "-n", NAMESPACE, POD, "--wait=false")
+    platform.kubectl("wait", "--for=delete", "-n", NAMESPACE, f"pod/{POD}", "--timeout=60s")
+    platform.kubectl("rollout", "status", "-n", NAMESPACE, "statefulset/ray-run-history", "--timeout=60s")
+    listed = stacks_runs(platform)
+    assert re.search(rf"{NAMESPACE}/{SUCCEEDS} +SUCCEEDED", listed)
+    assert "AppFailed" in listed
+    assert "counted 42" in stacks_runs(platform, SUCCEEDS, "--logs")
+    # Of a job in HTTPMode only the head had the log, and it is gone.
+    assert "no data at s3://bucket" in stacks_runs(platform, FAILS, "--logs")

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import kubernetes
 import pytest
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, stream
+from components.cluster import ClusterUnreachableError, ForbiddenError, request, stream
 
 pytestmark = pytest.mark.unit
 
@@ -45,6 +45,14 @@ class Server(BaseHTTPRequestHandler):
         self.part(b"second")
         self.part(b"")
 
+    def do_PATCH(self) -> None:
+        """Returns what it gets."""
+        sent = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
     def part(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
@@ -53,17 +61,23 @@ class Server(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def read() -> Iterator[Read]:
-    """Follows the log of a pod."""
-    Server.first_was_read.clear()
+def client() -> Iterator[kubernetes.client.ApiClient]:
+    """A client of the server."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         configuration = kubernetes.client.Configuration()
         configuration.host = f"http://127.0.0.1:{server.server_port}"
         configuration.proxy = None
-        call = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(configuration)).read_namespaced_pod_log
-        yield lambda pod: stream(call, pod, "team-a", container="ray-head", follow=True, tail_lines=2)
+        yield kubernetes.client.ApiClient(configuration)
         server.shutdown()
+
+
+@pytest.fixture
+def read(client: kubernetes.client.ApiClient) -> Read:
+    """Follows the log of a pod."""
+    Server.first_was_read.clear()
+    call = kubernetes.client.CoreV1Api(client).read_namespaced_pod_log
+    return lambda pod: stream(call, pod, "team-a", container="ray-head", follow=True, tail_lines=2)
 
 
 def test_parts_are_passed_on_as_they_arrive(read: Read) -> None:
@@ -90,3 +104,10 @@ def test_a_refusal_is_an_error_with_its_message(read: Read) -> None:
 
 def test_an_object_that_does_not_exist_has_no_parts(read: Read) -> None:
     assert list(read("404")) == []
+
+
+def test_a_mapping_is_sent_as_json(client: kubernetes.client.ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.cluster.connect", lambda _context: client)
+    merged = {"Content-Type": "application/merge-patch+json"}
+    sent = {"spec": {"suspend": False}}
+    assert request(None, "PATCH", "/object", headers=merged, body=sent) == sent

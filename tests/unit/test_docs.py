@@ -3,7 +3,6 @@
 import ast
 import importlib
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -12,11 +11,13 @@ from pathlib import Path
 import pytest
 import typer
 
+from local.site import pages_of_the_project, slug
+
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = pages_of_the_project()
 
 GENERATED = {ROOT / "docs" / "reference" / name for name in ("policies.md", "policy-verdicts.md", "stack-file.md")}
 """Generated pages: their lines are as long as their texts."""
@@ -84,15 +85,6 @@ def commands(page: Path) -> list[str]:
     """All commands that a reader may type: lines of code, and code spans."""
     spans = (re.sub(r"\s+", " ", found.group(2)) for found in SPAN.finditer(text(page)))
     return [*filter(None, parts(page)[1]), *spans]
-
-
-def slug(heading: str) -> str:
-    """GitHub's anchor of a heading: lower case, no punctuation, hyphens for spaces."""
-    plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
-    kept = "".join(
-        character for character in plain.lower() if unicodedata.category(character)[0] in "LMN" or character in "-_ "
-    )
-    return kept.replace(" ", "-")
 
 
 @cache

@@ -15,7 +15,7 @@ from components.access.component import (
     TenantRestrictions,
     TenantRestrictionsArgs,
 )
-from components.access.personas import AccessSettings, NamedCluster
+from components.access.personas import AccessSettings, NamedCluster, RayUserSettings
 from testbed.recorder import Registered, record
 
 pytestmark = pytest.mark.unit
@@ -49,8 +49,8 @@ def test_a_tenant_without_people_has_no_objects() -> None:
     assert tenant(clusters=[NamedCluster("training", "training")]) == set()
 
 
-def test_three_policies_of_a_stack_restrict_all_of_its_tenants() -> None:
-    policies = {"scaling-only", "ray-jobs", "neighbours"}
+def test_four_policies_of_a_stack_restrict_all_of_its_tenants() -> None:
+    policies = {"scaling-only", "ray-jobs", "own-ray-jobs", "neighbours"}
     kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     assert names(restrictions("Prod_eu")) == {
         (kind, f"ray-platform.prod-eu.{each}", None) for kind in kinds for each in policies
@@ -68,8 +68,8 @@ def test_tenants_namespaces_are_selected_by_label_or_by_name(
     namespaces: tuple[str, ...] | None, selector: dict[str, Any]
 ) -> None:
     bindings = [each.inputs["spec"] for each in restrictions(namespaces=namespaces) if "Binding" in each.type]
-    assert [each["matchResources"]["namespaceSelector"]["matchExpressions"] for each in bindings] == [[selector]] * 3
-    assert [each["validationActions"] for each in bindings] == [["Deny"]] * 3
+    assert [each["matchResources"]["namespaceSelector"]["matchExpressions"] for each in bindings] == [[selector]] * 4
+    assert [each["validationActions"] for each in bindings] == [["Deny"]] * 4
 
 
 def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
@@ -78,6 +78,35 @@ def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
     assert binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"] == [
         {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team-a"]}
     ]
+
+
+def test_runs_of_job_templates_have_a_policy_with_the_template_as_its_parameter() -> None:
+    made = {each.name.removeprefix("restrictions-"): each.inputs["spec"] for each in restrictions(templates=["tune"])}
+    assert made["job-template-policy"]["paramKind"] == {"apiVersion": "ray.io/v1", "kind": "RayCronJob"}
+    binding = made["job-template:tune-binding"]
+    assert binding["paramRef"] == {"name": "tune", "parameterNotFoundAction": "Deny"}
+    assert binding["matchResources"]["objectSelector"] == {"matchLabels": {"ray-platform/job-template": "tune"}}
+
+
+def test_other_policies_leave_runs_to_it_once_it_exists() -> None:
+    recorder = record(lambda: TenantRestrictions("r", TenantRestrictionsArgs("prod", Restricted(templates=["tune"]))))
+    others = recorder.registered["r-ray-jobs-policy-binding"].inputs["spec"]["matchResources"]["objectSelector"]
+    assert others == {
+        "matchExpressions": [{"key": "ray-platform/job-template", "operator": "NotIn", "values": ["tune"]}]
+    }
+    for part in ("job-template-policy", "job-template:tune-binding"):
+        assert recorder.made_before(f"r-{part}", "r-ray-jobs-policy-binding")
+
+
+def test_the_right_to_run_a_template_comes_after_the_policies() -> None:
+    def program() -> None:
+        policies = TenantRestrictions("r", TenantRestrictionsArgs("prod", Restricted(templates=["tune"])))
+        args = TenantAccessArgs("team-a", "team-a", users=[RayUserSettings(subject="group:team")], templates=["tune"])
+        TenantAccess("access", args, pulumi.ResourceOptions(depends_on=[policies]))
+
+    recorder = record(program)
+    for role in ("ray-job-template:tune", "ray-job-submitter"):
+        assert recorder.made_before("r-ray-jobs-policy-binding", f"access-{role}-role-binding")
 
 
 def test_rayjobs_on_an_existing_raycluster_are_refused_only_with_volcano() -> None:

@@ -91,6 +91,23 @@ def test_only_users_with_that_setting_may_create_rayjobs() -> None:
     assert grants({"subject": "user:alice", "submitJobs": True})["ray-job-submitter"].subjects == ["user:alice"]
 
 
+def test_users_run_all_job_templates_or_named_ones_and_those_who_only_look_run_none() -> None:
+    some = {"subject": "user:alice", "clusters": [], "jobTemplates": ["tune"]}
+    configured = users("group:team", some, {"subject": "user:eve", "clusters": []})
+    made = {each.name: each for each in tenant_grants([], configured, CLUSTERS, templates=["tune", "count"])}
+    assert made["ray-job-template:tune"].subjects == ["group:team", "user:alice"]
+    assert made["ray-job-template:count"].subjects == ["group:team"]
+    assert made["ray-job-submitter"].subjects == ["group:team", "user:alice"]
+    assert made["ray-job-template:tune"].rules == (
+        {
+            "apiGroups": ["ray.io"],
+            "resources": ["raycronjobs"],
+            "verbs": ["ray-platform:run"],
+            "resourceNames": ["tune"],
+        },
+    )
+
+
 def test_a_user_reads_the_token_or_has_rays_own_verb_without_a_token() -> None:
     made = grants("group:team")
     secrets = {

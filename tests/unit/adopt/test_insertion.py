@@ -94,3 +94,10 @@ def test_the_lines_of_a_file_from_windows_end_as_they_did() -> None:
 def test_a_list_in_one_line_is_not_edited(written: str) -> None:
     with pytest.raises(CannotInsertError, match="not written as a block"):
         insert_cluster(written, TENANT, CLUSTER)
+
+
+def test_a_tenant_of_a_base_is_named_in_the_file_that_extends_it() -> None:
+    text = insert_cluster(WRITTEN, {"name": "team-c"}, CLUSTER)
+    assert tenants(text)[2] == {"name": "team-c", "clusters": [CLUSTER]}
+    text = insert_cluster(WRITTEN, {"name": "team-b"}, CLUSTER)
+    assert tenants(text)[1] == {"name": "team-b", "namespace": "b", "clusters": [CLUSTER]}

@@ -33,9 +33,17 @@ def test_the_object_is_returned_as_it_is(serve: Serve) -> None:
 
 
 def test_a_missing_ray_cluster_is_reported_with_the_existing_ones(serve: Serve) -> None:
-    serve(None, {"items": [live(), live(name="tuning")]})
+    serve(None, {"items": [live(), live(name="tuning")]}, None, None)
     with pytest.raises(CannotAdoptError, match=r"no RayCluster 'serving' .* RayClusters there: training, tuning"):
         live_cluster(None, "research", "serving")
+
+
+@pytest.mark.parametrize(("kind", "answers"), [("RayService", [{}, None]), ("RayJob", [None, {}])])
+def test_a_service_or_job_is_not_adopted(serve: Serve, kind: str, answers: list[Any]) -> None:
+    found = [{"kind": kind} if each is not None else None for each in answers]
+    serve(None, {"items": []}, *found)
+    with pytest.raises(CannotAdoptError, match=f"research/chat is a {kind}, and only RayClusters are adopted"):
+        live_cluster(None, "research", "chat")
 
 
 def test_a_cluster_without_kuberay_has_another_message_than_one_without_the_object(serve: Serve) -> None:

@@ -1,11 +1,13 @@
 """`python -m stacks up` and its siblings as they are called."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
+from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
 
@@ -30,3 +32,17 @@ def test_a_missing_pulumi_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     result = CliRunner().invoke(app, ["up", "prod", "--config-file", str(FILE), "--yes"])
     assert result.exit_code == 2
     assert "`pulumi` is not on the PATH: install it" in result.output
+
+
+@pytest.mark.parametrize("command", ["refresh", "destroy"])
+def test_commands_without_the_program_refuse_another_cluster_than_the_recorded_one(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi does not start the program for them."""
+    recorded = {"kubernetes": {"cluster": "0f5c2f0e-1111-4c1e-9d0a-3a2b1c0d9e8f"}}
+    stacks = SimpleNamespace(environment="prod", existing=lambda: {"prod"}, outputs=lambda _: recorded)
+    monkeypatch.setattr("stacks.environment.command._loaded", lambda *_: (stacks, StackSettings()))
+    monkeypatch.setattr("stacks.identity.request", lambda *_: {"metadata": {"uid": "another"}})
+    result = CliRunner().invoke(app, [command, "prod", "--yes"])
+    assert result.exit_code == 2
+    assert "this stack is for another cluster" in result.stderr

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from components.idle_termination.in_pod import FIELD_MANAGER
 from components.rollout.templates import stamped
 from kuberay.edits import Verdict
 from stacks.impact.comparison import impact_of, impact_on
@@ -194,6 +195,27 @@ def test_pods_that_run_are_counted() -> None:
     gone = impact_on({"a/training": known}, stack(tenant("a", ray())), "prod")
     assert "worker group a100-4gpu is removed if its workers, 1 pod, are idle" in effects_on("RayCluster", gone)[0].text
     assert impact_on({"a/training": known}, before, "prod").objects == ()
+
+
+def test_an_edit_does_not_wake_a_cluster_that_rests() -> None:
+    before = stack(tenant("a", ray()))
+    body = ray_clusters(before)["a/training"]
+    written = [{"manager": FIELD_MANAGER, "time": "2026-01-01T10:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}}]
+    metadata = {**body["metadata"], "managedFields": written}
+    rests = Known({**body, "metadata": metadata, "spec": {**body["spec"], "suspend": True}}, {})
+    woken = Known({**body, "spec": {**body["spec"], "suspend": False}}, {"headgroup": 1})
+    for known in (rests, woken):
+        assert impact_on({"a/training": known}, before, "prod").objects == ()
+    edited = effects_on("RayCluster", impact_on({"a/training": rests}, stack(tenant("a", ray(env={"A": "b"}))), "prod"))
+    assert not verdicts(edited) & {Verdict.CREATES, Verdict.ENDS}
+
+
+def test_resting_ends_no_pod_when_it_is_added() -> None:
+    rests = {"idleTerminationOptions": {"timeoutSeconds": 600}}
+    found = impact_of(stack(tenant("a", ray())), stack(tenant("a", ray(**rests))))
+    assert effects_on("RayCluster", found) == []
+    assert {each.kind for each in found.objects if each.verdict.hurts} == set()
+    assert "Deployment" in {each.kind for each in found.objects}
 
 
 def test_a_ray_cluster_that_the_stack_did_not_create_is_ignored() -> None:

@@ -63,7 +63,7 @@ def result(document: Any) -> Any:
     except RefusedError as refused:
         return str(refused)
     notes = [str(note) for each in found for note in each.notes]
-    return [(each.cluster, each.namespace) for each in found], notes, [str(note) for note in others]
+    return [(each.entry, each.namespace) for each in found], notes, [str(note) for note in others]
 
 
 def cases() -> list[Any]:

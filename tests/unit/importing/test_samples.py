@@ -1,16 +1,30 @@
 """The samples of KubeRay and ado are imported, except for those that have a reason."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from components.ray_job.settings import JOB_LABEL
+from components.ray_service.settings import SERVICE_LABEL
 from stacks.importing.file import import_file
-from stacks.importing.reader import Answers
+from stacks.importing.manifests import defaulted
+from stacks.importing.owners import from_owner
+from stacks.importing.reader import Answers, Imported
+from stacks.load import parse
+from stacks.rendered import rendered_job, rendered_service
 from testbed.policies.verdicts import files
 
 pytestmark = pytest.mark.unit
 
 FILES = {name: file for name, file in files().items() if "kind: Ray" in file.read_text()}
+
+
+def _kinds(file: Path) -> set[str]:
+    return set(re.findall(r"^kind: (\w+)$", file.read_text(), re.MULTILINE))
+
 
 REFUSED = {
     "ray-cluster.deprecate-gcs-ft.yaml": "a command line keeps no secret",
@@ -24,9 +38,69 @@ REFUSED = {
 """Reasons, by the names of files."""
 
 
+STAY = {
+    "ray-job.deletion-rules.yaml": "'DeleteSelf' is not allowed",
+    "ray-job.light-weight-submitter.yaml": "the job has nothing to run",
+    "ray-service.custom-serve-service.yaml": "serveService cannot be written in a stack file",
+    "ray-service.incremental-upgrade.yaml": "needs the operator's feature gate RayServiceIncrementalUpgrade",
+}
+"""RayJobs and RayServices that have no place in `jobs` and `services`, and why; their clusters stay."""
+
+OWNERS = {"RayJob": "jobs", "RayService": "services"}
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_sample_is_imported_or_refused_with_its_reason(name: str) -> None:
     """An imported one passes the check, which the import itself asks."""
     result = import_file(Path(FILES[name]), Answers(ray_version="2.60.0"))
     assert bool(result.text) == (name not in REFUSED)
     assert REFUSED.get(name, "") in "\n".join(result.lines)
+
+
+OWNED = [name for name, file in FILES.items() if name not in REFUSED and _kinds(file) & OWNERS.keys()]
+
+
+@pytest.mark.parametrize("name", OWNED)
+def test_a_job_or_service_is_one_of_the_tenants(name: str) -> None:
+    result = import_file(Path(FILES[name]), Answers(ray_version="2.60.0"))
+    (tenant,) = yaml.safe_load(result.text)["config"]["ray-platform:tenants"]
+    made = {key for key in ("clusters", *OWNERS.values()) if key in tenant}
+    if name in STAY:
+        assert made == {"clusters"}
+        assert any("cannot be one of the tenant's" in line and STAY[name] in line for line in result.lines)
+    else:
+        assert made == {OWNERS[kind] for kind in _kinds(FILES[name]) & OWNERS.keys()}
+
+
+@pytest.mark.parametrize("name", [name for name in OWNED if name not in STAY])
+def test_it_renders_to_itself(name: str) -> None:
+    """With the label that its NetworkPolicies need, and the pod that submits, which KubeRay would add by itself."""
+    for body in yaml.load_all(FILES[name].read_text(), Loader=yaml.CSafeLoader):
+        if not body or body["kind"] not in OWNERS:
+            continue
+        made = from_owner(body, Answers(ray_version="2.60.0"))
+        stack = parse({"tenants": [{"name": "any", "podSecurity": "privileged", made.key: [made.entry]}]})
+        (tenant,) = stack.tenants
+        job = tenant.jobs[0] if tenant.jobs else None
+        rendered = rendered_job(stack, tenant, job) if job else rendered_service(stack, tenant, tenant.services[0])
+        assert comparable(rendered, made) == comparable(body, made)
+
+
+def comparable(body: dict[str, Any], made: Imported) -> dict[str, Any]:
+    """The spec with texts as their values and KubeRay's defaults, and without what the stack adds."""
+    spec = {key: each for key, each in body["spec"].items() if each not in (None, False, 0, "", "K8sJobMode")}
+    if "submitterPodTemplate" not in (made.owner.settings if made.owner else {}):
+        spec.pop("submitterPodTemplate", None)
+    for key in ("runtimeEnvYAML", "entrypointResources", "serveConfigV2"):
+        if key in spec:
+            spec[key] = yaml.safe_load(spec[key])
+    key = "rayClusterSpec" if "rayClusterSpec" in spec else "rayClusterConfig"
+    spec[key] = defaulted(spec[key])
+    for group in (spec[key]["headGroupSpec"], *spec[key].get("workerGroupSpecs", ())):
+        # KubeRay admits capitals in names of groups, and a stack file does not.
+        group["groupName"] = group.get("groupName", "").lower()
+        labels = group["template"].get("metadata", {}).get("labels", {})
+        kept = {name: value for name, value in labels.items() if name not in (JOB_LABEL, SERVICE_LABEL)}
+        group["template"]["metadata"] = {**group["template"].get("metadata", {}), "labels": kept}
+    spec[key].setdefault("workerGroupSpecs", [])
+    return spec

@@ -22,11 +22,13 @@ def test_the_context_is_removed() -> None:
     assert adapted(kubernetes={"context": "prod"})["kubernetes"] == {}
 
 
-def test_no_update_waits_for_a_job_where_no_process_runs() -> None:
+def test_no_update_waits_for_a_job_or_a_service_where_no_process_runs() -> None:
     def tenants() -> list[dict[str, Any]]:
-        return [{"name": "team-a", "jobs": [{"name": "count", "waitFor": "succeeded", "waitTimeout": "2h"}]}]
+        jobs = [{"name": "count", "waitFor": "succeeded", "waitTimeout": "2h"}]
+        return [{"name": "team-a", "jobs": jobs, "services": [{"name": "chat", "waitFor": "ready"}]}]
 
-    assert adapted(tenants=tenants())["tenants"][0]["jobs"] == [{"name": "count"}]
+    [tenant] = adapted(tenants=tenants())["tenants"]
+    assert (tenant["jobs"], tenant["services"]) == ([{"name": "count"}], [{"name": "chat"}])
     assert adapted("real", tenants=tenants())["tenants"] == tenants()
 
 

@@ -207,6 +207,16 @@ def test_clusters_of_a_tenants_own_stack_have_policies_by_their_names() -> None:
     assert set(found) == {"default-deny", "dns", "submitters", "cluster.adhoc", "head.adhoc"}
 
 
+def test_pods_of_jobs_and_services_of_another_stack_are_selected_by_their_labels() -> None:
+    found = policies({"clusters": [], "jobNames": ["survey"], "serviceNames": ["chat"]})
+    labels = {"ray-platform/ray-job": "survey", "ray-platform/ray-service": "chat"}
+    for label, name in labels.items():
+        assert found[f"cluster.{name}"]["podSelector"]["matchLabels"] == {label: name}
+        assert found[f"head.{name}"]["podSelector"]["matchLabels"] == {label: name, "ray.io/node-type": "head"}
+    others = policies({"jobNames": ["survey"], "network": {"otherClusters": True}})["clusters-other"]["podSelector"]
+    assert {"key": "ray-platform/ray-job", "operator": "DoesNotExist"} in others["matchExpressions"]
+
+
 def test_clusters_of_rayjobs_are_selected_as_those_without_their_own_policy() -> None:
     found = policies({"clusterNames": ["adhoc"], "network": {"otherClusters": True}})
     assert found["heads-other"]["podSelector"] == {

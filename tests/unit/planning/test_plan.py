@@ -1,5 +1,6 @@
 """A stack's plan: what starts, what can run at the same time, and promises that the nodes cannot provide."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from core.nodes import GPU_RESOURCE
 from core.problems import StackFileError
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import Plan, plan_of
-from stacks.planning.report import report
+from stacks.planning.report import as_object, report
 
 from .stacks import A100, always, cluster, stack, tenant
 
@@ -49,6 +50,32 @@ def test_quota_and_queue_limit_a_tenant(settings: dict[str, Any], most: int) -> 
     queues = [{"name": "shared", "capability": {"gpus": 24}}] if settings.get("queue") == "shared" else []
     scheduler: dict[str, Any] = {"scheduler": {"volcano": {}}} if "queue" in settings else {}
     assert greatest(plan_of(stack(tenant("a", **settings), queues=queues, **scheduler))) == {"a": most}
+
+
+def test_what_a_queue_cannot_hold_at_once_is_named() -> None:
+    clusters = [cluster(name, workers=always(8, 1)) for name in ("one", "two")]
+    plan = plan_of(stack(tenant("a", *clusters, queue={"capability": {"gpus": 12}}), scheduler={"volcano": {}}))
+    assert report("dev", plan).sentences[0] == (
+        "Not at once: queue a has less than its RayClusters start with (nvidia.com/gpu 12 of 16): if they start in "
+        "the order of the file, others have to end before a/two can start."
+    )
+    amounts = {GPU_RESOURCE: {"needed": 16, "most": 12}}
+    assert as_object(plan)["tooSmall"] == [{"limit": "queue a", "amounts": amounts, "waiting": ["a/two"]}]
+
+
+def test_a_quota_that_does_not_hold_the_jobs_beside_the_clusters_is_named() -> None:
+    image = {key: cluster("x", workers=always(8, 1))[key] for key in ("image", "rayVersion", "workers")}
+    jobs = [{"name": name, "entrypoint": "python train.py", "cluster": image} for name in ("late", "later")]
+    plan = plan_of(stack(tenant("a", cluster("one", workers=always(8, 1)), jobs=jobs, quota={"gpus": 16})))
+    [found] = plan.too_small
+    assert (found.name, found.waiting) == ("the quota of a", ("a/later",))
+    assert found.needed["requests.nvidia.com/gpu"] == 24
+
+
+def test_what_a_queue_can_hold_starts_at_once() -> None:
+    clusters = [cluster(name, workers=always(8, 1)) for name in ("one", "two")]
+    plan = plan_of(stack(tenant("a", *clusters, queue={"capability": {"gpus": 16}}), scheduler={"volcano": {}}))
+    assert "All 2 RayClusters can start at once." in report("dev", plan).sentences
 
 
 def test_a_share_guaranteed_to_others_is_not_available() -> None:
@@ -178,3 +205,9 @@ def test_a_ray_cluster_that_is_suspended_has_no_pods_to_plan() -> None:
     plan = plan_of(stack(tenant("a", cluster("asleep", overrides={"suspend": True}), cluster("awake"))))
     assert [(each.name, len(each.groups)) for each in plan.tenants[0].clusters] == [("a/asleep", 0), ("a/awake", 5)]
     assert report("Pulumi.dev.yaml", plan).tables
+
+
+def test_the_pod_that_suspends_idle_clusters_has_its_place() -> None:
+    rests = cluster("training", idleTerminationOptions={"timeoutSeconds": 600})
+    taken = plan_of(stack(tenant("a", rests))).started.taken_by_owner()
+    assert taken["a/ray-idle-termination"]["cpu"] == Decimal("0.01")

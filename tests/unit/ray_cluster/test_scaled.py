@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from components.ray_cluster import scaled
-from components.ray_cluster.scaled import DIGEST, Scaled, UnknownScaleError, as_scaled, as_scaled_once, unscaled_since
+from components.ray_cluster.scaled import (
+    DIGEST,
+    Scaled,
+    UnknownScaleError,
+    as_scaled,
+    as_scaled_once,
+    read_scaled,
+    resumed,
+    unscaled_since,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -96,3 +105,35 @@ def test_an_update_that_would_revert_the_autoscaler_is_refused(monkeypatch: pyte
     monkeypatch.setattr(scaled, "read_scaled", lambda *_: alive(None, one=4, two=1))
     with pytest.raises(UnknownScaleError, match=r"team-a/training: its autoscaler has just scaled one, and nothing"):
         unscaled_since(update, None)
+
+
+OURS = "pulumi-ray-platform-dev"
+WITH_SUSPEND: dict[str, Any] = {"f:spec": {"f:suspend": {}}}
+
+
+def suspended(monkeypatch: pytest.MonkeyPatch, *managers: str) -> Scaled:
+    """A live RayCluster whose `suspend` these managers have set."""
+    fields: list[dict[str, Any]] = [{"manager": "kuberay-operator", "fieldsV1": {"f:status": {}}}]
+    fields += [{"manager": each, "fieldsV1": WITH_SUSPEND} for each in managers]
+    live = {"metadata": {"resourceVersion": "1", "managedFields": fields}, "spec": {"suspend": True}}
+    monkeypatch.setattr("components.cluster.connect", lambda _context: None)
+    monkeypatch.setattr("components.cluster.read", lambda *_: live)
+    found = read_scaled(None, "team-a", "training")
+    assert found
+    return found
+
+
+def test_a_cluster_that_this_stack_suspended_is_resumed_explicitly(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = suspended(monkeypatch, "ray-platform-wake", OURS)
+    assert resumed(body("one"), live, OURS)["spec"]["suspend"] is False
+
+
+def test_a_cluster_that_somebody_else_suspended_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for live in (None, suspended(monkeypatch, "kubectl-patch"), suspended(monkeypatch)):
+        assert resumed(body("one"), live, OURS) == body("one")
+
+
+def test_a_cluster_that_the_stack_file_suspends_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    desired = body("one")
+    desired["spec"]["suspend"] = True
+    assert resumed(desired, suspended(monkeypatch, OURS), OURS) == desired

@@ -1,12 +1,13 @@
 """What a RayJob looks like to KubeRay, and when its job starts again."""
 
+import re
 import shlex
 import subprocess
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -14,6 +15,7 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.manifests import RUN_ANNOTATION, ray_job, run
 from components.ray_job.rules import ValidRayJob, interpreted
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
+from core.yaml_reader.scalars import resolve
 from kuberay import OperatorContext, validate
 from kuberay.pod_security import violations
 
@@ -32,6 +34,13 @@ def rendered(**settings: Any) -> dict[str, Any]:
     made = job(**settings)
     own = made.own_cluster
     return ray_job(made, ray_cluster(own, ()) if own else None, own)
+
+
+def test_its_runtime_environment_is_the_same_to_kuberay() -> None:
+    """KubeRay reads it by sigs.k8s.io/yaml (v1.6.2, common/job.go), to which y is true and 7e10 a number."""
+    environment = {"env_vars": {"a": "y", "b": "7e10", "c": "5", "d": "", "e": "yes", "f": "x y"}}
+    text = rendered(runtimeEnv=environment)["spec"]["runtimeEnvYAML"]
+    assert text == "env_vars:\n  a: 'y'\n  b: '7e10'\n  c: '5'\n  d: ''\n  e: 'yes'\n  f: x y\n"
 
 
 def test_its_cluster_is_gone_after_the_job_unless_configured() -> None:
@@ -82,6 +91,12 @@ def test_the_cluster_and_its_pods_have_the_jobs_label() -> None:
 def test_a_runtime_environment_becomes_yaml() -> None:
     environment = {"working_dir": "s3://bucket/train.zip", "env_vars": {"LEVEL": "2"}}
     assert yaml.safe_load(rendered(runtimeEnv=environment)["spec"]["runtimeEnvYAML"]) == environment
+
+
+def test_numbers_of_a_runtime_environment_may_be_written_in_any_way() -> None:
+    written = {"rate": resolve("1e3"), "mode": resolve("0022"), "share": resolve("0.50")}
+    text = rendered(runtimeEnv={"config": written})["spec"]["runtimeEnvYAML"]
+    assert yaml.safe_load(text) == {"config": {"rate": 1000.0, "mode": 18, "share": 0.5}}
 
 
 @pytest.mark.parametrize(
@@ -138,11 +153,29 @@ def test_a_shell_would_interpret_it(command: str, found: str | None) -> None:
     assert interpreted(command) == found
 
 
+@example('"\\$"')
+@example("a\\\nb")
 @given(st.text(alphabet="ab '\"\\;&|<>()$`#\n", max_size=12))
 def test_bash_runs_one_command_with_the_words_of_every_accepted_entrypoint(text: str) -> None:
     entrypoint = f"python {text}".strip()
     if interpreted(entrypoint) is None:
-        assert words_of_bash(entrypoint) == shlex.split(entrypoint)
+        assert words_of_bash(entrypoint) == words_of_posix(entrypoint)
+
+
+_PART = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|.""", re.DOTALL)
+
+
+def words_of_posix(command: str) -> list[str]:
+    """The words by POSIX. shlex does not know two rules: within double quotes a backslash also escapes `$` and a
+    backquote, and a newline after a backslash continues the line (Shell Command Language, 2.2.1 and 2.2.3)."""
+    escaped = {"\n": "", "$": "$", "`": "`"}
+
+    def known_to_shlex(part: re.Match[str]) -> str:
+        if part[0].startswith('"'):
+            return re.sub(r"\\(.)", lambda found: escaped.get(found[1], found[0]), part[0], flags=re.DOTALL)
+        return "" if part[0] == "\\\n" else part[0]
+
+    return shlex.split(_PART.sub(known_to_shlex, command))
 
 
 def words_of_bash(command: str) -> list[str]:

@@ -1,9 +1,13 @@
 """The images of a stack's pods, from all settings of a stack file that can name one."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from stacks.__main__ import app
 from stacks.load import parse
 from stacks.render import images_of
 
@@ -76,3 +80,47 @@ def test_the_gateways_image_is_included_for_a_head_with_a_gateway() -> None:
     assert _images(kept, redis=named) == {RAY, OPERATOR, "platform/redis-gateway:1.0.0"}
     mirrors = {"docker.io/platform": "registry.example.com/ours"}
     assert "registry.example.com/ours/redis-gateway:1.0.0" in _images(kept, redis=named, images={"mirrors": mirrors})
+
+
+DIGEST = f"sha256:{'a' * 64}"
+
+
+def test_the_command_lists_images_with_their_users_digests_and_mirrors_and_manifests(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text(f"""
+config:
+  ray-platform:images: {{mirrors: {{docker.io: mirror.example/hub}}}}
+  ray-platform:nodes: [{{pool: a100, count: 1, cpu: 8, memory: 64Gi, gpus: 1}}]
+  ray-platform:tenants:
+    - name: team-a
+      clusters:
+        - name: training
+          rayVersion: 2.60.0
+          image: rayproject/ray:2.60.0@{DIGEST}
+          workers: {{pool: a100}}
+        - {{name: research, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0", workers: {{pool: a100}}}}
+""")
+    found = json.loads(CliRunner().invoke(app, ["images", str(file), "--format", "json"]).stdout)
+    pinned, ray, operator = sorted(found["images"], key=lambda each: (each["digest"] is None, each["image"]))
+    assert pinned == {
+        "image": f"docker.io/rayproject/ray:2.60.0@{DIGEST}",
+        "pulledAs": f"mirror.example/hub/rayproject/ray:2.60.0@{DIGEST}",
+        "digest": DIGEST,
+        "usedBy": ["RayCluster team-a/training"],
+    }
+    assert (ray["pulledAs"], ray["usedBy"]) == (
+        "mirror.example/hub/rayproject/ray:2.60.0",
+        ["RayCluster team-a/research"],
+    )
+    assert (operator["image"], operator["pulledAs"], operator["usedBy"]) == (OPERATOR, OPERATOR, ["KubeRay"])
+    [kuberay] = found["manifests"]
+    assert (kuberay["program"], kuberay["version"]) == ("KubeRay", "1.6.2")
+    assert kuberay["location"].endswith("ray-operator/config/default?ref=v1.6.2")
+    text = CliRunner().invoke(app, ["images", str(file)]).stdout
+    assert "docker.io/rayproject/ray:2.60.0\n    pulled as mirror.example/hub/rayproject/ray:2.60.0\n" in text
+    assert "images: 3, without a digest: 2; manifests: 1" in text
+
+
+def test_the_command_reports_an_invalid_file(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["images", str(tmp_path / "none.yaml")])
+    assert (done.exit_code, "cannot be read" in done.stderr) == (2, True)

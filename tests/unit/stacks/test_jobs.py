@@ -110,3 +110,54 @@ def test_a_job_waits_in_its_tenants_queue(scheduler: dict[str, Any]) -> None:
     settings = stack(job(), others=others, queue={"capability": {"gpus": 16, "cpu": 128, "memory": "512Gi"}})
     labels = render(settings)["RayJob", "team-a/train"].body["metadata"]["labels"]
     assert "team-a" in labels.values()
+
+
+def template(name: str = "tune", **settings: Any) -> dict[str, Any]:
+    return job(name, **settings)
+
+
+def test_a_job_template_counts_in_no_plan_but_each_run_has_to_fit() -> None:
+    assert plan_of(stack(jobTemplates=[template()])).tenants[0].clusters == ()
+    with pytest.raises(StackFileError) as error:
+        stack(jobTemplates=[template()], quota={"gpus": 4})
+    (finding,) = error.value.findings
+    assert finding.rule == "quota-fits-clusters"
+
+
+def test_the_pods_of_its_runs_have_policies_of_their_own() -> None:
+    settings = stack(jobTemplates=[template()], network={"otherClusters": True})
+    policies = {body["metadata"]["name"]: body for _, body in policies_of_clusters(settings, settings.tenants[0])}
+    assert policies["cluster.tune"]["spec"]["podSelector"] == {"matchLabels": {JOB_LABEL: "tune"}}
+    others = policies["clusters-other"]["spec"]["podSelector"]["matchExpressions"]
+    assert {"key": JOB_LABEL, "operator": "DoesNotExist"} in others
+
+
+def test_its_runs_wait_in_the_queue_of_the_template() -> None:
+    queued = {
+        "scheduler": {"volcano": {}},
+        "queues": [{"name": "shared", "allowedNamespaces": ["team-a"]}],
+    }
+    settings = stack(jobTemplates=[template(cluster={**EIGHT_GPUS, "queue": "shared"})], others=queued)
+    held = render(settings)[("RayCronJob", "team-a/tune")].body
+    assert held["metadata"]["labels"]["volcano.sh/queue-name"] == "shared"
+
+
+def test_a_new_template_is_shown_by_itself_and_not_with_all_its_objects() -> None:
+    before, after = stack(), stack(jobTemplates=[template(cron={"schedule": "@daily"})])
+    found = {f"{each.kind} {each.name}": each.effects for each in of_objects(render(before), render(after))}
+    assert [each.text for each in found["RayCronJob team-a/tune"]] == ["users of the tenant can run the job template"]
+    assert [name for name in found if "tune" in name.partition("/")[2]] == ["RayCronJob team-a/tune"]
+
+
+def test_an_edit_of_a_schedule_stops_no_run() -> None:
+    before, after = (stack(jobTemplates=[template(cron={"schedule": when})]) for when in ("0 3 * * *", "0 4 * * *"))
+    found = {f"{each.kind} {each.name}": each.effects for each in of_objects(render(before), render(after))}
+    (effect,) = found["CronJob team-a/tune"]
+    assert effect.text.endswith(": applies from its next time on; what runs continues")
+
+
+def test_an_edit_of_a_template_stops_no_run() -> None:
+    before, after = stack(jobTemplates=[template()]), stack(jobTemplates=[template(activeDeadlineSeconds=60)])
+    found = [each for each in of_objects(render(before), render(after)) if each.kind == "RayCronJob"]
+    (text,) = [effect.text for each in found for effect in each.effects]
+    assert text.endswith(": applies to runs that are created from now on; existing ones stay as they are")

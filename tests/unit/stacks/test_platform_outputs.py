@@ -57,6 +57,22 @@ def test_a_cluster_that_nobody_could_access_is_reported() -> None:
     assert "RayCluster 'adhoc' is not in clusterNames of tenant 'team-a' (other)" in reasons
 
 
+def test_jobs_and_services_that_no_packet_would_reach_are_reported() -> None:
+    template = {key: CLUSTER[key] for key in ("rayVersion", "image")}
+    jobs = [
+        {"name": "survey", "entrypoint": "python survey.py", "cluster": template},
+        {"name": "count", "entrypoint": "python count.py", "clusterSelector": {"ray.io/cluster": "adhoc"}},
+    ]
+    served = {"applications": [{"import_path": "chat:app"}]}
+    services = [{"name": "chat", "serveConfigV2": served, "cluster": template}]
+    stack = tenants_own(tenants=[{"name": "team-a", "clusters": [CLUSTER], "jobs": jobs, "services": services}])
+    check(stack, PLATFORM, platform(jobNames=["survey"], serviceNames=["chat"]))
+    reasons = mismatch(stack, platform(serviceNames=["talk"]))
+    assert "RayJob 'survey' is not in jobNames of tenant 'team-a' (none)" in reasons
+    assert "RayService 'chat' is not in serviceNames of tenant 'team-a' (talk)" in reasons
+    assert "count" not in reasons
+
+
 def test_versions_that_do_not_match_are_reported() -> None:
     outputs = {**platform(), "operator": {"version": "1.7.0", "namespace": "ray-system"}}
     assert "operator.version is 1.6.2, and the platform has 1.7.0: set it to 1.7.0" in mismatch(tenants_own(), outputs)

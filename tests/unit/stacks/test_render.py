@@ -1,6 +1,7 @@
 """`check` validates what is applied: the program registers the rendered objects, and no others."""
 
 import functools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from components.redis.existing import Seen
 from components.rollout.templates import unstamped
 from core.environment import tenants_stack
 from core.images import images_in
+from core.yaml_reader.document import document
 from stacks.build import build
 from stacks.load import load, parse
-from stacks.render import STACK, Key, Manifest, ray_clusters, render
+from stacks.manifests.files import dump
+from stacks.manifests.stages import rendered_stack
+from stacks.render import STACK, Key, Manifest, _key, ray_clusters, render
 from stacks.settings import PlatformReference, StackSettings
 from testbed.recorder import Recorder, record
 
@@ -29,7 +33,8 @@ OF_AN_UPDATE = ("pulumi.com/patchFieldManager", "pulumi.com/patchForce", "ray-pl
 
 @pytest.fixture(autouse=True)
 def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KubeRay, Volcano and Kueue have no objects of their own here; external ones, and external Redis, exist."""
+    """KubeRay, Volcano and Kueue have no objects of their own here; external ones, external Redis
+    and the Prometheus operator exist."""
     for program in ("operator", "volcano", "kueue"):
         component = f"components.{program}.component"
         monkeypatch.setattr(f"{component}.{program}_objects", lambda *_: ([], [], []))
@@ -40,8 +45,10 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("components.operator.upgrade.check_existing", lambda *_: "1.6.2")
     monkeypatch.setattr("components.install.Installed.look", lambda *_: None)
     monkeypatch.setattr("components.install.Installed.check", lambda *_: "1.0.0")
+    monkeypatch.setattr("components.monitoring.component.check_kinds", lambda *_: None)
     monkeypatch.setattr("components.redis.component.see", lambda *_: Seen({"username": "u", "password": "p"}, None))
     monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
+    monkeypatch.setattr("components.owned_cluster.component.check_kubernetes", lambda _: None)
 
 
 @functools.cache
@@ -50,24 +57,32 @@ def read(file: Path) -> StackSettings:
     return load(file)
 
 
-def registered(stack: StackSettings) -> dict[Key, Any]:
-    """The objects that the program of all parts of an environment registers, without Secrets."""
+Secrets = set[tuple[str, str]]
+"""Their namespaces and names."""
+
+
+def registered(stack: StackSettings) -> tuple[dict[Key, Any], Secrets]:
+    """The objects that the program of all parts of an environment registers; the Secrets among them by name alone."""
     groups = stack.split.stacks if stack.split else 0
     names = [STACK, *(tenants_stack(STACK, group) for group in range(1, groups + 1))]
     found: dict[Key, Any] = {}
+    secrets: Secrets = set()
     for name in names:
         for key, body in objects(record(lambda: build(stack), stack=name)):
+            if key[0] == "Secret":
+                secrets.add((body["metadata"]["namespace"], body["metadata"]["name"]))
+                continue
             assert key not in found
-            found[key] = body
-    return found
+            found[key] = plain(body)
+    return found, secrets
 
 
 def objects(recorder: Recorder) -> Iterator[tuple[Key, Any]]:
     for each in recorder.registered.values():
-        if each.type.startswith("kubernetes:") and each.inputs["kind"] != "Secret":
+        if each.type.startswith("kubernetes:"):
             metadata = each.inputs["metadata"]
             inside = f"{metadata['namespace']}/" if "namespace" in metadata else ""
-            yield (each.inputs["kind"], f"{inside}{metadata['name']}"), plain(each.inputs)
+            yield (each.inputs["kind"], f"{inside}{metadata['name']}"), each.inputs
 
 
 def plain(body: Any) -> Any:
@@ -93,7 +108,9 @@ def test_the_program_registers_the_rendered_objects(file: Path) -> None:
     if stack.platform:
         # Only an update knows the outputs of another stack.
         stack = stack.model_copy(update={"platform": PlatformReference()})
-    assert registered(stack) == bodies(dict(render(stack)))
+    found, secrets = registered(stack)
+    assert found == bodies(dict(render(stack)))
+    assert_that_plain_manifests_refer_to(secrets, stack)
 
 
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
@@ -107,6 +124,36 @@ def test_each_object_has_its_place_in_the_stack_file(file: Path) -> None:
             at = at[step]
         if key[0] == "RayCluster":
             assert at["name"] == each.body["metadata"]["name"]
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
+def test_plain_manifests_are_the_rendered_objects_as_yaml(file: Path) -> None:
+    stack = read(file)
+    found = rendered_stack(stack, STACK, ())
+    plain = {_key(body): body for bodies in found.stages.values() for body in bodies}
+    left = {kind for kind, _ in render(stack).keys() - plain.keys()}
+    assert plain.keys() <= render(stack).keys()
+    assert left <= {"Job", "RayJob", "PodDisruptionBudget"}
+    for body in plain.values():
+        written = document(dump(body))
+        assert written is not None
+        assert written.value == json.loads(json.dumps(body))
+
+
+OF_SCHEDULERS = {"volcano-admission-secret", "kueue-webhook-server-cert"}
+"""Secrets of programs that are not among plain manifests."""
+
+
+def assert_that_plain_manifests_refer_to(secrets: Secrets, stack: StackSettings) -> None:
+    """All Secrets that pods use; `up` also creates some for tenants none of whose RayClusters uses Redis."""
+    text = {name: "" for name, _ in secrets}
+    for (_, name), each in render(stack).items():
+        namespace = name.partition("/")[0]
+        if namespace in text:
+            text[namespace] += json.dumps(each.body)
+    used = {(namespace, name) for namespace, name in secrets if f'"{name}"' in text[namespace]}
+    referred = {(each.namespace, each.name) for each in rendered_stack(stack, STACK, ()).secrets}
+    assert {each for each in used if each[1] not in OF_SCHEDULERS} <= referred
 
 
 def test_ray_clusters_alone_are_those_among_all_objects() -> None:

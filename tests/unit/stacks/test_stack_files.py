@@ -80,8 +80,9 @@ def fields(model: type[BaseModel]) -> Iterator[tuple[type[BaseModel], str]]:
 
 def configured(settings: Any) -> Iterator[tuple[type[BaseModel], str]]:
     """All settings that are set, and those in them."""
-    if isinstance(settings, tuple):
-        yield from (each for item in settings for each in configured(item))
+    if isinstance(settings, tuple | dict):
+        items = settings.values() if isinstance(settings, dict) else settings
+        yield from (each for item in items for each in configured(item))
     elif isinstance(settings, BaseModel):
         for key in settings.model_fields_set:
             yield from ((each, key) for each in type(settings).__mro__ if key in getattr(each, "model_fields", ()))

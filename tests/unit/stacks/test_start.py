@@ -16,21 +16,33 @@ ROOT = Path(__file__).parents[3]
 
 CLUSTER = {"kubernetes", "pulumi", "pulumi_kubernetes", "pulumi_policy", "grpc", "requests"}
 SETTINGS = {"pydantic", "yaml", "jsonschema_rs"}
+CLIENT = {"kubernetes", "requests", "urllib3", "websocket"}
+"""The client of the API server and what it imports, which only a live call needs."""
+
+NOT_OF_PULUMI = {"rich", "typer", "cryptography", "redis"}
 RARE = {"cryptography", "redis", "supervisor", "psutil"}
 
 CHECK = "from stacks.check import findings; import stacks.__main__"
 PLAN = "from stacks.planning import plan, text; from stacks import rules, settings; import stacks.__main__"
+PROVIDERS = """
+import components.crds.provider, components.owned_cluster.provider, components.ray_cluster.pod_group
+import components.ray_cluster.storage_namespace, components.redis.password, components.rollout.component
+import components.tls.authority, components.tls.certificate"""
 IMPACT = "from stacks.impact import comparison, report, sources; from stacks import rules; import stacks.__main__"
+
+REVIEW = "from stacks.review import comment, judged, previewed, touched; import stacks.__main__"
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 525, CLUSTER | RARE),
-    "plan": (PLAN, 550, CLUSTER | RARE),
-    "impact": (IMPACT, 530, CLUSTER | RARE),
-    "schema": ("import stacks.schema.stack_file, stacks.__main__", 450, CLUSTER | RARE),
+    "check": (CHECK, 541, CLUSTER | RARE | {"rich"}),
+    "plan": (PLAN, 591, CLUSTER | RARE),
+    "impact": (IMPACT, 585, CLUSTER | RARE),
+    "review": (REVIEW, 645, CLUSTER | RARE),
+    "schema": ("import stacks.schema.stack_file, stacks.__main__", 465, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
-    "the Pulumi program": ("import stacks.build, stacks.running", 1120, {"rich", "typer", "cryptography", "redis"}),
+    "the Pulumi program": ("import stacks.build, stacks.running", 878, CLIENT | NOT_OF_PULUMI),
+    "the dynamic providers": (PROVIDERS, 621, CLIENT | NOT_OF_PULUMI),
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
 

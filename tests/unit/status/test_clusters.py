@@ -46,6 +46,14 @@ def test_a_worker_without_a_node_waits_and_its_cluster_is_ready_all_the_same() -
     assert shown.groups == (Group("a100-8gpu", ready=0, desired=2),)
 
 
+def test_a_group_without_replicas_has_its_minimum_as_kuberay_does() -> None:
+    body = ray_cluster("training", *READY)
+    [its_group] = body["spec"]["workerGroupSpecs"]
+    del its_group["replicas"]
+    its_group |= {"minReplicas": 2, "numOfHosts": 2}
+    assert cluster(body).groups == (Group("a100-8gpu", ready=0, desired=4),)
+
+
 def test_a_pod_that_pulls_its_image_holds_its_gpus_and_an_ended_one_holds_none() -> None:
     pulls = pod("pulls", gpus=8, phase="Pending", conditions=[])
     assert cluster(ray_cluster("training", *READY), pulls).gpus.held == 8

@@ -54,6 +54,14 @@ def test_a_running_job_has_its_cluster_and_its_time_so_far() -> None:
     assert (runs.age, runs.since, runs.duration, runs.reasons) == (7200, "2026-01-01T11:00:00Z", 3600, ())
 
 
+def test_a_run_is_shown_with_its_template_and_who_runs_it() -> None:
+    run = job("Running", "RUNNING")
+    run["metadata"]["labels"] = {"ray-platform/job-template": "finetune"}
+    assert shown(run).owner == "template finetune"
+    run["metadata"]["annotations"] = {"ray-platform/created-by": "alice"}
+    assert shown(run).owner == "template finetune, alice"
+
+
 def test_the_duration_of_an_ended_job_is_up_to_its_end() -> None:
     ended = shown(job("Complete", "SUCCEEDED", **STARTED, endTime="2026-01-01T11:00:30Z"))
     assert (ended.ok, ended.duration) == (True, 30)

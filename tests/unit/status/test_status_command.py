@@ -14,7 +14,8 @@ from components.cluster import ClusterUnreachableError, ForbiddenError
 from stacks.__main__ import app
 from stacks.status import live
 from stacks.status.found import Found, Live
-from tests.unit.status.live import NOW, READY, STARTING, found, pod, ray_cluster
+from stacks.status.waking import WHO_WAKES
+from tests.unit.status.live import NOW, READY, STARTING, condition, found, pod, ray_cluster
 
 pytestmark = pytest.mark.unit
 
@@ -220,3 +221,40 @@ def test_without_the_right_to_read_ingresses_the_stack_files_host_is_the_url(
     (folder / "Pulumi.prod.yaml").write_text(with_ingress)
     done = stacks("dashboard", "prod", "training")
     assert "https://ray.example.com\n" in done.stdout, done.output
+
+
+RESTING = {
+    "team-a": found(
+        rayclusters=[ray_cluster("training", condition("RayClusterSuspended", "True", "suspended"), suspend=True)]
+    )
+}
+
+
+def test_a_suspended_cluster_is_woken(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(RESTING)
+    asked: list[Any] = []
+    monkeypatch.setattr(reads, "request", lambda *names, **options: asked.append((names, options["body"])))
+    done = stacks("wake", "prod", "training")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == "RayCluster team-a/training starts: `python -m stacks status` shows when it is ready\n"
+    assert asked == [(("prod",), {"spec": {"suspend": False}})]
+
+
+def test_a_cluster_that_runs_is_left_alone(serve: Serve) -> None:
+    serve(READY_TEAM)
+    done = stacks("wake", "prod", "training")
+    assert (done.exit_code, done.stdout) == (0, "RayCluster team-a/training is not suspended\n")
+
+
+def test_without_the_right_to_wake_it_those_who_have_it_are_named(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(RESTING)
+
+    def refuses(*_names: object, **_options: object) -> None:
+        raise reads.ForbiddenError("the API server refuses: may not patch")
+
+    monkeypatch.setattr(reads, "request", refuses)
+    done = stacks("wake", "prod", "training")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"the API server refuses: may not patch. {WHO_WAKES}\n"

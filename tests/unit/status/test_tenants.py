@@ -68,7 +68,7 @@ def written(shown: StackStatus, monkeypatch: pytest.MonkeyPatch, width: int | No
     """The report in a pipe, or on a terminal of that width."""
     output = io.StringIO()
     console = Console(file=output, width=width or 10_000, force_terminal=width is not None, color_system=None)
-    monkeypatch.setattr(text, "_console", lambda: console)
+    monkeypatch.setattr(text, "open_console", lambda: console)
     text.show("prod", shown)
     return output.getvalue()
 
@@ -252,3 +252,14 @@ def test_jobs_of_the_stack_file_come_first_and_missing_ones_are_reported() -> No
     weekly, nightly = shown.tenants[0].jobs
     assert (weekly.deployment, weekly.ok, weekly.in_stack_file) == ("Missing", False, True)
     assert (nightly.deployment, nightly.in_stack_file) == ("Initializing", True)
+
+
+def test_so_are_services() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    config = {"applications": [{"import_path": "chat:app"}]}
+    services = [{"name": name, "serveConfigV2": config, "cluster": image} for name in ("search", "chat")]
+    chat = {"metadata": metadata("chat"), "spec": {}, "status": {"conditions": [*READY]}}
+    shown = status(starting(rayservices=[chat]), tenants=[tenant("team-a", services=services)])
+    search, found = shown.tenants[0].services
+    assert (search.status, search.ok, search.in_stack_file) == ("Missing", False, True)
+    assert (found.name, found.in_stack_file) == ("chat", True)

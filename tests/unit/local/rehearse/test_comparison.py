@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_job.settings import JOB_LABEL
+from components.ray_service.settings import SERVICE_LABEL
 from local.rehearse import comparison
 from local.rehearse.comparison import Beside
 from local.rehearse.observed import Observed, observed
@@ -103,6 +104,16 @@ def test_the_cluster_of_a_job_is_found_by_the_jobs_name_and_its_submitter_is_not
     of_job["metadata"]["labels"][JOB_LABEL] = "count"
     result = rehearsed(settings, observed([], [*heads("a/training"), of_job], NODES, [], []))
     assert [group.workers.group for group in result.plan.tenants[0].clusters[1].groups] == ["head", "submitter"]
+    assert result.start.waiting == ()
+
+
+def test_the_cluster_of_a_service_is_found_by_the_services_name() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    config = {"applications": [{"import_path": "chat:app"}]}
+    settings = stack(tenant("a", services=[{"name": "chat", "serveConfigV2": config, "cluster": image}]))
+    of_service = pod("a/chat-x7k2p", "head", node="a100-3")
+    of_service["metadata"]["labels"][SERVICE_LABEL] = "chat"
+    result = rehearsed(settings, observed([], [*heads("a/training"), of_service], NODES, [], []))
     assert result.start.waiting == ()
 
 

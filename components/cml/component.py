@@ -1,0 +1,84 @@
+"""How a Ray cluster on Cloudera ML is provisioned."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from .manifests import claim, head_url, nodes
+from .provider import CmlClaim, CmlNodes
+from .settings import CmlRayClusterSettings, CmlSettings
+
+
+@dataclass(frozen=True)
+class CmlRayClusterArgs:
+    """Arguments of CmlRayCluster."""
+
+    settings: CmlSettings
+    cluster: CmlRayClusterSettings
+
+
+class CmlRayCluster(pulumi.ComponentResource):
+    """A Ray cluster whose nodes are Applications of Cloudera ML. `up` waits until head and workers have joined.
+
+    Each `up` replaces applications that have failed. Fewer workers: idle ones are removed first, busy ones once they
+    have ended their tasks. If they do not in time, the update fails, and the next one continues. Deletion ends
+    everything at once.
+
+    Outputs, with the meaning of those of a RayCluster:
+        connection: addresses through HTTPS; `rayAddress` is empty, because Ray's client port is not reached there.
+        token: Ray's token, a secret, which callers of the addresses need.
+        worker_groups: name, GPUs, CPUs, memory and replicas of each group.
+        greatest_gpus: GPUs of the largest worker.
+        status: state, the head's application, the numbers of workers, and the status of each application.
+        state: the state in `status`.
+        summary: all of it but the token, with the keys that a stack's output has for a RayCluster.
+    """
+
+    connection: dict[str, str]
+    token: pulumi.Output[str]
+    worker_groups: list[dict[str, Any]]
+    greatest_gpus: int
+    status: pulumi.Output[dict[str, Any]]
+    state: pulumi.Output[str | None]
+    summary: pulumi.Output[dict[str, Any]]
+
+    def __init__(self, name: str, args: CmlRayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:CmlRayCluster", name, None, opts)
+        cluster = args.cluster
+        inputs = nodes(args.settings, cluster, pulumi.get_stack())
+        names = CmlClaim(f"{name}-claim", claim(inputs), pulumi.ResourceOptions(parent=self))
+        made = CmlNodes(f"{name}-nodes", inputs, names.token, pulumi.ResourceOptions(parent=self, depends_on=[names]))
+        url, desired = head_url(inputs), sum(group.replicas for group in cluster.groups)
+        self.connection = {"rayAddress": "", "dashboardUrl": url, "jobsUrl": url}
+        self.token = names.token
+        self.worker_groups = [
+            {
+                "name": group.name,
+                "gpus": group.resources.gpus,
+                "cpu": f"{group.resources.cpu:g}",
+                "memory": f"{group.resources.memory:g}G",
+                "maxReplicas": group.replicas,
+            }
+            for group in cluster.groups
+        ]
+        self.greatest_gpus = max((group.resources.gpus for group in cluster.groups if group.replicas), default=0)
+        self.status = pulumi.Output.all(made.state, made.joined, made.applications).apply(
+            lambda known: {
+                "state": known[0],
+                "head": {"application": f"{inputs['prefix']}head"},
+                "workers": {"desired": 0 if cluster.suspend else desired, "ready": known[1]},
+                "applications": known[2],
+            }
+        )
+        self.state = made.state
+        self.summary = self.status.apply(
+            lambda status: {
+                **self.connection,
+                "state": status["state"],
+                "status": status,
+                "greatestGpus": self.greatest_gpus,
+                "workerGroups": self.worker_groups,
+            }
+        )
+        self.register_outputs({"connection": self.connection, "status": self.status, "state": self.state})

@@ -1,0 +1,202 @@
+"""The dynamic resources of a cluster on Cloudera ML, and their providers. States refer to them by this path.
+
+Their inputs are in the state, the API key is not: a provider reads it from its environment, or from the configuration
+of the stack that Pulumi passes to it.
+"""
+
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from pulumi import Input, Output, ResourceOptions
+from pulumi.dynamic import (
+    CheckFailure,
+    CheckResult,
+    ConfigureRequest,
+    CreateResult,
+    DiffResult,
+    ReadResult,
+    ResourceProvider,
+    UpdateResult,
+)
+
+from ..dynamic import Resource
+from .client import Client, CmlError, NotFoundError, api_key
+from .manifests import Inputs, script_path
+from .reconcile import Applications, report, summary
+
+KEY = "cmlApiKey"
+"""Key of the stack's configuration with the API key, encrypted by Pulumi."""
+
+_OUTPUTS = ("applications", "state", "joined")
+
+_MOST_SHOWN = 5
+"""Names in a message: a workspace has dozens of runtimes."""
+
+
+class _Provider(ResourceProvider):
+    serialize_as_secret_always = False
+    _configured: str | None = None
+
+    def configure(self, req: ConfigureRequest) -> None:
+        sys.tracebacklimit = 0
+        self._configured = req.config.get(KEY)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The state of the stack has the pickled provider.
+        return {}
+
+    @contextmanager
+    def _client(self, props: Mapping[str, Any]) -> Iterator[Client]:
+        # A preview does not know the token of a new cluster.
+        token = [props["token"]] if isinstance(props.get("token"), str) else []
+        client = Client(props["host"], api_key(self._configured), props["caFile"], secrets=token)
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+class ClaimProvider(_Provider):
+    """The names of a cluster's applications, and Ray's token, before any application exists.
+
+    It creates nothing in Cloudera ML. So whatever is interrupted later, the state has the claim, and its deletion finds
+    all applications by their names: also half-made ones, and those of projects that the cluster had before.
+
+    Inputs: `manifests.claim`. Outputs: the same, `token`, and in `projects` all projects that the cluster ever had.
+    """
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        return CreateResult(props["prefix"], {**props, "token": secrets.token_urlsafe(32)})
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        moved = [key for key in ("host", "prefix") if olds.get(key) != news.get(key)]
+        same = set(news["projects"]) <= set(olds["projects"]) and olds.get("script") == news.get("script")
+        changes = bool(moved) or not same or olds.get("caFile") != news.get("caFile")
+        return DiffResult(changes=changes, replaces=moved, delete_before_replace=True)
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        projects = list(dict.fromkeys([*news["projects"], *olds["projects"]]))
+        return UpdateResult({**news, "projects": projects, "token": olds["token"]})
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        with self._client(props) as client:
+            Applications(client, props, props["token"]).clean()
+
+
+class NodesProvider(_Provider):
+    """The applications of a cluster.
+
+    Inputs: `manifests.nodes`, and `token`. Outputs: the same, and `reconcile.summary`.
+    """
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Refuses what Cloudera ML would refuse: the key, a project, a runtime, too many GPUs."""
+        try:
+            with self._client(news) as client:
+                failures = [CheckFailure(*each) for each in _refused(client, news)]
+        except CmlError as error:
+            failures = [CheckFailure("host", str(error))]
+        return CheckResult(news, failures)
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        return CreateResult(props["prefix"], self._made(props))
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        with self._client(props) as client:
+            live, nodes, step = Applications(client, props, props["token"]).look()
+        found = {**props, **summary(props, live, nodes)}
+        if not live and not props["suspend"]:
+            return ReadResult("", found)
+        return ReadResult(id_, found if step.done else {**found, "differs": str(step)})
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        changed = any(
+            olds.get(key) != news.get(key) for key in news if key not in _OUTPUTS and not key.startswith("__")
+        )
+        return DiffResult(changes=changed or self._differs(news))
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        made = self._made(news, olds)
+        with self._client(news) as client:
+            for project in olds["projects"]:
+                if script_path(olds) != script_path(news) or project not in news["projects"]:
+                    client.remove(project, script_path(olds))
+        return UpdateResult(made)
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        with self._client(props) as client:
+            Applications(client, props, props["token"]).clean()
+
+    def _made(self, props: dict[str, Any], olds: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        inputs = {key: value for key, value in props.items() if key not in _OUTPUTS and key != "differs"}
+        with self._client(props) as client:
+            return {**inputs, **Applications(client, inputs, inputs["token"], (olds or inputs)["projects"]).make()}
+
+    def _differs(self, inputs: dict[str, Any]) -> bool:
+        """Whether an application is missing, has failed, or differs. What cannot be read is no difference."""
+        if not isinstance(inputs.get("token"), str):
+            return False
+        try:
+            with self._client(inputs) as client:
+                step = Applications(client, inputs, inputs["token"]).look()[2]
+        except CmlError as error:
+            report(f"warning: the applications of {inputs['cluster']} were not compared: {error}")
+            return False
+        if not step.done:
+            report(f"{inputs['cluster']}: {step}")
+        return not step.done
+
+
+def _refused(client: Client, inputs: Inputs) -> Iterator[tuple[str, str]]:
+    for project in inputs["projects"]:
+        try:
+            client.applications(project)
+        except NotFoundError as error:
+            yield "projects", f"project {project!r}: {error}"
+    groups = {"head": inputs["head"], **inputs["groups"]}
+    if desired := {group["runtime"] for group in groups.values() if group.get("runtime")}:
+        known = client.runtimes()
+        for runtime in sorted(desired - set(known)):
+            near = get_close_matches(runtime, known, _MOST_SHOWN, 0) or "none"
+            yield "groups", f"runtime {runtime!r} is not registered in Cloudera ML: register it, or use another: {near}"
+    gpus = max(int(group["gpus"]) for group in groups.values())
+    if gpus and (most := client.most_gpus()) is not None and gpus > most:
+        yield "groups", f"{gpus} GPUs are more than an application may have here, which is {most}: set fewer"
+
+
+class CmlClaim(Resource, module="ray-platform", name="CmlClaim"):
+    """The names of a cluster's applications and Ray's token. Its deletion deletes all applications.
+
+    Outputs:
+        token: Ray's token, a secret.
+    """
+
+    token: Output[str]
+
+    def __init__(self, name: str, inputs: Inputs, opts: ResourceOptions | None = None) -> None:
+        secret = ResourceOptions(additional_secret_outputs=["token"])
+        super().__init__(ClaimProvider(), name, {**inputs, "token": None}, ResourceOptions.merge(opts, secret))
+
+
+class CmlNodes(Resource, module="ray-platform", name="CmlNodes"):
+    """The applications of a cluster. `up` waits until all have joined.
+
+    Outputs:
+        applications: by name, status and state of the node.
+        state: `ready` or `suspended`.
+        joined: the number of workers in the cluster.
+    """
+
+    applications: Output[dict[str, dict[str, str | None]]]
+    state: Output[str | None]
+    joined: Output[int]
+
+    def __init__(self, name: str, inputs: Inputs, token: Input[str], opts: ResourceOptions | None = None) -> None:
+        secret = ResourceOptions(additional_secret_outputs=["token"])
+        outputs = dict.fromkeys(_OUTPUTS)
+        props = {**inputs, "token": token, **outputs}
+        super().__init__(NodesProvider(), name, props, ResourceOptions.merge(opts, secret))

@@ -1,0 +1,185 @@
+"""Makes the applications of a cluster as they are set: looks, decides, acts, and looks again, until nothing differs."""
+
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+from .applications import Application
+from .client import Client, CmlError, ConflictError, NotAnsweredError, QuotaError
+from .decisions import Nodes, Step, decide
+from .head import Head
+from .manifests import NODE, TOKEN, Inputs, Member, application, member_of, script, script_path
+
+_AT_ONCE = 8
+"""Requests at a time."""
+
+_TRIES = 3
+"""Applications of one place that may fail in one `up`."""
+
+_REFUSALS = 5
+"""Creations of one place that may be refused for a name in use or a quota, before `up` fails."""
+
+PAUSES = (0.5, 1, 2, 3, 5)
+"""Seconds between two looks; the last one again and again."""
+
+_CLEAN_SECONDS = 600
+
+Report = Callable[[str], None]
+
+Pauses = tuple[float, ...]
+
+
+class NotReadyError(CmlError):
+    """The cluster is not as set in time; the message has what differs."""
+
+
+def report(line: str) -> None:
+    """Shows a line to whoever runs `up`."""
+    sys.stderr.write(f"{line}\n")
+
+
+class Applications:
+    """The applications of one cluster, in all its projects."""
+
+    def __init__(self, client: Client, inputs: Inputs, token: str, projects: Iterable[str] = ()) -> None:
+        """`token`: Ray's, by which the applications of this stack are known. `projects`: also looked into."""
+        self._client, self._inputs, self._token = client, inputs, token
+        self._projects = tuple(dict.fromkeys([*inputs["projects"], *projects]))
+
+    def live(self) -> list[Application]:
+        """Those that exist. Raises CmlError, also if another stack has made them."""
+        beginning = self._inputs["prefix"]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            listed = list(pool.map(lambda project: self._client.applications(project, beginning), self._projects))
+        found = [each for of_project in listed for each in of_project if member_of(each.name, beginning)]
+        for each in found:
+            if not secrets.compare_digest(each.environment.get(TOKEN, "").encode(), self._token.encode()):
+                raise CmlError(
+                    f"application {each.name!r} of project {each.project} exists, and this stack did not create it: "
+                    "delete it in Cloudera ML, or give the cluster another name"
+                )
+        return found
+
+    def make(self, show: Report = report, pauses: Pauses | None = None) -> dict[str, Any]:
+        """Creates, drains and deletes until nothing differs. Returns what is live (`summary`). Raises CmlError."""
+        with closing(Head(self._inputs, self._token)) as head:
+            self._upload()
+            return self._until_done(head, show, pauses or PAUSES)
+
+    def look(self) -> tuple[list[Application], Nodes | None, Step]:
+        """What is live, and what differs. Raises CmlError."""
+        with closing(Head(self._inputs, self._token)) as head:
+            live = self.live()
+            nodes = head.nodes(live)
+            return live, nodes, decide(self._inputs, live, nodes)
+
+    def clean(self, show: Report = report, pauses: Pauses | None = None) -> None:
+        """Deletes all applications and the script, running tasks or not. Raises CmlError."""
+        deadline, look, pauses = time.monotonic() + _CLEAN_SECONDS, 0, pauses or PAUSES
+        while live := self.live():
+            if time.monotonic() > deadline:
+                raise NotReadyError(f"{_named(live)} are not deleted yet: run `pulumi destroy` again")
+            show(f"{self._inputs['cluster']}: {len(live)} applications to delete")
+            self._each(self._client.delete, live)
+            time.sleep(pauses[min(look, len(pauses) - 1)])
+            look += 1
+        for project in self._projects:
+            self._client.remove(project, script_path(self._inputs))
+
+    def _upload(self) -> None:
+        if not self._inputs["suspend"]:
+            for project in self._inputs["projects"]:
+                self._client.upload(project, script_path(self._inputs), script())
+
+    def _until_done(self, head: Head, show: Report, pauses: Pauses) -> dict[str, Any]:
+        since, leaving, shown, look = time.monotonic(), False, "", 0
+        created: Counter[Member] = Counter()
+        refused: Counter[Member] = Counter()
+        while True:
+            live = self.live()
+            nodes = head.nodes(live)
+            step = decide(self._inputs, live, nodes)
+            if step.done:
+                return summary(self._inputs, live, nodes)
+            line = f"{self._inputs['cluster']}: {step}"
+            if line != shown:
+                show(line)
+                shown = line
+            if leaving != bool(step.leaving):
+                since, leaving = time.monotonic(), bool(step.leaving)
+            if time.monotonic() - since > self._inputs["drainSeconds" if leaving else "readySeconds"]:
+                raise NotReadyError(f"Ray cluster {self._inputs['cluster']}: {_why(step, live)}")
+            for member in step.create:
+                if created[member] == _TRIES:
+                    raise NotReadyError(
+                        f"application {self._inputs['prefix']}{member} has failed {_TRIES} times: read its log in "
+                        "Cloudera ML, correct the reason, and run `pulumi up` again"
+                    )
+            self._each(self._client.delete, step.delete)
+            head.drain(step.idle, step.busy, time.time() + self._inputs["drainSeconds"])
+            created.update(self._create(step, refused))
+            time.sleep(pauses[min(look, len(pauses) - 1)])
+            look += 1
+
+    def _create(self, step: Step, refused: Counter[Member]) -> list[Member]:
+        """Creates applications. Returns those that the server has created. `refused`: how often each was."""
+
+        def create(member: Member) -> Member | None:
+            body = application(self._inputs, member, self._token, secrets.token_hex(4))
+            group = self._inputs["groups"].get(member.group) or self._inputs["head"]
+            try:
+                self._client.create(group["project"], body)
+            except NotAnsweredError:
+                # The next look shows whether it exists.
+                return None
+            except (ConflictError, QuotaError):
+                # Applications that are deleted meanwhile still have their names and resources for a while.
+                if refused[member] == _REFUSALS and not (step.leaving or step.delete):
+                    raise
+                refused[member] += 1
+                return None
+            return member
+
+        return [member for member in self._each(create, step.create) if member]
+
+    def _each(self, call: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """Calls in parallel; all calls end before the first error is raised."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            futures = [pool.submit(call, item) for item in items]
+        return [future.result() for future in futures]
+
+
+def summary(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None) -> dict[str, Any]:
+    """`applications`: by name, their statuses, and those of their nodes if they have joined. `state`: `ready`,
+    `suspended`, or None; `joined`: the number of workers."""
+    live = list(live)
+    step = decide(inputs, live, nodes)
+    state = ("suspended" if inputs["suspend"] else "ready") if step.done else None
+    states = {each.name: (each.status, (nodes or {}).get(each.environment.get(NODE, ""))) for each in live}
+    applications = {name: {"status": status, "node": _joined(node)} for name, (status, node) in sorted(states.items())}
+    return {"applications": applications, "state": state, "joined": step.joined}
+
+
+def _joined(node: str | None) -> str | None:
+    """Whether a task runs is no difference for a preview."""
+    return "ALIVE" if node in ("IDLE", "RUNNING") else node
+
+
+def _why(step: Step, live: Iterable[Application]) -> str:
+    if step.leaving:
+        return (
+            f"{', '.join(step.leaving)} still run tasks, which `up` never ends: run `pulumi up` again when they have "
+            "ended, or set a longer drainTimeout"
+        )
+    states = {each.name: each.status for each in live}
+    waiting = ", ".join(f"{name} ({states.get(name, 'missing')})" for name in step.waiting)
+    return f"{waiting or step} not ready in time: read the logs in Cloudera ML, or set a longer readyTimeout"
+
+
+def _named(live: Iterable[Application]) -> str:
+    return ", ".join(sorted(each.name for each in live))

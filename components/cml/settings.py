@@ -1,0 +1,232 @@
+"""Settings of Ray clusters on Cloudera ML."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, Strict, StringConstraints, model_validator
+
+from core.problems import Problem, Problems
+from core.types import Duration, Env, Gpus, NonEmptyText, Settings, Version, dns_1035_label
+from core.versions import version_tuple
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
+
+from ..external_cluster.address import parse
+from ..ray_cluster.settings import ClusterName
+
+MOST_APPLICATIONS = 500
+"""Workers of a group: a bound for typing errors. Cloudera ML's own limits are quotas."""
+
+GROUP = "workers"
+"""Name of the only group, if no groups are set."""
+
+HEAD = "head"
+
+Cpus = Annotated[float, Field(gt=0, le=1024)]
+Gigabytes = Annotated[float, Field(gt=0, le=65536)]
+Count = Annotated[int, Strict(), Field(ge=0, le=MOST_APPLICATIONS)]
+Port = Annotated[int, Strict(), Field(ge=1024, le=65535)]
+
+ProjectId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$", max_length=128)]
+"""The id of a project in the API, the last part of its address there; not its name."""
+
+RayStartParams = dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")], NonEmptyText]
+
+
+def _host(text: str) -> str:
+    usual = "write https://HOST, as the browser shows it, without a path"
+    scheme, _, name = text.partition("://")
+    if scheme != "https":
+        raise ValueError(f"{text!r} is not an address with https, and the API key must not be sent otherwise: {usual}")
+    if ":" in name:
+        raise ValueError(f"{text!r} has a port, and applications are served at 443 alone: {usual}")
+    try:
+        parse(f"{text}:443", ("https",), 443)
+    except ValueError:
+        raise ValueError(f"{text!r} is not the address of a workspace of Cloudera ML: {usual}") from None
+    return text
+
+
+class Encrypted(Settings):
+    """A value that Pulumi has encrypted: `pulumi config set --secret` writes it."""
+
+    secure: NonEmptyText
+    """The encrypted text."""
+
+
+class CmlResources(Settings):
+    """Resources of an application."""
+
+    cpu: Cpus
+    """CPUs: `16`."""
+
+    memory: Gigabytes
+    """Memory in GB, as Cloudera ML counts: `64`."""
+
+    gpus: Gpus = 0
+    """GPUs."""
+
+
+class CmlHeadResources(Settings):
+    """Resources of the head, which never has GPUs."""
+
+    cpu: Cpus
+    """CPUs."""
+
+    memory: Gigabytes
+    """Memory in GB."""
+
+
+class CmlWorkerGroupSettings(Settings):
+    """Workers of one size."""
+
+    name: Annotated[str, dns_1035_label(30)]
+    """Name of the group."""
+
+    replicas: Count
+    """Number of its workers; each is an application."""
+
+    resources: CmlResources
+    """Resources of each."""
+
+    project: ProjectId | None = None
+    """Id of the project of its applications. Default: the cluster's."""
+
+    runtime_identifier: NonEmptyText | None = None
+    """Runtime of its applications. Default: the cluster's."""
+
+    env: Env = Field(default_factory=dict)
+    """Environment variables, beside and before the cluster's."""
+
+    ray_start_params: RayStartParams = Field(default_factory=dict)
+    """Further parameters of `ray start`, as in KubeRay: `{object-store-memory: "1000000000"}`."""
+
+
+class CmlRayClusterSettings(Settings):
+    """A Ray cluster whose nodes are Applications of Cloudera ML."""
+
+    name: ClusterName
+    """Name of the cluster. The names of its applications are `ray.STACK.NAME.head` and `ray.STACK.NAME.GROUP-NUMBER`;
+    another name is another cluster."""
+
+    project: ProjectId
+    """Id of the project of its applications."""
+
+    ray_version: Version
+    """Version of Ray in the runtime."""
+
+    runtime_identifier: NonEmptyText | None = None
+    """Runtime of head and workers. Default: the project's."""
+
+    num_workers: Count | None = None
+    """Number of workers, of the size of `resources`. Default: 1, or none with `workerGroups`."""
+
+    resources: CmlResources | None = None
+    """Resources of a worker. GPUs are for workers alone."""
+
+    head_resources: CmlHeadResources | None = None
+    """Resources of the head. Default: CPUs and memory of `resources`, or of the first worker group."""
+
+    worker_groups: tuple[CmlWorkerGroupSettings, ...] = ()
+    """Workers of several sizes, instead of `numWorkers` and `resources`."""
+
+    env: Env = Field(default_factory=dict)
+    """Environment variables of head and workers."""
+
+    head_ray_start_params: RayStartParams = Field(default_factory=dict)
+    """Further parameters of the head's `ray start`."""
+
+    worker_ray_start_params: RayStartParams = Field(default_factory=dict)
+    """Further parameters of the workers' `ray start`, before those of their group."""
+
+    port: Port = 6379
+    """Port of the GCS at the head."""
+
+    dashboard_port: Port = 8265
+    """Port of the dashboard inside the head; from outside it is reached at the head's subdomain."""
+
+    suspend: bool = False
+    """True: no application runs, also no head. Busy workers end their tasks first."""
+
+    ready_timeout: Duration = "20m"
+    """Time for applications to start and to join. `up` waits for it."""
+
+    drain_timeout: Duration = "30m"
+    """Time for workers that are removed to end their tasks. `up` waits for it, and fails if they are still busy: it
+    never ends a running task."""
+
+    @property
+    def groups(self) -> tuple[CmlWorkerGroupSettings, ...]:
+        """Its worker groups, also the one of `numWorkers`."""
+        if self.worker_groups or self.resources is None:
+            return self.worker_groups
+        replicas = 1 if self.num_workers is None else self.num_workers
+        return (CmlWorkerGroupSettings(name=GROUP, replicas=replicas, resources=self.resources),)
+
+    @property
+    def resources_of_head(self) -> CmlHeadResources:
+        """`headResources`, or the workers' without GPUs."""
+        if self.head_resources:
+            return self.head_resources
+        return CmlHeadResources(cpu=self.groups[0].resources.cpu, memory=self.groups[0].resources.memory)
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The projects that its applications are in, the head's first."""
+        return tuple(dict.fromkeys((self.project, *(group.project or self.project for group in self.groups))))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if problems := list(_problems(self)):
+            raise Problems(problems)
+        return self
+
+
+def _problems(cluster: CmlRayClusterSettings) -> Any:
+    if version_tuple(cluster.ray_version) < version_tuple(FIRST_RAY_WITH_TOKENS):
+        message = (
+            f"has no tokens, without which everybody who sees the head's subdomain could run code on it: use "
+            f"{FIRST_RAY_WITH_TOKENS} or later"
+        )
+        yield Problem(("rayVersion",), cluster.ray_version, message, "token-needs-ray")
+    if cluster.worker_groups and (cluster.resources or cluster.num_workers is not None):
+        field = "resources" if cluster.resources else "numWorkers"
+        message = "workerGroups are set, which have their own numbers and resources: remove one of both"
+        yield Problem((field,), None, message, "cml-groups")
+    elif not cluster.worker_groups and cluster.resources is None:
+        message = "the size of a worker is not set: set resources, or workerGroups"
+        yield Problem(("resources",), None, message, "cml-resources")
+    seen: set[str] = set()
+    for at, group in enumerate(cluster.worker_groups):
+        if group.name in seen or group.name == HEAD:
+            message = f"{group.name!r} is the name of another group or of the head: set a unique name"
+            yield Problem(("workerGroups", at, "name"), group.name, message, "repeated-name")
+        seen.add(group.name)
+
+
+def _clusters(clusters: tuple[CmlRayClusterSettings, ...]) -> tuple[CmlRayClusterSettings, ...]:
+    first: dict[str, int] = {}
+    problems = []
+    for at, cluster in enumerate(clusters):
+        if cluster.name in first:
+            message = f"{cluster.name!r} is used already, in clusters[{first[cluster.name]}]: set a unique name"
+            problems.append(Problem((at, "name"), cluster.name, message, "repeated-name"))
+        first.setdefault(cluster.name, at)
+    if problems:
+        raise Problems(problems)
+    return clusters
+
+
+class CmlSettings(Settings):
+    """Ray clusters on Cloudera ML (Cloudera AI), made of its Applications through its API v2.
+
+    The API key is read from CML_API_KEY in the environment, or from `cmlApiKey`.
+    """
+
+    host: Annotated[str, AfterValidator(_host)]
+    """Address of the workspace: `https://ml-1234.example.cloudera.site`."""
+
+    ca_file: NonEmptyText | None = None
+    """File on the machine of `up` with the certificates of the authority that has signed the workspace's. Default: the
+    authorities that Python knows."""
+
+    clusters: Annotated[tuple[CmlRayClusterSettings, ...], AfterValidator(_clusters)] = ()
+    """The clusters."""

@@ -1,0 +1,193 @@
+"""How the connection to an external cluster is checked, and how a job is submitted there."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pulumi
+
+from core.types import seconds
+
+from ..bodies import Body, in_namespace
+from ..kubernetes import KubernetesObject
+from ..ray_cluster.readiness import status_summary
+from ..ray_job.component import of_a_run
+from ..ray_job.manifests import RUN_ANNOTATION
+from ..ray_job.settings import RayJobSettings
+from .manifests import connection
+from .progress import ConnectionFailedError, next_check, until_reached
+from .settings import ExternalClusterSettings
+
+_START_SECONDS = 60
+"""For the pod of a check to start, beside the time in which it tries to connect."""
+
+
+@dataclass(frozen=True)
+class ExternalRayClusterArgs:
+    """Arguments of ExternalRayCluster."""
+
+    settings: ExternalClusterSettings
+
+    body: Body
+    """The Job that checks the connection, as `manifests.connection_check` renders it."""
+
+    namespace: pulumi.Input[str]
+    """The tenant's namespace, in which the pod that checks the connection runs."""
+
+    namespace_name: str
+    """Its name, to read the last check."""
+
+    context: str | None = None
+
+    last: Mapping[str, Any] | None = None
+    """Its summary in the outputs of the last update, which a preview shows again; None if there was none."""
+
+
+class ExternalRayCluster(pulumi.ComponentResource):
+    """A Ray cluster that exists already: its connection is checked, and nothing of it is created.
+
+    The check is a Job. It runs when the settings change, and again after it has failed. `up` waits for it and fails
+    with its reason (pulumi.RunError).
+
+    Outputs, with the meaning of those of a RayCluster:
+        connection: addresses. `namespace` and `headService` are those of its Service, if it is one of Kubernetes.
+        worker_groups: none are known.
+        greatest_gpus: GPUs of its largest node at the check; 0 if it did not report them.
+        status: state `ready` and the number of workers, as of the check.
+        state: the state in `status`.
+        summary: all of it, with the keys that a stack's output has for a RayCluster.
+    """
+
+    connection: pulumi.Output[dict[str, str]]
+    worker_groups: list[dict[str, Any]]
+    greatest_gpus: pulumi.Output[int]
+    status: pulumi.Output[dict[str, Any]]
+    state: pulumi.Output[str | None]
+    summary: pulumi.Output[dict[str, Any]]
+
+    def __init__(self, name: str, args: ExternalRayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:ExternalRayCluster", name, None, opts)
+        settings = args.settings
+        metadata = args.body["metadata"]
+        annotations = metadata["annotations"]
+        described = next_check(args.context, args.namespace_name, metadata["name"], annotations[RUN_ANNOTATION])
+        body = {**args.body, "metadata": {**metadata, "annotations": {**annotations, RUN_ANNOTATION: described}}}
+        job = KubernetesObject(f"{name}-connection", in_namespace(body, args.namespace), of_a_run(self, body, opts))
+        self.connection = job.metadata.apply(lambda metadata: connection(settings, metadata["namespace"]))
+        checked: pulumi.Output[Mapping[str, Any]] = job.metadata.apply(lambda metadata: self._checked(args, metadata))
+        self.worker_groups = []
+        self.greatest_gpus = checked.apply(lambda found: found["greatestGpus"])
+        self.status = checked.apply(lambda found: found["status"])
+        self.state = self.status.apply(lambda status: status["state"])
+        self.summary = pulumi.Output.all(self.connection, checked).apply(
+            lambda known: {
+                **known[0],
+                "state": known[1]["status"]["state"],
+                "status": known[1]["status"],
+                "greatestGpus": known[1]["greatestGpus"],
+                "workerGroups": self.worker_groups,
+            }
+        )
+        self.register_outputs({"connection": self.connection, "status": self.status, "state": self.state})
+
+    async def _checked(self, args: ExternalRayClusterArgs, metadata: dict[str, Any] | None) -> Mapping[str, Any]:
+        """`status` and `greatestGpus`: in a preview the last known ones, in an update those of the check."""
+        if pulumi.runtime.is_dry_run() or metadata is None:
+            return args.last or _summary(None, {})
+        limit = seconds(args.settings.ready_timeout) + _START_SECONDS
+        where = (args.context, metadata["namespace"], metadata["name"])
+        found = await _reached(self, f"External Ray cluster {args.settings.name}", where, "succeeded", limit)
+        return _summary("ready", _reported(found))
+
+
+@dataclass(frozen=True)
+class SubmittedJobArgs:
+    """Arguments of SubmittedJob."""
+
+    settings: RayJobSettings
+
+    body: Body
+    """The Job as `manifests.submission` renders it."""
+
+    cluster: ExternalClusterSettings
+    namespace: pulumi.Input[str]
+
+    connected: pulumi.Input[Any] = None
+    """Known once the connection has been checked; the job is submitted after that."""
+
+    context: str | None = None
+
+    last_status: str | None = None
+    """Its `status` after the last update, which a preview shows again; None if there was none."""
+
+
+class SubmittedJob(pulumi.ComponentResource):
+    """A job on an external cluster: a pod submits it to the jobs API, prints its log, and ends with it.
+
+    As a RayJob, it starts when the resource is created, and again when its settings or its `runId` change. Then and
+    when the resource is deleted, a running job is stopped.
+
+    Outputs:
+        connection: namespace and name of the job, and the head Service, empty outside of Kubernetes.
+        status: with `wait_for`, the status in Ray's words once `up` has waited for it, else None. An update fails if
+            the job fails meanwhile, or does not get there in time (pulumi.RunError).
+    """
+
+    connection: pulumi.Output[dict[str, str]]
+    status: pulumi.Output[str | None]
+
+    def __init__(self, name: str, args: SubmittedJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:SubmittedJob", name, None, opts)
+        # In a preview it is not known after each change of the cluster's settings: the job would be shown as replaced.
+        connected = None if pulumi.runtime.is_dry_run() else args.connected
+        namespace = pulumi.Output.all(args.namespace, connected).apply(lambda known: known[0])
+        options = of_a_run(self, args.body, opts)
+        job = KubernetesObject(f"{name}-submission", in_namespace(args.body, namespace), options)
+        self.connection = job.metadata.apply(
+            lambda metadata: {
+                "namespace": metadata["namespace"],
+                "job": args.settings.name,
+                "headService": connection(args.cluster, metadata["namespace"])["headService"],
+            }
+        )
+        self.status = job.metadata.apply(lambda metadata: self._status(args, metadata))
+        self.register_outputs({"connection": self.connection, "status": self.status})
+
+    async def _status(self, args: SubmittedJobArgs, metadata: dict[str, Any] | None) -> str | None:
+        settings = args.settings
+        if settings.wait_for == "nothing":
+            return None
+        if pulumi.runtime.is_dry_run() or metadata is None:
+            return args.last_status
+        where = (args.context, metadata["namespace"], metadata["name"])
+        return await _reached(self, f"Job {settings.name}", where, settings.wait_for, seconds(settings.wait_timeout))
+
+
+async def _reached(
+    resource: pulumi.Resource,
+    what: str,
+    where: tuple[str | None, str, str],
+    stage: Literal["running", "succeeded"],
+    limit: int,
+) -> str:
+    try:
+        return await until_reached(
+            *where, stage, limit, lambda state: pulumi.log.info(state, resource=resource, ephemeral=True)
+        )
+    except ConnectionFailedError as error:
+        raise pulumi.RunError(f"{what} in namespace {where[1]}: {error}") from error
+
+
+def _reported(message: str) -> dict[str, Any]:
+    """What a check has reported in its message. That of a simulated node is no JSON."""
+    with suppress(ValueError):
+        return dict(json.loads(message))
+    return {}
+
+
+def _summary(state: str | None, reported: Mapping[str, Any]) -> dict[str, Any]:
+    status = status_summary({"state": state, "head": {"podName": "", "serviceName": ""}})
+    workers = dict.fromkeys(status["workers"], int(reported.get("workers", 0)))
+    return {"status": {**status, "workers": workers}, "greatestGpus": int(reported.get("greatestGpus", 0))}

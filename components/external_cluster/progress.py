@@ -1,0 +1,102 @@
+"""Waits until a Job that connects to an external cluster has done its part, or reports why it has not. Only reads."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from ..cluster import ClusterUnreachableError, request
+from ..ray_cluster.diagnosis import pod_reasons
+from ..ray_job.manifests import RUN_ANNOTATION, SUBMITTER_LABEL
+from ..waiting import until
+
+Body = Mapping[str, Any]
+
+
+class ConnectionFailedError(Exception):
+    """The Job has failed, or is not there in time; the message has the reason."""
+
+
+async def until_reached(
+    context: str | None,
+    namespace: str,
+    job: str,
+    stage: Literal["running", "succeeded"],
+    limit: int,
+    show: Callable[[str], None],
+) -> str:
+    """Waits until the Job `job` has reached the stage. Returns the message of its pod, or `RUNNING` before its end.
+
+    `limit`: seconds. `show`: called with the current state whenever it changes. Raises ConnectionFailedError.
+    """
+
+    def look() -> tuple[str | None, str]:
+        try:
+            live, pods = _look(context, namespace, job)
+        except ClusterUnreachableError as error:
+            return None, str(error)
+        reached = _reached(live, pods, stage)
+        if reached is None and (failure := failure_of(live, pods)):
+            raise ConnectionFailedError(failure)
+        return reached, state_of(pods)
+
+    def late(state: str) -> ConnectionFailedError:
+        return ConnectionFailedError(f"not there after {limit} s: {state}")
+
+    return await until(look, limit, lambda state: show(f"waiting for Job {namespace}/{job}: {state}"), late)
+
+
+def next_check(context: str | None, namespace: str, job: str, described: str) -> str:
+    """What identifies the check that these settings ask for: the live one, unless it was of others or has failed."""
+    try:
+        live = request(context, "GET", f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}")
+    except ClusterUnreachableError:
+        return described
+    run = str(((live or {}).get("metadata", {}).get("annotations") or {}).get(RUN_ANNOTATION, ""))
+    if live is None or not run.startswith(described):
+        return described
+    return f"{described}-{live['metadata']['uid'][:8]}" if _condition(live, "Failed") else run
+
+
+def _look(context: str | None, namespace: str, job: str) -> tuple[Body, Sequence[Body]]:
+    live = request(context, "GET", f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}")
+    if live is None:
+        raise ConnectionFailedError(f"Job {namespace}/{job} does not exist: it was deleted after its creation")
+    selected = {"labelSelector": f"{SUBMITTER_LABEL}={job}"}
+    listed = request(context, "GET", f"/api/v1/namespaces/{namespace}/pods", query=selected) or {}
+    pods = sorted(listed.get("items", ()), key=lambda pod: pod["metadata"]["creationTimestamp"])
+    return live, pods
+
+
+def _reached(job: Body, pods: Sequence[Body], stage: str) -> str | None:
+    if _condition(job, "Complete"):
+        return (message_of(pods[-1]) if pods else None) or "SUCCEEDED"
+    return "RUNNING" if stage == "running" and (job.get("status") or {}).get("ready") else None
+
+
+def failure_of(job: Body, pods: Sequence[Body]) -> str | None:
+    """Why the Job has failed; None if it has not."""
+    failed = _condition(job, "Failed")
+    if failed is None:
+        return None
+    message = message_of(pods[-1]) if pods else None
+    return message or ": ".join(filter(None, [failed.get("reason"), failed.get("message")]))
+
+
+def state_of(pods: Sequence[Body]) -> str:
+    """The state of the newest pod for people."""
+    if not pods:
+        return "it has no pod yet"
+    status = pods[-1].get("status") or {}
+    return "; ".join([str(status.get("phase") or "Pending"), *pod_reasons(dict(pods[-1]), {})])
+
+
+def message_of(pod: Body) -> str | None:
+    """What the pod has reported at its end."""
+    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+        if message := (each.get("state", {}).get("terminated") or {}).get("message"):
+            return str(message).strip()
+    return None
+
+
+def _condition(job: Body, kind: str) -> Body | None:
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)

@@ -1,0 +1,113 @@
+"""Settings of an external Ray cluster."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, model_validator
+
+from core.problems import Problem, Problems
+from core.types import Cidr, DnsSubdomain, Duration, Image, LabelKey, Settings, Version
+from core.versions import image_version, version_tuple
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
+
+from ..ray_cluster.manifests import CLIENT_PORT, DASHBOARD_PORT
+from ..ray_cluster.settings import ClusterName
+from .address import Address, parse
+
+EXTERNAL_LABEL = "ray-platform/external-cluster"
+"""Label of the pods that connect to an external cluster: its name."""
+
+
+def _dashboard(text: str) -> str:
+    parse(text, ("http", "https"), DASHBOARD_PORT)
+    return text
+
+
+def _client(text: str) -> str:
+    parse(text, ("ray",), CLIENT_PORT)
+    return text
+
+
+class SecretKeySettings(Settings):
+    """A key of a Secret in the tenant's namespace. The stack neither creates nor reads it."""
+
+    name: DnsSubdomain
+    """Name of the Secret."""
+
+    key: LabelKey
+    """Key in it."""
+
+
+class ExternalClusterSettings(Settings):
+    """A Ray cluster that exists already. Nothing of it is created, changed or deleted.
+
+    A pod in the tenant's namespace checks the connection when the entry is added or changed, and again after a failure.
+    """
+
+    name: ClusterName
+    """Name by which jobs refer to it. It must differ from those of the tenant's RayClusters and jobs."""
+
+    dashboard_address: Annotated[str, AfterValidator(_dashboard)]
+    """Address of the dashboard with its jobs API, as pods of the tenant reach it: `https://ray.example.com:8265`, or
+    `http://NAME-head-svc.NAMESPACE.svc:8265` for a Service of Kubernetes."""
+
+    client_address: Annotated[str, AfterValidator(_client)] | None = None
+    """Address for clients, `ray://HOST:10001`; an output for your programs. Pods of the tenant may connect to it if
+    `network.egress` allows it. Default: none."""
+
+    image: Image
+    """Image with Ray for the pods that check the connection and submit jobs. Its Ray may be of another release than the
+    cluster's, and must be 2.52 or later for tokens."""
+
+    ray_version: Version | None = None
+    """Version of the cluster, which the check compares. Default: any."""
+
+    token_secret: SecretKeySettings | None = None
+    """The cluster's token. Default: it requires none."""
+
+    ca_secret: SecretKeySettings | None = None
+    """The certificate of the authority that has signed the dashboard's certificate. Default: the authorities that the
+    image knows."""
+
+    plain_token: bool = False
+    """True: the token may be sent over http to an address outside of Kubernetes, where everybody on the way can read
+    it."""
+
+    cidrs: tuple[Cidr, ...] = ()
+    """Networks of a dashboard outside of Kubernetes that is set by its name: NetworkPolicies know no names. Default:
+    its port is open to any address, for the pods that connect to it."""
+
+    ready_timeout: Duration = "2m"
+    """Time for which the check tries to connect. `up` waits for it."""
+
+    @property
+    def dashboard(self) -> Address:
+        """`dashboard_address` in its parts."""
+        return parse(self.dashboard_address, ("http", "https"), DASHBOARD_PORT)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        problems = []
+        inside, secure = self.dashboard.service is not None, self.dashboard.scheme == "https"
+        exposed = self.token_secret is not None and not inside and not secure
+        if exposed and not self.plain_token:
+            message = (
+                "the token would be sent over http to an address outside of Kubernetes, and whoever reads it can run "
+                "code on the cluster: use https, or set plainToken: true if all networks on the way are trusted"
+            )
+            problems.append(Problem(("dashboardAddress",), self.dashboard_address, message, "external-plain-token"))
+        version = image_version(self.image)
+        if self.token_secret and version and version_tuple(version) < version_tuple(FIRST_RAY_WITH_TOKENS):
+            message = f"its Ray sends no token, which needs {FIRST_RAY_WITH_TOKENS} or later: use a later image"
+            problems.append(Problem(("image",), self.image, message, "token-needs-ray"))
+        if self.plain_token and not exposed:
+            message = "has no effect, because no token is sent over http to an address outside of Kubernetes: remove it"
+            problems.append(Problem(("plainToken",), True, message, "external-without-effect"))
+        if self.ca_secret and not secure:
+            message = "is not used without https: remove it, or use https in dashboardAddress"
+            problems.append(Problem(("caSecret",), None, message, "external-without-effect"))
+        if self.cidrs and (inside or self.dashboard.network):
+            message = "dashboardAddress determines where pods may connect to: remove it"
+            problems.append(Problem(("cidrs",), None, message, "external-without-effect"))
+        if problems:
+            raise Problems(problems)
+        return self

@@ -1,0 +1,1 @@
+"""RayClusters that nobody uses are suspended, and are woken when somebody asks."""

@@ -1,0 +1,143 @@
+"""Settings of a job template."""
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, Strict, WithJsonSchema
+
+from core.problems import Problem, Problems
+from core.types import NonEmptyText, Settings, dns_1035_label
+from kuberay.cron import cron_job_fault, is_zone_of_cron_job
+from kuberay.formats import LONGEST
+
+from ..ray_job.rules import problems_of
+from ..ray_job.settings import JobSettings, RayJobSettings
+
+TemplateName = Annotated[str, dns_1035_label(LONGEST["RayCronJob"])]
+"""Leaves room for the suffix in the names of its runs, as KubeRay does for those of a RayCronJob."""
+
+WORD = "[A-Za-z0-9_@%+=:,./-]+"
+"""An argument: characters that no shell interprets (Python's shlex.quote leaves the same ones alone). Quotes would not
+help: in K8sJobMode and SidecarMode `ray job submit` removes them before a second shell runs the entrypoint (Ray:
+dashboard/modules/job/cli.py, list2cmdline; job_supervisor.py, shell=True)."""
+
+NOT_A_WORD = (
+    "is not an argument: a shell may interpret it. Use letters, digits and _ @ % + = : , . / -, and put anything else "
+    "into a file that the job reads"
+)
+"""For messages."""
+
+_OPTION = re.compile("--?[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def _option(text: str) -> str:
+    if not _OPTION.fullmatch(text):
+        raise ValueError(f"{text!r} is not an option of a command: write it as --epochs or -e, without a value")
+    return text
+
+
+Option = Annotated[str, AfterValidator(_option), WithJsonSchema({"type": "string", "pattern": f"^{_OPTION.pattern}$"})]
+
+
+def _fires(schedule: str) -> str:
+    if fault := cron_job_fault(schedule):
+        raise ValueError(f"{schedule!r} is no schedule of a Kubernetes CronJob, {fault}: write for example 0 3 * * 1-5")
+    return schedule
+
+
+def _zone(name: str) -> str:
+    if not is_zone_of_cron_job(name):
+        raise ValueError(f"{name!r} is not a time zone: write a name such as Europe/Berlin, or Etc/UTC")
+    return name
+
+
+def _word(argument: str) -> str:
+    if not re.fullmatch(WORD, argument):
+        raise ValueError(f"{argument!r} {NOT_A_WORD}")
+    return argument
+
+
+Limit = Annotated[int, Strict(), Field(ge=0, le=1000)]
+
+
+class CronSettings(Settings):
+    """When a job template is run by itself. The keys are those of a Kubernetes CronJob, and apply to the runs that the
+    schedule starts."""
+
+    schedule: Annotated[str, AfterValidator(_fires)]
+    """Minute, hour, day of the month, month and day of the week: `0 3 * * 1-5`."""
+
+    time_zone: Annotated[str, AfterValidator(_zone)] | None = None
+    """Time zone of the schedule, such as `Europe/Berlin`. Default: that of Kubernetes' controllers, which mostly is
+    UTC."""
+
+    concurrency_policy: Literal["Allow", "Forbid", "Replace"] = "Forbid"
+    """If the last run has not ended at the time of the next. `Forbid`: the time is skipped. `Replace`: the last run is
+    stopped and deleted. `Allow`: both run."""
+
+    starting_deadline_seconds: Annotated[int, Strict(), Field(ge=10, le=2**31 - 1)] | None = None
+    """How late a run may start, if Kubernetes could not start it in time. Default: Kubernetes' own, no limit."""
+
+    successful_jobs_history_limit: Limit = 3
+    """Number of succeeded runs that are kept, the newest. Older ones are deleted at the next time."""
+
+    failed_jobs_history_limit: Limit = 1
+    """Number of failed runs that are kept, the newest."""
+
+    suspend: bool = False
+    """True: no run is started. What runs continues."""
+
+    arguments: tuple[Annotated[str, AfterValidator(_word)], ...] = ()
+    """Arguments of each run."""
+
+
+class JobTemplateSettings(JobSettings):
+    """A vetted job that the tenant's users run with arguments: `python -m stacks run STACK NAME -- ARGUMENTS`.
+
+    Each run is a RayJob of its own, and equals the template except for the arguments, which follow the entrypoint. The
+    API server refuses every other. The keys are those of a job, except `runId`, `suspend`, `waitFor` and `waitTimeout`.
+    Needs KubeRay 1.6.
+    """
+
+    name: TemplateName
+    """Name of the template; its runs are named `<name>-xxxxx`. It must differ from those of the tenant's RayClusters
+    and jobs."""
+
+    entrypoint: NonEmptyText
+    """The command that Ray runs. The arguments of a run follow it."""
+
+    submission_mode: Literal["K8sJobMode", "HTTPMode", "SidecarMode"] = "K8sJobMode"
+    """Who submits the job: as for a job."""
+
+    options: tuple[Option, ...] | None = Field(default=None, max_length=100)
+    """Options that a run may give, such as `--epochs`: each argument that begins with `-` must be one of these, up to a
+    `=`. Default: any. An empty list: none."""
+
+    cron: CronSettings | None = None
+    """Runs the template on schedule, too. Default: only people run it."""
+
+    @functools.cached_property
+    def job(self) -> RayJobSettings:
+        """The template as a RayJob of its name."""
+        own = {field: getattr(self, field) for field in JobSettings.model_fields}
+        return RayJobSettings.model_construct(self.model_fields_set - {"options", "cron"}, **own)
+
+
+def _valid(template: JobTemplateSettings) -> JobTemplateSettings:
+    if problems := [*problems_of(template.job), *_arguments(template)]:
+        raise Problems(problems)
+    return template
+
+
+def _arguments(template: JobTemplateSettings) -> Iterator[Problem]:
+    for at, argument in enumerate(template.cron.arguments if template.cron else ()):
+        option = argument.partition("=")[0]
+        if template.options is not None and argument.startswith("-") and option not in template.options:
+            message = f"{option} is none of the template's options: add it to options, or remove it here"
+            yield Problem(("cron", "arguments", at), argument, message, "job-template-option")
+
+
+ValidJobTemplate = Annotated[JobTemplateSettings, AfterValidator(_valid)]
+"""Settings of a job template without conflicts."""

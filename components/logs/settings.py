@@ -1,0 +1,135 @@
+"""Settings of logs."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, Strict, WithJsonSchema, model_validator
+
+from core.problems import Problem, Problems
+from core.secrets import FORMATS
+from core.types import DnsLabel, DnsSubdomain, Image, Memory, NonEmptyText, Settings
+
+from ..network.settings import Egress
+from ..operator.settings import ComputeResources
+
+IMAGE = "docker.io/otel/opentelemetry-collector-contrib:0.165.0"
+
+_HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+"""Name of a header of HTTP (RFC 9110, 5.6.2: token)."""
+
+_SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|password|api-?key", re.IGNORECASE)
+"""Names of headers whose values are credentials."""
+
+_BEYOND_RE2 = re.compile(r"\(\?(?:<?[=!]|>|\()|\\[1-9]|[*+?}]\+")
+"""Parts of Python's regular expressions that those of Go lack: lookaround, back references, possessive quantifiers
+(pkg.go.dev/regexp/syntax)."""
+
+
+def _readable(pattern: str) -> str:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression ({error}): correct it") from None
+    if _BEYOND_RE2.search(pattern):
+        raise ValueError(
+            f"{pattern!r} has lookaround, a back reference or a possessive quantifier, which the collector's regular "
+            "expressions (RE2) lack: write it without"
+        )
+    if compiled.search(""):
+        raise ValueError(f"{pattern!r} matches the empty text, so it would mask between all characters: correct it")
+    return pattern
+
+
+Pattern = Annotated[str, Field(min_length=1), AfterValidator(_readable), WithJsonSchema({"type": "string"})]
+"""A regular expression in the syntax of RE2."""
+
+
+class SecretKey(Settings):
+    """A value in a Secret, which exists in the namespace of each tenant."""
+
+    secret: DnsSubdomain
+    """Name of the Secret."""
+
+    key: NonEmptyText
+    """Key in it."""
+
+
+class RotationSettings(Settings):
+    """How Ray rotates its log files."""
+
+    size: Memory = "64Mi"
+    """Size from which Ray begins another file."""
+
+    files: Annotated[int, Strict(), Field(ge=1, le=100)] = 2
+    """Number of older files that are kept of each log."""
+
+
+class LogsSettings(Settings):
+    """Ray's log files in a log store, where they outlive their pods.
+
+    In each pod of Ray an OpenTelemetry Collector reads them, masks secrets and sends the rest. Default: none, and the
+    files end with their pods.
+    """
+
+    exporter: Literal["otlp", "loki", "elasticsearch"] = "otlp"
+    """`otlp`: any receiver of OTLP over HTTP, such as a collector of yours. `loki`: Loki 3, which receives OTLP below
+    `/otlp`. `elasticsearch`: Elasticsearch or OpenSearch by its bulk API."""
+
+    endpoint: Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.\[\]:_-]+(/[^\s?#]*)?$")]
+    """Address of the receiver, without the path that the exporter adds: `http://loki.loki.svc:3100`."""
+
+    egress: tuple[Egress, ...] = ()
+    """Where the collectors may connect to: the receiver, by namespace or address, with the ports of its pods. As a
+    tenant's `network.egress`. Required unless NetworkPolicies are off."""
+
+    headers: dict[Annotated[str, Field(pattern=f"^{_HEADER}$")], str | SecretKey] = Field(default_factory=dict)
+    """Headers of each request: texts, and credentials as `{secret: NAME, key: KEY}`."""
+
+    ca: SecretKey | None = None
+    """Certificate authority of the receiver, if it is not a public one."""
+
+    redact: tuple[Pattern, ...] = ()
+    """Further texts to mask, as regular expressions (RE2). Known secrets are masked anyway: see docs/logs.md."""
+
+    events: bool = False
+    """True: Ray also writes its export events (submissions of jobs, tasks, actors, nodes), which are sent as logs.
+    Ray 2.60 writes them; it changes the environment of all pods."""
+
+    rotation: RotationSettings | None = None
+    """How Ray rotates its log files. Default: Ray's own, 5 older files of 512Mi for each log."""
+
+    tenants: tuple[DnsLabel, ...] = ()
+    """Tenants whose pods have the collector, by name. Default: all."""
+
+    image: Image = IMAGE
+    """Image of the collector. It needs the components of `opentelemetry-collector-contrib`."""
+
+    resources: ComputeResources = ComputeResources(cpu="100m", memory="256Mi")
+    """CPU and memory of each collector. They count in each pod of Ray, and so in quotas and plans."""
+
+    @model_validator(mode="after")
+    def _is_valid(self) -> Self:
+        if problems := [*_credentials(self.headers), *self._without_tls()]:
+            raise Problems(problems)
+        return self
+
+    def _without_tls(self) -> Iterator[Problem]:
+        if self.ca and not self.endpoint.startswith("https:"):
+            message = "the endpoint is not https, so there is no certificate to verify: remove ca, or use https"
+            yield Problem(("ca",), None, message, "logs-tls")
+
+
+def _credentials(headers: Mapping[str, str | SecretKey]) -> Iterator[Problem]:
+    """Headers with a credential in plain text. The problems do not contain it."""
+    for name, value in headers.items():
+        if isinstance(value, str) and (_SECRET_HEADER.search(name) or _looks_secret(value)):
+            message = (
+                f"{name!r} is a credential, and a stack file is plain text: keep it in a Secret of each tenant's "
+                "namespace, and set {secret: NAME, key: KEY}"
+            )
+            yield Problem(("headers", name), None, message, "plaintext-secret")
+
+
+def _looks_secret(value: str) -> bool:
+    return any(re.search(pattern, value) for pattern in FORMATS.values())

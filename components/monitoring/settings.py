@@ -1,0 +1,121 @@
+"""Settings of monitoring."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+
+from core.problems import Problem, Problems
+from core.suggestions import names_hint
+from core.types import DnsLabel, Duration, Labels, Settings, seconds
+
+from .alerts import ALERTS, Severity
+
+Dashboard = Literal["fleet", "default", "serve", "serveLlm", "data", "train"]
+"""`fleet`: GPUs, GPU-hours, cost and what waits, by tenant. Ray's own: `default` is about nodes, tasks, actors and the
+autoscaler; the others are those of Ray's libraries."""
+
+_SHORTEST, _LONGEST = 5, 120
+"""Seconds. Prometheus forgets a value after five minutes (prometheus.io, Querying basics: Staleness), and rules look
+at the last five: that must be more than one value."""
+
+
+def _known(name: str) -> str:
+    if name in ALERTS:
+        return name
+    raise ValueError(f"there is no alert {name!r}: {names_hint(name, ALERTS)}")
+
+
+AlertName = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": sorted(ALERTS)})]
+
+
+class AlertSettings(Settings):
+    """Changes of an alert."""
+
+    enabled: bool = True
+    """False: there is no such alert."""
+
+    after: Duration | None = None
+    """Time for which its condition has to hold. Default: that in docs/runbooks.md."""
+
+    severity: Severity | None = None
+    """Its label `severity`. Default: that in docs/runbooks.md."""
+
+
+Url = Annotated[str, Field(pattern=r"^https?://[^\s#]+$")]
+
+
+class RayDashboardSettings(Settings):
+    """Where heads find Prometheus and Grafana, so that Ray's own dashboard shows the panels of `dashboards`.
+
+    A change restarts heads. Heads must be able to connect there (`tenants[].network.egress`). `env` of a RayCluster or
+    of its head goes before these values.
+    """
+
+    prometheus_host: Url | None = None
+    """`RAY_PROMETHEUS_HOST`: the URL of Prometheus, as heads reach it. Default: Ray's, which is on the head."""
+
+    grafana_host: Url | None = None
+    """`RAY_GRAFANA_HOST`: the URL of Grafana, as heads reach it. Default: Ray's, which is on the head."""
+
+    grafana_iframe_host: Url | None = None
+    """`RAY_GRAFANA_IFRAME_HOST`: the URL of Grafana, as browsers reach it. Default: `grafanaHost`."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables of heads (ray 2.60, dashboard/modules/metrics/metrics_head.py)."""
+        found = {
+            "RAY_PROMETHEUS_HOST": self.prometheus_host,
+            "RAY_GRAFANA_HOST": self.grafana_host,
+            "RAY_GRAFANA_IFRAME_HOST": self.grafana_iframe_host,
+        }
+        return {name: url for name, url in found.items() if url}
+
+
+class MonitoringSettings(Settings):
+    """Metrics of RayClusters and of the platform for an existing Prometheus, with recording rules and alerts.
+
+    The namespaces in `network.monitoring` may read the metrics.
+    """
+
+    mode: Literal["prometheusOperator", "scrapeConfig"] = "prometheusOperator"
+    """`prometheusOperator`: PodMonitors, ServiceMonitors and a PrometheusRule for the Prometheus operator.
+    `scrapeConfig`: a ConfigMap with `scrape.yaml` and `rules.yaml` for a Prometheus without that operator."""
+
+    namespace: DnsLabel | None = None
+    """Namespace of these objects, which must exist. Default: the operator's."""
+
+    labels: Labels = Field(default_factory=dict)
+    """Labels of these objects, by which Prometheus selects them: `{release: kube-prometheus-stack}`."""
+
+    interval: Duration = "30s"
+    """Time between two scrapes, 5s to 2m."""
+
+    alerts: dict[AlertName, AlertSettings] = Field(default_factory=dict)
+    """Changes of alerts, by their names: `{RayGpusIdle: {after: 2h}}`. Default: all of docs/runbooks.md as they are
+    there."""
+
+    runbooks: str | None = Field(default=None, pattern=r"^https?://[^\s#]+$")
+    """URL of docs/runbooks.md, to which the alerts' annotation `runbook_url` points. Default: no such annotation."""
+
+    dashboards: tuple[Dashboard, ...] = ()
+    """Grafana dashboards as ConfigMaps. `fleet`: GPUs, GPU-hours, cost and what waits, by tenant. `default`, `serve`,
+    `serveLlm`, `data`, `train`: Ray's own, of Ray 2.60, each of which adds 0.1 to 0.4 MB to the state of the stack.
+    Default: none."""
+
+    dashboard_labels: Labels = Field(default_factory=lambda: {"grafana_dashboard": "1"})
+    """Labels of these ConfigMaps, by which Grafana's sidecar selects them. Default: those of Grafana's Helm chart."""
+
+    ray_dashboard: RayDashboardSettings | None = None
+    """Prometheus and Grafana for the panels in Ray's own dashboard. Default: Ray's dashboard has none."""
+
+    @model_validator(mode="after")
+    def _is_valid(self) -> Self:
+        if problems := list(self._interval()):
+            raise Problems(problems)
+        return self
+
+    def _interval(self) -> Iterator[Problem]:
+        if not _SHORTEST <= seconds(self.interval) <= _LONGEST:
+            message = f"{self.interval!r} is not between {_SHORTEST}s and 2m: set it to 30s, or remove the key"
+            yield Problem(("interval",), self.interval, message, "monitoring-interval")

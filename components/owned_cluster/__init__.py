@@ -1,0 +1,1 @@
+"""What the RayCluster of a RayJob or RayService needs beside it."""

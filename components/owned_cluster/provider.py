@@ -1,0 +1,107 @@
+"""Waits, when a RayJob or RayService is deleted, until the keys of its RayClusters are deleted from Redis."""
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+
+from ..cluster import ClusterUnreachableError, connect, read
+from ..dynamic import Resource
+from ..ray_cluster.fault_tolerance import OPTIONS, storage_namespace
+from ..ray_cluster.storage_namespace import cleanup_warning
+
+_PAUSE_SECONDS = 2.0
+
+
+class _Provider(ResourceProvider):
+    serialize_as_secret_always = False
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        return CreateResult("clean-up", dict(props))
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        return DiffResult(changes=any(_olds.get(key) != _news.get(key) for key in {*_olds, *_news}))
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        return UpdateResult(dict(_news))
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        for line in cleaned_up(_props):
+            sys.stderr.write(f"warning: {line}\n")
+
+
+@dataclass(frozen=True)
+class RedisCleanUpArgs:
+    """Arguments of RedisCleanUp."""
+
+    namespace: pulumi.Input[str]
+
+    owner: str
+    """Name of the RayJob or RayService."""
+
+    label: str
+    """Label of its RayClusters with that name."""
+
+    limit: int
+    """The most seconds that KubeRay takes to delete a RayCluster with its keys (fault_tolerance.deletion_seconds)."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class RedisCleanUp(Resource, module="ray-platform", name="RedisCleanUp"):
+    """The end of the RayClusters of a RayJob or RayService that have tables in Redis.
+
+    The owner depends on this resource, so it is deleted first. KubeRay then deletes its RayClusters, each with a Job
+    that needs Redis, its password and a way to it. The deletion of this resource waits for that, so that what it
+    depends on stays as long. Then it warns of keys that are left.
+
+    Without fault tolerance in the settings of a RayService this resource is deleted alone, and waits until another
+    RayCluster without tables in Redis has taken the place of the running one.
+    """
+
+    def __init__(self, name: str, args: RedisCleanUpArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(_Provider(), name, dict(vars(args)), opts)
+
+
+def cleaned_up(props: dict[str, Any]) -> list[str]:
+    """Waits until no RayCluster of the owner has tables in Redis. Returns warnings of keys that are left.
+
+    `props`: the inputs of RedisCleanUp.
+    """
+    context, namespace, owner = props.get("context"), props["namespace"], props["owner"]
+    deadline = time.monotonic() + props["limit"]
+    seen: set[str] = set()
+    while True:
+        try:
+            left = _with_tables(context, namespace, f"{props['label']}={owner}")
+        except ClusterUnreachableError as error:
+            return [f"it cannot be determined whether the keys of {namespace}/{owner} are deleted from Redis: {error}"]
+        seen |= left
+        if not left or time.monotonic() > deadline:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    found = [
+        f"RayCluster {namespace}/{name} still exists after {props['limit']:.0f} s, and has tables in Redis: "
+        f"RAY{storage_namespace(namespace, owner, name)}@*"
+        for name in sorted(left)
+    ]
+    for name in sorted(seen - left):
+        # No other RayCluster ever has this name: all events of it count.
+        warning = cleanup_warning(context, namespace, name, storage_namespace(namespace, owner, name), "")
+        found += [warning] if warning else []
+    return found
+
+
+def _with_tables(context: str | None, namespace: str, label: str) -> set[str]:
+    """Names of the RayClusters with the label that have tables in Redis. Raises ClusterUnreachableError."""
+    import kubernetes
+
+    api = kubernetes.client.CustomObjectsApi(connect(context))
+    listed = read(
+        api.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", label_selector=label
+    ) or {"items": []}
+    return {each["metadata"]["name"] for each in listed["items"] if OPTIONS in each["spec"]}

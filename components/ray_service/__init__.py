@@ -1,0 +1,1 @@
+"""RayServices: what they serve, on which cluster, and how they are provisioned."""

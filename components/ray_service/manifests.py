@@ -1,0 +1,83 @@
+"""Renders the settings of a RayService into the body for the API server, and maps a part of that to its setting, so
+that a problem is reported where the author can fix it. Pure functions."""
+
+from core.problems import Path
+from core.yaml_writer import go_yaml
+
+from ..ray_cluster.manifests import API_VERSION, Body, head_disruption_budget
+from ..ray_cluster.origin import cut
+from .settings import SERVICE_LABEL, RayServiceSettings
+
+SERVE_PORT = "serve"
+"""Name of Serve's port of the head (ray-operator/controllers/ray/utils/constant.go: ServingPortName)."""
+
+
+def ray_service(settings: RayServiceSettings, own: Body) -> Body:
+    """The `ray.io/v1` RayService. KubeRay defaults the fields that are not set.
+
+    `own`: the body of `settings.own_cluster` as a RayCluster. KubeRay copies the RayService's labels and annotations to
+    the RayClusters that it creates (rayservice_controller.go: constructRayClusterForRayService).
+    """
+    labels, annotations = own["metadata"].get("labels"), own["metadata"].get("annotations")
+    strategy, delay = settings.upgrade_strategy, settings.ray_cluster_deletion_delay_seconds
+    spec = {
+        "serveConfigV2": serve_config(settings),
+        "upgradeStrategy": strategy.model_dump(by_alias=True, exclude_none=True) if strategy else None,
+        "rayClusterDeletionDelaySeconds": delay,
+        "excludeHeadPodFromServeSvc": settings.exclude_head_pod_from_serve_svc or None,
+        # KubeRay writes the object to add its finalizer, without empty lists: a refresh would find a difference.
+        "rayClusterConfig": {key: value for key, value in own["spec"].items() if value != []},
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "RayService",
+        "metadata": {
+            "name": settings.name,
+            **({"labels": labels} if labels else {}),
+            **({"annotations": annotations} if annotations else {}),
+        },
+        "spec": {key: value for key, value in spec.items() if value is not None},
+    }
+
+
+def serve_config(settings: RayServiceSettings) -> str:
+    """The Serve config as text, with what is set. Its order is fixed: KubeRay submits another text again."""
+    config = settings.config.model_dump(mode="json", exclude_unset=True)
+    return go_yaml(config, sort_keys=False, allow_unicode=True)
+
+
+def heads_disruption_budget(settings: RayServiceSettings) -> Body:
+    """The PodDisruptionBudget that prevents eviction of the heads: that of the second RayCluster during an update,
+    too."""
+    return head_disruption_budget(settings.own_cluster, SERVICE_LABEL, heads=2)
+
+
+def connection(settings: RayServiceSettings, namespace: str, port: int) -> dict[str, str]:
+    """Where the service can be reached. An incremental upgrade serves through KubeRay's Gateway, whose address its
+    class decides. `port`: that of Serve."""
+    name, strategy = settings.name, settings.upgrade_strategy
+    found = {"namespace": namespace, "service": name, "headService": f"{name}-head-svc"}
+    if strategy and strategy.cluster_upgrade_options:
+        return {**found, "gateway": f"{name}-gateway"}
+    serve = f"{name}-serve-svc"
+    endpoint = f"http://{serve}.{namespace}.svc:{port}"
+    of_llm = {"openaiBaseUrl": f"{endpoint}/v1", "model": settings.llm.model} if settings.llm else {}
+    return {**found, "serveService": serve, "endpoint": endpoint, **of_llm}
+
+
+def service_setting_at(settings: RayServiceSettings, path: Path) -> Path:
+    """The path in the service's settings that the part of its body at `path` comes from; `()` for the service itself.
+
+    Parts of `rayClusterConfig` come from the settings of its cluster (ray_cluster.origin).
+    """
+    configured = settings.model_dump(by_alias=True, exclude_unset=True)
+    match path:
+        case ("metadata", "name", *_):
+            return ("name",)
+        case ("metadata", "labels" | "annotations" as part, *rest):
+            return cut(configured, ("cluster", part, *rest))
+        case ("spec", "serveConfigV2", *_) if settings.llm:
+            return ("llm",)
+        case ("spec", str(field), *rest):
+            return cut(configured, (field, *rest))
+    return ()

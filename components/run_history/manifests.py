@@ -1,0 +1,148 @@
+"""The StatefulSet that keeps a tenant's run history, its program, its account, and who may read. Pure functions."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core.quantities import amount
+from core.secrets import ABOUT_A_SECRET, SECRET, SECRET_VALUE
+
+from ..access.manifests import PREFIX, account, role, role_binding, service_account, subject
+from ..access.personas import RAY_GROUP, Rule, Subject, rule
+from ..ray_cluster.pods import PodIdentity, container, of_a_program, template
+from ..ray_cluster.settings import RayClusterSettings
+from .program import NAME, PORT
+from .settings import RunHistorySettings
+
+Body = dict[str, Any]
+
+LABELS = {"app.kubernetes.io/name": NAME}
+"""Labels of the pod, and of the objects that are only for it."""
+
+POD = f"{NAME}-0"
+"""Name of the pod, by which RBAC allows port-forwards to it alone."""
+
+_PROGRAM = Path(__file__).with_name("program")
+
+_PLACE, _RECORDS = "/opt/ray-run-history", "/history"
+
+_DIGEST = "ray-platform/program"
+"""Annotation of the pod: it is recreated when its program changes."""
+
+_GROUP = 100
+"""Group of the user of Ray's images (docs/pods.md), to whom Kubernetes gives a volume of a disk."""
+
+_ANSWERS = f"from urllib.request import urlopen; urlopen('http://127.0.0.1:{PORT}/runs', timeout=9)"
+
+_PROBE: Body = {"exec": {"command": ["python", "-c", _ANSWERS]}, "timeoutSeconds": 10}
+"""Inside the pod: the program listens on loopback alone, where the kubelet cannot ask it. Each takes a tenth of a
+second of CPU, so a running program is asked rarely."""
+
+_AMOUNTS: Body = {
+    "limits": {"cpu": "500m", "memory": "384Mi"},
+    "requests": {"cpu": "20m", "memory": "96Mi"},
+}
+
+
+def objects(
+    settings: RunHistorySettings,
+    namespace: str,
+    place: RayClusterSettings,
+    claim: str,
+    readers: Sequence[Subject],
+) -> dict[str, Body]:
+    """The objects of a namespace, by part. `place`: the RayCluster whose image and pull secrets the pod has.
+    `claim`: the PersistentVolumeClaim. `readers`: who may read the records."""
+    program, reads = f"{PREFIX}run-history", f"{PREFIX}run-history-readers"
+    made = {
+        "service-account": service_account(NAME),
+        "role": role(program, _rights(settings)),
+        "role-binding": role_binding(program, program, [account(NAME, namespace)]),
+        "program": _program(),
+        "stateful-set": _stateful_set(settings, namespace, place, claim),
+    }
+    if readers:
+        made["readers-role"] = role(reads, READER)
+        made["readers-role-binding"] = role_binding(reads, reads, [subject(each) for each in readers])
+    return made
+
+
+READER = (rule("", ["pods/portforward"], ["get", "create"], [POD]),)
+"""Port-forward to the program's pod alone. The client uses WebSocket, and asks for `get`; kubectl may ask for
+`create`."""
+
+
+def _rights(settings: RunHistorySettings) -> list[Rule]:
+    """Reads, in its namespace alone."""
+    of_heads = [rule("", ["secrets"], ["get"]), rule(RAY_GROUP, ["rayclusters"], ["get"])]
+    return [
+        rule(RAY_GROUP, ["rayjobs"], ["list"]),
+        rule("", ["pods", "events"], ["list"]),
+        rule("", ["pods/log"], ["get"]),
+        *(of_heads if settings.read_heads else []),
+    ]
+
+
+def _files() -> dict[str, str]:
+    return {each.name: each.read_text() for each in sorted(_PROGRAM.glob("*.py"))}
+
+
+def _program() -> Body:
+    metadata = {"name": NAME, "labels": dict(LABELS)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _files()}
+
+
+def _stateful_set(settings: RunHistorySettings, namespace: str, place: RayClusterSettings, claim: str) -> Body:
+    plain = of_a_program(place, tls=None)
+    program = container(plain, NAME, settings.image or place.head.image, {}, {})
+    program |= {
+        "command": ["python", "-m", _PROGRAM.name, json.dumps(_argument(settings, namespace))],
+        "workingDir": _PLACE,
+        "resources": _AMOUNTS,
+        "securityContext": {**program.get("securityContext", {}), "readOnlyRootFilesystem": True},
+        "startupProbe": {**_PROBE, "periodSeconds": 2, "failureThreshold": 30},
+        "readinessProbe": {**_PROBE, "periodSeconds": 60},
+        "volumeMounts": [
+            {"name": "program", "mountPath": f"{_PLACE}/{_PROGRAM.name}", "readOnly": True},
+            {"name": "records", "mountPath": _RECORDS},
+        ],
+    }
+    pod = template(plain, program, PodIdentity(NAME), None)["spec"]
+    volumes = [
+        {"name": "program", "configMap": {"name": NAME}},
+        {"name": "records", "persistentVolumeClaim": {"claimName": claim}},
+    ]
+    secured = {**pod.get("securityContext", {}), "fsGroup": _GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
+    pod |= {"volumes": volumes, "securityContext": secured, "restartPolicy": "Always", "enableServiceLinks": False}
+    digest = hashlib.sha256(json.dumps(_files()).encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": NAME, "labels": dict(LABELS)},
+        "spec": {
+            "replicas": 1,
+            # Its pod needs no name in DNS, so there is no such Service.
+            "serviceName": NAME,
+            "revisionHistoryLimit": 0,
+            "selector": {"matchLabels": dict(LABELS)},
+            "template": {"metadata": {"labels": dict(LABELS), "annotations": {_DIGEST: digest}}, "spec": pod},
+        },
+    }
+
+
+def _argument(settings: RunHistorySettings, namespace: str) -> Body:
+    """The fields of program/collector.py: Configured."""
+    return {
+        "namespace": namespace,
+        "folder": _RECORDS,
+        "retention_days": settings.retention_days,
+        "log_bytes": int(amount(settings.log_size)),
+        "read_heads": settings.read_heads,
+        "redaction": {
+            "secret": SECRET.pattern,
+            "about": ABOUT_A_SECRET.pattern,
+            "values": SECRET_VALUE.pattern,
+        },
+    }

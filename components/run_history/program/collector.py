@@ -1,0 +1,294 @@
+"""Looks at a namespace's RayJobs, and keeps a record of each until its retention ends.
+
+It has no state but the records. After a pause it goes on with them, and with the RayJobs that still exist.
+"""
+
+from __future__ import annotations
+
+import copy
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from . import PORT
+from .api import ApiServer
+from .heads import Head
+from .record import (
+    JOB_NAME_LABEL,
+    event_of,
+    facts,
+    gpu_hours,
+    has_ended,
+    is_about,
+    keeps_cluster,
+    merged_events,
+    note_attempt,
+    note_pods,
+    ray_event_of,
+    seconds,
+    text,
+)
+from .redaction import Redaction
+from .server import serve
+from .store import Store, folder_of
+
+Body = Any
+
+LOOK_SECONDS = 5
+"""Between two looks."""
+
+READ_SECONDS = 30
+"""Between two readings of a running job's log and events."""
+
+TRIES_SECONDS = 60
+"""How long after the end of a job its log and events are tried to be read."""
+
+_PAGE = 200
+"""Objects that are read at once."""
+
+_MOST_LINES = 100_000
+
+
+@dataclass(frozen=True)
+class Configured:
+    """The argument of the program."""
+
+    namespace: str
+    folder: str
+    """Where the records are; each namespace has a folder of its own there."""
+
+    retention_days: int
+    log_bytes: int
+    read_heads: bool
+    redaction: Body
+    """Fields of Redaction."""
+
+
+@dataclass
+class _Reading:
+    """When the log and events of a run were last read."""
+
+    last: float = 0.0
+    ended: float | None = None
+    """When its end was first seen."""
+
+    done: bool = False
+    """Whether nothing is left to be read."""
+
+    written: float = 0.0
+
+
+@dataclass
+class Collector:
+    """Looks, and writes what it finds."""
+
+    api: ApiServer
+    store: Store
+    configured: Configured
+    problems: dict[str, str] = field(default_factory=dict)
+    """What does not work now, by what it is about."""
+
+    _readings: dict[str, _Reading] = field(default_factory=dict)
+    _events: list[tuple[Body, str, Body]] | None = None
+    """Those of the namespace, once they are read in a look: what each is about, its ID, and what is kept of it."""
+
+    def look(self, now: float) -> None:
+        """One look at all RayJobs. What fails is reported, and tried again at the next."""
+        try:
+            self._look(now)
+        except Exception as error:  # one look must not end the program
+            self._report("RayJobs", f"cannot be read: {error!r}")
+        else:
+            self._report("RayJobs", "")
+
+    def _look(self, now: float) -> None:
+        existing, pods, self._events = set(), None, None
+        for job in self._list("/apis/ray.io/v1", "rayjobs"):
+            name = folder_of(job)
+            existing.add(name)
+            if self.store.records.get(name, {}).get("complete") or self._is_forgotten(job, now):
+                continue
+            if pods is None:
+                pods = list(self._list("/api/v1", "pods", "labelSelector=ray.io%2Fcluster"))
+            self._guarded(name, lambda job=job, pods=pods: self._update(job, pods, now))
+        for name, record in list(self.store.records.items()):
+            if name not in existing and not record.get("complete"):
+                self._guarded(name, lambda name=name, record=record: self._gone(name, record, now))
+            elif record.get("complete") and seconds(record["recorded"]) < self._oldest(now):
+                self._guarded(name, lambda name=name: self.store.remove(name))
+        for name in {*self._readings, *self.problems} - existing - self.store.records.keys() - {"RayJobs"}:
+            self._readings.pop(name, None)
+            self.problems.pop(name, None)
+        self._events = None
+
+    def _update(self, job: Body, pods: list[Body], now: float) -> None:
+        name = folder_of(job)
+        before = self.store.records.get(name, {})
+        record = copy.deepcopy(before)
+        reading = self._readings.setdefault(name, _Reading(done=before.get("read", False)))
+        record.update(facts(job, Redaction(**self.configured.redaction)))
+        note_attempt(record, job)
+        note_pods(record, pods, now)
+        record["gpuHours"] = gpu_hours(record, keeps_cluster(job))
+        ended = has_ended(job)
+        if ended and reading.ended is None:
+            reading.ended = now
+        begins = record["deploymentStatus"] != before.get("deploymentStatus")
+        if not reading.done and (ended or begins or now - reading.last >= READ_SECONDS):
+            reading.last, missing = now, []
+            # Before, there is no log; between two attempts, a head that goes would only be waited for.
+            if ended or record["deploymentStatus"] == "Running":
+                missing = [*self._read_log(name, record, job, pods), *self._read_head(record, job)]
+            self._read_events(record)
+            record["missing"] = missing
+            reading.done = reading.ended is not None and (not missing or now - reading.ended >= TRIES_SECONDS)
+            record["read"] = reading.done
+        stays = keeps_cluster(job) or record["onCluster"] is not None
+        record["complete"] = reading.done and (stays or not any(each["holds"] for each in record["pods"].values()))
+        # The pods' times change at each look, and the volume may be slow.
+        news = any(record.get(key) != before.get(key) for key in ("status", "deploymentStatus", "complete", "missing"))
+        if news or now - reading.written >= READ_SECONDS:
+            reading.written = now
+            self.store.write(name, {**record, "recorded": text(now)})
+        else:
+            self.store.records[name] = {**record, "recorded": text(now)}
+
+    def _gone(self, name: str, record: Body, now: float) -> None:
+        """The RayJob was deleted before its record was complete."""
+        record = copy.deepcopy(record)
+        note_pods(record, (), now)
+        record.update(complete=True, deleted=True, gpuHours=gpu_hours(record, keeps=False), recorded=text(now))
+        self.store.write(name, record)
+
+    def _read_log(self, name: str, record: Body, job: Body, pods: list[Body]) -> Iterator[str]:
+        """Reads the log of the present attempt; why it is missing, if it is."""
+        if not (attempts := record["attempts"]):
+            return
+        try:
+            log, cut = self._log(record, job, pods)
+        except Exception as error:
+            if attempts[-1]["log"] is None:
+                yield f"the log cannot be read: {error}"
+            return
+        self.store.write_log(name, len(attempts), log)
+        attempts[-1]["log"] = {"bytes": len(log), "cut": cut}
+
+    def _log(self, record: Body, job: Body, pods: list[Body]) -> tuple[bytes, bool]:
+        """The end of the log, from a whole line on, and whether its beginning is missing."""
+        mode, size = record["submissionMode"], self.configured.log_bytes
+        if mode == "K8sJobMode":
+            label = quote(f"{JOB_NAME_LABEL}={record['name']}")
+            submitters = list(self._list("/api/v1", "pods", f"labelSelector={label}"))
+            if not submitters:
+                raise LookupError("no pod has submitted the job")
+            newest = max(submitters, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+            return self._log_of(newest, newest["spec"]["containers"][0]["name"], size)
+        if mode == "SidecarMode":
+            cluster = record["attempts"][-1]["cluster"]
+            heads = [each for each in pods if _is_head(each, cluster)]
+            if not heads:
+                raise LookupError(f"RayCluster {cluster} has no head")
+            return self._log_of(heads[0], "ray-job-submitter", size)
+        if not self.configured.read_heads:
+            raise LookupError(f"in {mode} only the head has it, and readHeads is not set")
+        return self._head(job).log(size)
+
+    def _log_of(self, pod: Body, container: str, size: int) -> tuple[bytes, bool]:
+        path = f"/api/v1/namespaces/{self.configured.namespace}/pods/{pod['metadata']['name']}/log"
+        log = self.api.read_end(f"{path}?container={container}&tailLines={_MOST_LINES}", size)
+        return (log.partition(b"\n")[2], True) if len(log) >= size else (log, False)
+
+    def _read_head(self, record: Body, job: Body) -> Iterator[str]:
+        """Reads what the head knows; why that is missing, if it is."""
+        status = job.get("status") or {}
+        if not self.configured.read_heads or not status.get("dashboardURL"):
+            return
+        redact = Redaction(**self.configured.redaction)
+        try:
+            head = self._head(job)
+            events = {str(each["event_id"]): ray_event_of(each, redact) for each in head.events()}
+            record["rayEvents"] = merged_events(record.get("rayEvents", {}), events)
+            if status.get("jobStatus"):
+                in_ray = head.job()
+                record["exitCode"] = in_ray.get("driver_exit_code")
+                record["errorType"] = in_ray.get("error_type")
+        except Exception as error:  # a head answers what people's code wants
+            yield f"the head cannot be read: {error}"
+
+    def _head(self, job: Body) -> Head:
+        namespace = self.configured.namespace
+        spec = job["spec"].get("rayClusterSpec")
+        if spec is None:
+            name = job["status"]["rayClusterName"]
+            spec = self.api.read(f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters/{name}")["spec"]
+        return Head(self.api, namespace, job, spec)
+
+    def _read_events(self, record: Body) -> None:
+        """Kubernetes deletes events after an hour, so they are read while the job runs, too."""
+        names = {record["name"], *(each["cluster"] for each in record["attempts"])}
+        names |= {each["name"] for each in record["pods"].values()}
+        if self._events is None:
+            redact = Redaction(**self.configured.redaction)
+            listed = self._list("/api/v1", "events")
+            self._events = [
+                (each["involvedObject"], str(each["metadata"]["uid"]), event_of(each, redact)) for each in listed
+            ]
+        found = {uid: event for about, uid, event in self._events if is_about(about, names, record["name"])}
+        record["events"] = merged_events(record.get("events", {}), found)
+
+    def _list(self, group: str, plural: str, query: str = "") -> Iterator[Body]:
+        path, after = f"{group}/namespaces/{self.configured.namespace}/{plural}?limit={_PAGE}&{query}", ""
+        while True:
+            page = self.api.read(f"{path}&continue={after}" if after else path)
+            yield from page["items"]
+            after = quote((page.get("metadata") or {}).get("continue") or "")
+            if not after:
+                return
+
+    def _is_forgotten(self, job: Body, now: float) -> bool:
+        """Whether the retention of an ended job is over, though its RayJob still exists."""
+        end = (job.get("status") or {}).get("endTime") or job["metadata"]["creationTimestamp"]
+        return has_ended(job) and seconds(end) < self._oldest(now)
+
+    def _oldest(self, now: float) -> float:
+        return now - self.configured.retention_days * 24 * 3600
+
+    def _guarded(self, name: str, work: Any) -> None:
+        try:
+            work()
+        except Exception as error:  # nor must one run keep the others from being recorded
+            self._report(name, f"cannot be recorded: {error!r}")
+        else:
+            self._report(name, "")
+
+    def _report(self, about: str, problem: str) -> None:
+        if problem == self.problems.get(about, ""):
+            return
+        sys.stdout.write(f"{about} {problem or 'is recorded again'}\n")
+        sys.stdout.flush()
+        self.problems.pop(about, None)
+        if problem:
+            self.problems[about] = problem
+
+
+def _is_head(pod: Body, cluster: str) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return labels.get("ray.io/cluster") == cluster and labels.get("ray.io/node-type") == "head"
+
+
+def run(argument: Body) -> None:
+    """Looks again and again, and answers, until the pod ends."""
+    # The first process of a container ignores SIGTERM unless it handles it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    configured = Configured(**argument)
+    store = Store(Path(configured.folder) / configured.namespace)
+    collector = Collector(ApiServer(), store, configured)
+    serve(store, lambda: [f"{about} {problem}" for about, problem in sorted(collector.problems.items())], PORT)
+    while True:
+        collector.look(time.time())
+        time.sleep(LOOK_SECONDS)

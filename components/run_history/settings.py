@@ -1,0 +1,36 @@
+"""Settings of a tenant's run history."""
+
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from core.types import DnsLabel, Image, Memory, Settings
+
+LEAST_TTL_SECONDS = 20
+"""How long the cluster of an ended job stays, so that its head can be read: the program looks every five seconds
+(program/collector.py: LOOK_SECONDS), and waits at most five for the answer of a head."""
+
+
+class RunHistorySettings(Settings):
+    """Records of the tenant's RayJobs, which outlive the jobs' clusters and RayJobs: status, times, exit reason,
+    GPU-hours, log and events. A pod in the tenant's namespace keeps them; `python -m stacks runs` shows them."""
+
+    storage: DnsLabel
+    """Name of one of the tenant's `storage`, on which the records are. Its `retain` decides whether they outlive the
+    tenant. Best one of their own: who mounts it can change them."""
+
+    retention_days: Annotated[int, Strict(), Field(ge=1, le=3650)] = 30
+    """Days after which the record of an ended run is deleted."""
+
+    log_size: Memory = "1Mi"
+    """The most that is kept of the log of each attempt: its end."""
+
+    read_heads: bool = False
+    """True: the heads of the jobs' clusters are asked, too, for Ray's events, the driver's exit code, and the logs of
+    jobs in `HTTPMode` and `InteractiveMode`, which only a head has. For that the pod may read each Secret of the
+    namespace whose name it knows: KubeRay names the token's Secret as the job's RayCluster, and generates that name.
+    The cluster of an ended job stays for 20 seconds, unless `ttlSecondsAfterFinished` is longer."""
+
+    image: Image | None = None
+    """Image of the pod, with Python and PyYAML. Default: that of the tenant's first RayCluster, RayJob, RayService or
+    job template."""

@@ -1,0 +1,53 @@
+"""Looks at an object again and again, until it is as desired or the time is over."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .cluster import ClusterUnreachableError, connect, read
+
+Result = TypeVar("Result")
+
+_PAUSE_SECONDS = 1.0
+
+
+async def until(
+    look: Callable[[], tuple[Result | None, str]],
+    limit: int,
+    show: Callable[[str], None],
+    late: Callable[[str], Exception],
+) -> Result:
+    """The first result of `look`, which reads: a result or None, and the state for people. Both functions may block.
+
+    `limit`: seconds. `show`: called with the state whenever it changes. `late`: the error after that time, from the
+    last state.
+    Raises what `late` returns, and what `look` raises.
+    """
+    deadline = time.monotonic() + limit
+    shown = ""
+    while True:
+        result, state = await asyncio.to_thread(look)
+        if result is not None:
+            return result
+        if time.monotonic() > deadline:
+            raise await asyncio.to_thread(late, state)
+        if state != shown:
+            show(state)
+            shown = state
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def look_at(
+    context: str | None, plural: str, namespace: str, name: str, state_of: Callable[[dict[str, Any]], str]
+) -> tuple[dict[str, Any] | None, str]:
+    """An object of KubeRay that an update has created, and its state for people. An API server that does not answer is
+    asked again later."""
+    import kubernetes
+
+    try:
+        client = kubernetes.client.CustomObjectsApi(connect(context))
+        found = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, plural, name)
+    except ClusterUnreachableError as error:
+        return None, str(error)
+    return found, state_of(found) if found else "it does not exist: it was deleted after its creation"

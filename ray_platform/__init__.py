@@ -1,0 +1,31 @@
+"""Ray on Kubernetes in another Pulumi program: `RayPlatform("ray", StackSettings(...))` (docs/package.md).
+
+The wheel also has the parts that this package is made of, with the names that they have in the project: the states of
+stacks have the paths of their classes.
+"""
+
+from . import _parts as _parts  # first: it reports a folder that would replace one of the parts
+
+# isort: split
+from components.operator.settings import OperatorSettings
+from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
+from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import NodePool
+from stacks.load import load
+from stacks.settings import KubernetesSettings, StackSettings, TenantSettings
+
+from .component import RayPlatform
+
+__all__ = [
+    "HeadSettings",
+    "KubernetesSettings",
+    "NodePool",
+    "OperatorSettings",
+    "RayClusterSettings",
+    "RayPlatform",
+    "StackSettings",
+    "TenantSettings",
+    "WorkerGroupSettings",
+    "WorkersSettings",
+    "load",
+]

@@ -1,0 +1,37 @@
+"""The Ray clusters of a stack on Cloudera ML, and the key of its API in the stack's configuration. Pure functions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.problems import Finding
+from core.stack_file import PREFIX
+
+from .settings import StackSettings
+
+API_KEY = "cmlApiKey"
+"""The only key of a stack file whose value Pulumi encrypts. The program does not read it: Pulumi passes it to the
+provider (components/cml/provider.py)."""
+
+_ALONE = {"cml", "cml_api_key", "extends", "policies"}
+
+
+def without_kubernetes(stack: StackSettings) -> bool:
+    """Whether a stack has clusters on Cloudera ML, and nothing that belongs to a Kubernetes cluster."""
+    return stack.cml is not None and stack.model_fields_set <= _ALONE
+
+
+def without_key(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a configuration without the API key, encrypted or not."""
+    return {key: value for key, value in values.items() if key != API_KEY}
+
+
+def plain_key(values: Mapping[str, Any]) -> list[Finding]:
+    """The finding for a key that Pulumi has not encrypted. It does not show the key."""
+    value = values.get(API_KEY)
+    if value is None or isinstance(value, Mapping):
+        return []
+    message = (
+        f"is plain text: run `pulumi config set --secret {PREFIX}{API_KEY}`, which encrypts it. Then replace the key "
+        "in Cloudera ML, because it has been seen"
+    )
+    return [Finding((f"{PREFIX}{API_KEY}",), None, message, "plaintext-secret")]

@@ -1,0 +1,1 @@
+"""Writes a stack as plain manifests, for Argo CD, Flux or kubectl."""

@@ -1,0 +1,1 @@
+"""One comment for a pull request: what it does to each stack that it touches."""

@@ -1,0 +1,65 @@
+"""`python -m stacks review`: one comment for a pull request, on all stack files that it touches."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..check.command import FOUND, MISUSED
+
+
+class Format(StrEnum):
+    """Output formats of a review."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def review(
+    base: Annotated[str, typer.Option(metavar="REVISION", help="The branch that the change is for: origin/main.")],
+    output: Annotated[
+        Format, typer.Option("--format", help="For a comment on a pull request, or for programs.")
+    ] = Format.MARKDOWN,
+    preview_json: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Output of `pulumi preview --json` of a touched stack. Several are allowed."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--policies",
+            metavar="FILE",
+            envvar="RAY_PLATFORM_POLICIES",
+            help="Levels, options and exceptions of policies. Default: policies/configuration.yaml.",
+        ),
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
+    ] = None,
+) -> None:
+    """Report what a change does to each stack file of this folder that it touches: errors, pods, GPUs and cost, rights,
+    policies. Compares the files here, committed or not, with the commit where the branch left REVISION.
+
+    Exit code: 0 nothing fails, whatever it disrupts; 1 a stack file has errors or violates a mandatory policy; 2 wrong
+    use, or git cannot read the revision.
+    """
+    from policies.read import FILE, ConfigurationError, load
+
+    from ..impact.sources import NoSuchSourceError
+    from .comment import comment
+    from .previewed import NoPreviewError, previews
+    from .reviewed import as_object
+    from .reviewed import review as reviewed
+    from .touched import change
+
+    try:
+        found = reviewed(change(base, Path()), load(config or FILE), previews(preview_json or ()), price)
+    except (ConfigurationError, NoPreviewError, NoSuchSourceError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else comment(found))
+    if found.fails:
+        raise typer.Exit(FOUND)

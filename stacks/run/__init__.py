@@ -1,0 +1,1 @@
+"""`python -m stacks run` and `cancel`: runs of job templates."""

@@ -1,0 +1,98 @@
+"""`python -m stacks run` and `cancel`: run a job template of the stack file with arguments, and stop the run."""
+
+from typing import Annotated
+
+import typer
+
+from ..check.command import FOUND, MISUSED
+from ..status.command import Context, Stack, ended, failing, settings_of, target_of
+
+_NO_LIMIT = 10 * 365 * 24 * 3600
+"""Seconds: a run ends by its own deadlines."""
+
+
+def run(
+    stack: Stack,
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A job template.")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENT", show_default=False, help="They follow the template's entrypoint."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    context: Context = None,
+) -> None:
+    """Run a job template: create its RayJob, with arguments, and print the name.
+
+    Needs only the rights of a Ray user. Ctrl-C ends the waiting, and not the job.
+
+    Exit code: 0 created, and with --wait succeeded; 1 refused or failed, with the reason; 2 wrong use, or the cluster
+    cannot be read; 130 interrupted.
+    """
+    with failing():
+        settings = settings_of(stack)
+
+        from components.job_template.manifests import BadArgumentsError
+
+        from .live import RefusedError, start
+        from .templates import namespace_of_template
+
+        namespace, template = namespace_of_template(settings, name)
+        used = context or settings.kubernetes.context
+        try:
+            made = start(used, namespace, template, arguments or ())
+        except BadArgumentsError as error:
+            raise ended(error, MISUSED) from error
+        except RefusedError as error:
+            raise ended(error, FOUND) from error
+        typer.echo(f"{namespace}/{made}")
+        for command in ("logs", "cancel"):
+            typer.echo(f"# python -m stacks {command} {stack} {namespace}/{made}", err=True)
+        if wait:
+            _wait(used, namespace, made, settings.operator.namespace)
+
+
+def cancel(
+    stack: Stack,
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A run, as `run` has printed it.")],
+    context: Context = None,
+) -> None:
+    """Stop a run and delete its cluster and its record.
+
+    Exit code: 0 deleted; 1 refused, with the reason; 2 wrong use, or the cluster cannot be read.
+    """
+    with failing():
+        settings = settings_of(stack)
+        target = target_of(settings, name, context)
+
+        from .live import RefusedError
+        from .live import cancel as delete
+
+        if target.kind != "RayJob":
+            raise ended(f"{target.title} is no RayJob: `cancel` stops jobs", MISUSED)
+        if any(
+            tenant.namespace_name == target.namespace and job.name == target.name
+            for tenant in settings.tenants
+            for job in tenant.jobs
+        ):
+            message = f"{target.title} is in the stack file, and the next `up` would start it again: set suspend there"
+            raise ended(message, MISUSED)
+        try:
+            delete(context or settings.kubernetes.context, target.namespace, target.name)
+        except RefusedError as error:
+            raise ended(error, FOUND) from error
+        typer.echo(f"{target.title} is deleted, and its cluster with it")
+
+
+def _wait(context: str | None, namespace: str, name: str, operator_namespace: str) -> None:
+    import asyncio
+
+    from components.ray_job.progress import JobFailedError, until_reached
+
+    def show(state: str) -> None:
+        typer.echo(f"# {state}", err=True)
+
+    try:
+        status = asyncio.run(until_reached(context, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show))
+    except JobFailedError as error:
+        raise ended(error, FOUND) from error
+    typer.echo(f"# {status}", err=True)

@@ -1,0 +1,54 @@
+"""Creates and deletes RayJobs, with the rights of the account that runs the command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from components.cluster import ClusterUnreachableError, request
+from components.job_template.manifests import run_of
+from components.ray_cluster.manifests import API_VERSION
+
+_REVIEWS = "authentication.k8s.io/v1"
+
+_JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+
+
+class RefusedError(Exception):
+    """The API server refuses to create or delete the RayJob, or there is none; the message has its reason."""
+
+
+def start(context: str | None, namespace: str, template: str, arguments: Sequence[str]) -> str:
+    """Creates a run of a job template. Returns its name.
+
+    Raises RefusedError; BadArgumentsError; ClusterUnreachableError if the template cannot be read.
+    """
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}"
+    held = request(context, "GET", f"{path}/raycronjobs/{template}")
+    if held is None:
+        raise RefusedError(
+            f"job template {namespace}/{template} is in the stack file and not in the cluster: `up` creates it"
+        )
+    body = run_of(held, arguments, _author(context))
+    try:
+        request(context, "POST", f"{path}/rayjobs", headers=_JSON, body=body)
+    except ClusterUnreachableError as error:
+        raise RefusedError(f"no run of job template {namespace}/{template} was created: {error}") from error
+    return str(body["metadata"]["name"])
+
+
+def cancel(context: str | None, namespace: str, name: str) -> None:
+    """Deletes a RayJob. KubeRay stops its job and deletes its cluster. Raises RefusedError."""
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}/rayjobs/{name}"
+    try:
+        deleted = request(context, "DELETE", path, query={"propagationPolicy": "Background"})
+    except ClusterUnreachableError as error:
+        raise RefusedError(f"RayJob {namespace}/{name} was not deleted: {error}") from error
+    if deleted is None:
+        raise RefusedError(f"RayJob {namespace}/{name} does not exist any more")
+
+
+def _author(context: str | None) -> str:
+    """The user of this account, as the API server knows it. Every account may ask."""
+    review = {"apiVersion": _REVIEWS, "kind": "SelfSubjectReview"}
+    answer = request(context, "POST", f"/apis/{_REVIEWS}/selfsubjectreviews", headers=_JSON, body=review) or {}
+    return str(answer["status"]["userInfo"]["username"])

@@ -1,0 +1,1 @@
+"""Shows the settings of a stack file merged over its bases."""

@@ -1,0 +1,150 @@
+"""What the applications of the local workspace run: their script in a process, or a simulated Ray."""
+
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+from aiohttp import web
+
+from .workspace import App
+
+MARK = "LOCAL_CML_APPLICATION"
+"""Variable by which all processes of an application are found: Ray starts some in sessions of their own."""
+
+_FIRST_PORT = 22000
+
+
+class Processes:
+    """Runs each script as Cloudera ML does: in the project's folder, with an address and a port of its own.
+
+    Addresses are of the loopback network, which needs no rights. Each application has its own temporary folder, as in a
+    container.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        """`environment`: further variables, such as the proxy by which the workspace is reached."""
+        self._folder, self._environment = folder, dict(environment)
+        self._numbers = itertools.count(2)
+        # Ray's sockets have paths of at most 107 characters.
+        self._short = Path(tempfile.mkdtemp(prefix="cml"))
+
+    def allow(self, environment: Mapping[str, str]) -> None:
+        """Adds variables that are known later."""
+        self._environment |= environment
+
+    def log(self, app: App) -> Path:
+        """Its output."""
+        return self._folder / f"{app.id}.log"
+
+    def start(self, app: App, files: Mapping[str, bytes], ended: Callable[[int], None]) -> None:
+        number = next(self._numbers)
+        home, temporary = self._folder / app.project, self._short / str(number)
+        temporary.mkdir(parents=True)
+        script = home / app.body["script"]
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_bytes(files[app.body["script"]])
+        app.body["port"] = _FIRST_PORT + number
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "TMPDIR": str(temporary),
+            "RAY_TMPDIR": str(temporary),
+            MARK: app.id,
+            "CDSW_IP_ADDRESS": f"127.0.0.{number}",
+            "CDSW_APP_PORT": str(app.body["port"]),
+            **self._environment,
+            **app.environment,
+        }
+        with self.log(app).open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, str(script)], cwd=home, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+
+        def wait() -> None:
+            ended(process.wait())
+            self.stop(app)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    def stop(self, app: App) -> None:
+        """Kills all of its processes, as the end of its container does."""
+        while found := [each for each in psutil.process_iter() if _is_of(each, app)]:
+            for each in found:
+                with suppress(psutil.Error):
+                    each.kill()
+            psutil.wait_procs(found, 5)
+
+
+def _is_of(process: psutil.Process, app: App) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == app.id
+    except psutil.Error:
+        return False
+
+
+class Simulated:
+    """A simulated Ray: a node joins when its application runs, and has tasks if the test gives it some.
+
+    It proves what a stack does at faults of the API, and nothing about Ray.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, dict[str, str]] = {}
+        """By the head's name in Cloudera ML: the states of its nodes."""
+        self.busy: set[str] = set()
+        """Names of nodes that never become idle."""
+        self.lost: list[str] = []
+        """Nodes that were stopped while they had tasks."""
+
+    def work(self, node: str) -> None:
+        """A node gets a task that does not end."""
+        self.busy.add(node)
+        for states in self.nodes.values():
+            if states.get(node) == "IDLE":
+                states[node] = "RUNNING"
+
+    def finish(self) -> None:
+        """All tasks end."""
+        for states in self.nodes.values():
+            for node in self.busy & states.keys():
+                states[node] = {"RUNNING": "IDLE", "DRAINING": "DEAD"}.get(states[node], states[node])
+        self.busy.clear()
+
+    @staticmethod
+    def _cluster(app: App) -> str:
+        return str(app.body["name"].rpartition(".")[0])
+
+    def start(self, app: App, files: Mapping[str, bytes], ended: Callable[[int], None]) -> None:
+        node = app.environment["RAY_CLOUD_INSTANCE_ID"]
+        if node.startswith("head."):
+            self.nodes[self._cluster(app)] = {}
+        self.nodes.setdefault(self._cluster(app), {})[node] = "RUNNING" if node in self.busy else "IDLE"
+
+    def stop(self, app: App) -> None:
+        node = app.environment["RAY_CLOUD_INSTANCE_ID"]
+        states = self.nodes.get(self._cluster(app), {})
+        if states.get(node) in ("RUNNING", "DRAINING") and node in self.busy:
+            self.lost.append(node)
+        if node in states:
+            states[node] = "DEAD"
+
+    async def serve(self, app: App, request: web.Request) -> web.StreamResponse:
+        """Answers as in_application's Front."""
+        if request.headers.get("Authorization") != f"Bearer {app.environment['RAY_AUTH_TOKEN']}":
+            return web.Response(status=401)
+        states = self.nodes.get(self._cluster(app), {})
+        before, accepted = dict(states), []
+        desired = (await request.json())["drain"] if request.method == "POST" else {}
+        for node, until in desired.items():
+            if (node in self.busy and until is None) or node not in states:
+                continue
+            accepted.append(node)
+            states[node] = "DRAINING" if node in self.busy else "DEAD"
+        return web.json_response({"nodes": before, "accepted": accepted, "address": "127.0.0.1:6379"})

@@ -1,0 +1,174 @@
+"""A Ray cluster on a local workspace of Cloudera ML, with real Ray and the real engine, and without Kubernetes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from local import paths
+from local.plugins import Selection
+from testbed.cml.runners import Processes
+from testbed.cml.server import HOST, KEY, Server
+from testbed.cml.workspace import Limits, Workspace
+from testbed.harness import Project
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(500)]
+
+PARAMS = {"dashboard-agent-listen-port": "0", "object-store-memory": "100000000"}
+"""Nodes of Ray on one machine have different ports."""
+
+LOAD = """
+import os, sys, time, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+
+@ray.remote(num_cpus=1, max_retries=0)
+def task(number):
+    time.sleep(1)
+    return number
+
+numbers, running, done = iter(range(10_000)), [], 0
+print("started", flush=True)
+while not os.path.exists(sys.argv[2]) or running:
+    while len(running) < 6 and not os.path.exists(sys.argv[2]):
+        running.append(task.remote(next(numbers)))
+    ready, running = ray.wait(running, timeout=1)
+    done += len(ray.get(ready))
+print("done", done)
+"""
+"""Tasks without a break, none of which is tried twice: a lost one ends the program with an error."""
+
+
+class Cml:
+    """A stack with one cluster on the workspace."""
+
+    def __init__(self, folder: Path, server: Server, project: Project) -> None:
+        self.folder, self.server, self.project = folder, server, project
+        self.shown = ""
+
+    def set(self, **changes: Any) -> None:
+        """Writes the stack file, with the encrypted key that it has."""
+        file = self.project.folder / "Pulumi.test.yaml"
+        content = yaml.safe_load(file.read_text()) if file.exists() else {}
+        cluster = {
+            "name": "training",
+            "project": "one",
+            "rayVersion": "2.60.0",
+            "numWorkers": 2,
+            "resources": {"cpu": 1, "memory": 2},
+            "dashboardPort": 21265,
+            "headRayStartParams": PARAMS,
+            "workerRayStartParams": PARAMS,
+            "readyTimeout": "2m",
+            "drainTimeout": "90s",
+            **changes,
+        }
+        settings = {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster]}
+        content.setdefault("config", {})["ray-platform:cml"] = settings
+        file.write_text(yaml.safe_dump(content))
+
+    def run(self, *arguments: str) -> str:
+        output = self.project.pulumi(*arguments).output
+        self.shown += output
+        return output
+
+    def statuses(self) -> dict[str, str]:
+        return {app.body["name"].rpartition(".")[2]: app.status for app in self.server.workspace.apps.values()}
+
+
+@pytest.fixture
+def cml(tmp_path: Path, plugins: Selection) -> Iterator[Cml]:
+    runner = Processes(tmp_path / "cml", {})
+    workspace = Workspace(runner, ("one", "two"), Limits())
+    (tmp_path / "cml").mkdir()
+    with Server(workspace, tmp_path / "cml") as server:
+        runner.allow(server.environment)
+        project = Project.make(tmp_path / "pulumi", paths.ROOT / "__main__.py", plugins, name="ray-platform")
+        without_key = {name: value for name, value in server.environment.items() if name != "CML_API_KEY"}
+        project.environment |= {**without_key, "PYTHONPATH": str(paths.ROOT), "KUBECONFIG": os.devnull}
+        yield Cml(tmp_path, server, project)
+        for log in sorted((tmp_path / "cml").glob("*.log")):
+            print(f"== {log.name}\n{log.read_text()[-2000:]}")
+
+
+def test_a_cluster_forms_scales_under_load_is_repaired_and_leaves_nothing(cml: Cml) -> None:
+    cml.run("config", "set", "--secret", "ray-platform:cmlApiKey", KEY)
+    cml.set()
+    cml.project.killed(lambda: bool(cml.statuses()))
+    cml.shown += cml.project.recover().output
+    assert cml.server.workspace.created == 3
+    assert cml.statuses() == dict.fromkeys(("head", "workers-0", "workers-1"), "APPLICATION_RUNNING")
+    cml.project.changes_nothing()
+    outputs = cml.project.outputs()["cmlClusters"]["training"]
+    assert outputs["state"] == "ready"
+    assert outputs["status"]["workers"] == {"desired": 2, "ready": 2}
+
+    with Load(cml) as load:
+        cml.set(numWorkers=3)
+        cml.run("up", "--yes", "--skip-preview")
+        assert len(cml.statuses()) == 4
+        cml.set(numWorkers=1)
+        cml.run("up", "--yes", "--skip-preview")
+        assert len(cml.statuses()) == 2
+    assert load.done > 0
+
+    [worker] = [app for app in cml.server.workspace.apps.values() if "workers" in app.body["name"]]
+    cml.server.workspace.fail(worker)
+    assert "FAILED" in cml.run("refresh", "--yes", "--skip-preview", "--diff")
+    cml.run("up", "--yes", "--skip-preview")
+    assert cml.statuses() == dict.fromkeys(("head", worker.body["name"].rpartition(".")[2]), "APPLICATION_RUNNING")
+
+    tokens = {app.environment["RAY_AUTH_TOKEN"] for app in cml.server.workspace.apps.values()}
+    state = json.dumps(cml.project.resources())
+    cml.run("destroy", "--yes", "--skip-preview")
+    assert cml.statuses() == {}
+    assert cml.server.workspace.files == {"one": {}, "two": {}}
+    for secret in (KEY, *tokens):
+        assert secret not in state
+        assert secret not in cml.shown
+    assert not [request for request in cml.server.requests if KEY in request]
+    written = [path for path in cml.folder.rglob("*") if path.is_file() and path.suffix != ".pem"]
+    assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+class Load:
+    """A program on the cluster that runs tasks until the end of the block, and fails if one is lost."""
+
+    def __init__(self, cml: Cml) -> None:
+        [head] = [app for app in cml.server.workspace.apps.values() if app.body["name"].endswith(".head")]
+        self._stop, self.done = cml.folder / "stop", 0
+        environment = {
+            **os.environ,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": head.environment["RAY_AUTH_TOKEN"],
+            "RAY_TMPDIR": str(cml.folder),
+        }
+        script = cml.folder / "load.py"
+        script.write_text(LOAD)
+        address = f"127.0.0.{head.body['port'] - 22000}:6379"
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), address, str(self._stop)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def __enter__(self) -> "Load":
+        assert self._process.stdout
+        seen = [self._process.stdout.readline()]
+        while seen[-1] and seen[-1].strip() != "started":
+            seen.append(self._process.stdout.readline())
+        assert seen[-1], "".join(seen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.touch()
+        output = self._process.communicate(timeout=120)[0]
+        assert self._process.returncode == 0, output
+        self.done = int(output.split()[-1])

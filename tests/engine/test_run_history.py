@@ -1,0 +1,109 @@
+"""A run history of a live stack: what its program records with the rights of its account alone, and who may read."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from components.cluster import ForbiddenError, ask_pod
+from components.ray_job.settings import JOB_LABEL
+from components.run_history.manifests import POD
+from components.run_history.program import NAME as PROGRAM
+from components.run_history.program import PORT
+from components.run_history.program.api import ApiServer
+from components.run_history.program.collector import READ_SECONDS, Collector, Configured
+from components.run_history.program.store import Store
+from local.rehearsal import Rehearsal
+from testbed.platform_stack import Rays, Stack, training
+from testbed.pods.steps import until
+from tests.engine.conftest import MakeStack
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+
+NAMESPACE, NAME = "team-a", "recorded"
+
+
+def add(settings: dict[str, Any]) -> None:
+    """A job with a worker of two GPUs, which runs until it is deleted: Ray is simulated."""
+    image = {key: training(settings)[key] for key in ("rayVersion", "image")}
+    groups = [{"groupName": "gpu", "pool": "a100", "gpus": 2, "replicas": 1}]
+    job = {"entrypoint": "python train.py --api-key=hunter2", "submissionMode": "HTTPMode"}
+    tenant = settings["tenants"][0]
+    tenant["jobs"] = [{"name": NAME, **job, "cluster": {**image, "autoscaling": False, "workerGroups": groups}}]
+    tenant["storage"] = [{"name": "runs", "storageClass": "disks", "size": "1Gi", "retain": False}]
+    tenant["runHistory"] = {"storage": "runs", "readHeads": True}
+
+
+@pytest.fixture(scope="module")
+def up(stack_on_operator: MakeStack) -> Iterator[Stack]:
+    """The dev stack with this job and a run history."""
+    made = stack_on_operator("dev")
+    made.edit(add)
+    made.up()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def program(up: Stack, cluster: Rehearsal, core: client.CoreV1Api, tmp_path: Path) -> Callable[[], Collector]:
+    """Starts the program of the pod, which is simulated, with its argument and the token of its account."""
+    api = cluster.client()
+    body: Any = client.AppsV1Api(api).read_namespaced_stateful_set(PROGRAM, NAMESPACE)
+    argument = json.loads(body.spec.template.spec.containers[0].command[3])
+    request: Any = {"spec": {}}
+    token: Any = core.create_namespaced_service_account_token(PROGRAM, NAMESPACE, request)
+    (tmp_path / "token").write_text(token.status.token)
+    (tmp_path / "ca.crt").write_bytes(Path(api.configuration.ssl_ca_cert).read_bytes())
+    server = ApiServer(api.configuration.host, tmp_path)
+    return lambda: Collector(server, Store(tmp_path / "records" / NAMESPACE), Configured(**argument))
+
+
+def test_a_job_is_recorded_and_its_record_outlives_it(
+    program: Callable[[], Collector], cluster: Rehearsal, rays: Rays
+) -> None:
+    def record(later: float = 0) -> dict[str, Any]:
+        running.look(time.time() + later)
+        assert running.problems == {}
+        return dict(next(iter(running.store.records.values())))
+
+    running = program()
+    until(lambda: record().get("gpuHours"), "a worker of the job holds its GPUs")
+    found = record(later=READ_SECONDS)
+    assert (found["name"], found["entrypoint"]) == (NAME, "python train.py --api-key=***")
+    assert sorted(each["gpus"] for each in found["pods"].values()) == [0, 2]
+    assert {each["object"].partition("/")[0] for each in found["events"].values()} >= {"RayJob", "RayCluster", "Pod"}
+    Rays(cluster, "rayjobs").delete(NAMESPACE, NAME)
+    until(lambda: not rays.named(NAMESPACE, f"{JOB_LABEL}={NAME}"), "its RayCluster is deleted")
+    before = found["gpuHours"]
+    found = record()
+    assert (found["complete"], found["deleted"]) == (True, True)
+    assert found["gpuHours"] >= before > 0
+    assert program().store.records == running.store.records
+
+
+def test_who_is_nobody_of_the_tenant_may_not_ask_its_pod(
+    up: Stack, cluster: Rehearsal, core: client.CoreV1Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the account of Ray's workers. docs/access.md has those who may; a simulated pod answers nobody."""
+    request: Any = {"spec": {}}
+    token: Any = core.create_namespaced_service_account_token("default", NAMESPACE, request)
+    configuration = client.Configuration(host=cluster.client().configuration.host)
+    configuration.ssl_ca_cert = cluster.client().configuration.ssl_ca_cert
+    configuration.api_key = {"authorization": f"Bearer {token.status.token}"}
+    monkeypatch.setattr("components.cluster.connect", lambda _: client.ApiClient(configuration))
+    with pytest.raises(ForbiddenError, match=f"pod {NAMESPACE}/{POD} cannot be asked: 403 Forbidden"):
+        ask_pod(None, NAMESPACE, POD, PORT, "/runs")
+
+
+def test_a_history_that_does_not_answer_is_named(up: Stack) -> None:
+    command = [sys.executable, "-m", "stacks", "runs", str(up.file)]
+    done = subprocess.run(command, cwd=up.folder, env=up.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"the run history of namespace {NAMESPACE} cannot be read: pod {NAMESPACE}/{POD} " in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,119 @@
+"""A warm process does what a new one does."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(60)]
+
+REPORT = """
+import json, os, sys, time
+if "wait" in sys.argv:
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+elif "bytes" in sys.argv:
+    sys.stdout.buffer.write(b"8080\\n")
+    time.sleep(60)
+elif "fail" in sys.argv:
+    raise RuntimeError("this program fails")
+else:
+    seen = {"argv": sys.argv, "path": sys.path, "folder": os.getcwd(), "name": __name__, "variables": dict(os.environ)}
+    seen |= {"executable": sys.executable, "prefix": sys.prefix, "input": sys.stdin.read()}
+    seen |= {"main": vars(sys.modules["__main__"]) is globals(), "open": sorted(os.listdir("/proc/self/fd"))}
+    print(json.dumps(seen), flush=True)
+    if "pulumi" in sys.modules:
+        print("warm", file=sys.stderr)
+    sys.exit(7)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A file that runs warm, because of its name."""
+    file = tmp_path / "local/plugins/language/program.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(REPORT)
+    return file
+
+
+def run(program: Path, *arguments: str, options: tuple[str, ...] = (), **variables: str) -> tuple[int, str, str]:
+    """Exit code, output and errors."""
+    done = subprocess.run(
+        [sys.executable, *options, str(program), *arguments],
+        cwd=program.parents[1],
+        env={**os.environ, "COLOUR": "blue", **variables},
+        input="text",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("-u",), ("-P",)])
+def test_a_program_sees_what_a_new_process_sees(program: Path, options: tuple[str, ...]) -> None:
+    code, output, errors = run(program, "a", "b c", options=options)
+    cold_code, cold_output, cold_errors = run(program, "a", "b c", options=options, RAY_PLATFORM_WARM_PYTHON="")
+    assert (errors, cold_errors) == ("warm\n", "")
+    assert code == cold_code == 7
+    warm, cold = json.loads(output), json.loads(cold_output)
+    for seen in (warm, cold):
+        del seen["variables"]["RAY_PLATFORM_WARM_PYTHON"]
+    assert warm == cold
+
+
+@pytest.mark.parametrize("options", [("-u",), ()])
+def test_bytes_are_written_at_once_without_a_buffer(program: Path, options: tuple[str, ...]) -> None:
+    variables = {**os.environ, "PYTHONUNBUFFERED": "" if options else "1"}
+    command = [sys.executable, *options, str(program), "bytes"]
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as it:
+        assert it.stdout is not None
+        assert it.stdout.readline() == b"8080\n"
+        it.kill()
+
+
+def test_an_error_ends_it_as_it_ends_a_new_process(program: Path) -> None:
+    code, output, errors = run(program, "fail")
+    assert (code, output) == (1, "")
+    assert errors.endswith("RuntimeError: this program fails\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_it_gets_the_signals_and_ends_with_the_process_that_was_started(program: Path, number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, str(program), "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
+        assert it.stdout is not None
+        copy = psutil.Process(int(it.stdout.readline()))
+        assert copy.pid != it.pid
+        it.send_signal(number)
+        it.communicate()
+        ended = time.monotonic() + 10
+        while copy.is_running() and time.monotonic() < ended:
+            time.sleep(0.01)
+        assert not copy.is_running()
+    assert it.returncode == -number
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0\1\0", b"\0\0\1\0{"])
+def test_a_process_that_is_killed_while_it_asks_stops_no_other(
+    program: Path, warm: Mapping[str, str], sent: bytes
+) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(warm["RAY_PLATFORM_WARM_PYTHON"])
+        client.sendall(sent)
+    assert run(program)[::2] == (7, "warm\n")
+
+
+def test_other_commands_and_those_without_a_server_run_as_ever(program: Path, warm: Mapping[str, str]) -> None:
+    other = program.with_name("other.py")
+    other.write_text(REPORT)
+    assert "warm" not in run(other)[2]
+    assert "warm" not in run(program, RAY_PLATFORM_WARM_PYTHON=warm["RAY_PLATFORM_WARM_PYTHON"] + "-gone")[2]

@@ -1,0 +1,69 @@
+"""A RayCluster that rests while nobody uses it, on real pods."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from components.idle_termination.in_pod import LOOK_SECONDS, NAME
+from testbed.pods.platform import NAMESPACE, Platform, pods_cluster
+from testbed.pods.steps import Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
+
+RESTS = "rests"
+
+TIMEOUT_SECONDS = 20
+
+
+def resting() -> dict[str, Any]:
+    """A head that is suspended when nobody uses it."""
+    same = {key: value for key, value in pods_cluster().items() if key in ("rayVersion", "image", "head")}
+    options = {"timeoutSeconds": TIMEOUT_SECONDS}
+    return {"name": RESTS, **same, "autoscaling": False, "idleTerminationOptions": options}
+
+
+@pytest.fixture(scope="module")
+def platform(without_clusters: Platform, steps: Steps) -> Platform:
+    """The stack with this RayCluster, which is ready."""
+    without_clusters.stack.edit(lambda settings: settings["tenants"][0].update(clusters=[resting()]))
+    with steps.step("`pulumi up` of a RayCluster that rests"):
+        without_clusters.stack.up()
+    return without_clusters
+
+
+def state(platform: Platform) -> str:
+    """The state of the RayCluster that rests, as `status` shows it."""
+    shown = json.loads(platform.stacks("status", str(platform.stack.file), "--format", "json"))
+    (found,) = (each for each in shown["tenants"][0]["clusters"] if each["cluster"] == RESTS)
+    return str(found["state"])
+
+
+CONNECTED = """
+    import sys, ray
+    ray.init(logging_level="ERROR")
+    print("connected", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_an_idle_cluster_rests_and_a_woken_one_stays_while_a_driver_is_connected(platform: Platform) -> None:
+    until(lambda: state(platform) == "resting", "it rests")
+    assert platform.head(RESTS) is None
+    platform.stacks("wake", str(platform.stack.file), RESTS)
+    until(lambda: platform.head(RESTS), "its head runs again")
+    head = platform.head(RESTS)
+    assert head
+    with platform.start_in(head, "ray-head", CONNECTED) as driver:
+        assert driver.stdout
+        assert "connected\n" in iter(driver.stdout.readline, "")
+        time.sleep(TIMEOUT_SECONDS + LOOK_SECONDS)
+        assert platform.head(RESTS) == head
+        assert "is used: driver: Number of active drivers: 1" in log(platform)
+        driver.kill()
+    until(lambda: state(platform) == "resting", "it rests again")
+
+
+def log(platform: Platform) -> str:
+    return platform.kubectl("logs", "-n", NAMESPACE, f"deployment/{NAME}")

@@ -1,0 +1,108 @@
+"""A real Prometheus scrapes Ray, KubeRay and Volcano with the files of the stack, and has what the rules ask for."""
+
+import json
+import shutil
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+
+from components.monitoring.metrics import Job, KubeRay, Ray, Volcano
+from stacks.load import load
+from testbed.machine import lacks
+from testbed.pods.platform import CLUSTER, NAMESPACE, REVIEWED, SECURED, Platform
+from testbed.pods.steps import Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+
+HOLD = """
+import ray, sys
+ray.init(logging_level="error")
+holder = ray.remote(num_gpus=1, num_cpus=0)(type("Holder", (), {"holds": lambda self: "holds a GPU"})).remote()
+print(ray.get(holder.holds.remote()), flush=True)
+sys.stdin.read()
+"""
+
+ALWAYS = {
+    Ray.STARTED,
+    Ray.RESOURCES,
+    Ray.UNSCHEDULABLE_TASKS,
+    Ray.OBJECT_STORE,
+    Ray.DISK_PERCENT,
+    Ray.GCS,
+    Ray.PENDING_NODES,
+    KubeRay.CLUSTER_PROVISIONED,
+    *(Volcano.REQUESTED, Volcano.ALLOCATED, Volcano.PENDING, Volcano.ENQUEUED),
+}
+"""Metrics that exist although nothing is wrong."""
+
+
+class Prometheus:
+    """The Prometheus of `make up MONITORING=1`, in the network of the node. It reaches the pods whatever the
+    NetworkPolicies are. The port matrix tests those."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series of an expression, each with `metric` and `value`."""
+        asked = f"{self._url}/api/v1/query?{urlencode({'query': expression})}"
+        with urlopen(asked, timeout=30) as answer:  # noqa: S310 -- its own URL
+            return list(json.load(answer)["data"]["result"])
+
+    def values(self, expression: str, label: str) -> dict[str, float]:
+        """The values of an expression, by a label."""
+        return {each["metric"].get(label, ""): float(each["value"][1]) for each in self.query(expression)}
+
+
+@pytest.fixture(scope="module")
+def prometheus(platform: Platform) -> Prometheus:
+    if shutil.which("prometheus") is None:
+        lacks("not on the PATH: prometheus; it is in the package prometheus")
+    platform.rehearsal.monitor(load(platform.stack.file))
+    return Prometheus(platform.rehearsal.prometheus.url)
+
+
+def test_all_targets_answer_with_and_without_tls_tokens_and_autoscaler(
+    prometheus: Prometheus, platform: Platform, steps: Steps
+) -> None:
+    heads = {
+        (str(job), each) for job in (Job.HEAD, Job.AUTOSCALER, Job.DASHBOARD) for each in (CLUSTER, SECURED, REVIEWED)
+    }
+    others = {(str(job), "") for job in (Job.OPERATOR, Job.VOLCANO_SCHEDULER, Job.VOLCANO_CONTROLLERS)}
+
+    def silent() -> set[tuple[str, str]]:
+        answer = [each["metric"] for each in prometheus.query("up == 1")]
+        return (heads | others) - {(each["job"], each.get("ray_io_cluster", "")) for each in answer}
+
+    with steps.step("Prometheus has scraped all targets"):
+        until(lambda: not silent(), "all targets answer")
+    tenants = prometheus.values('up{ray_io_cluster!=""}', "namespace")
+    assert tenants.keys() == {NAMESPACE}
+
+
+def test_the_metrics_of_the_rules_exist(prometheus: Prometheus, steps: Steps) -> None:
+    def missing() -> set[str]:
+        return {name for name in ALWAYS if not prometheus.query(name)}
+
+    with steps.step("Prometheus has the metrics of the rules"):
+        until(lambda: not missing(), f"no metric of {sorted(ALWAYS)} is missing", seconds=60)
+    [provisioned] = prometheus.query(f'{KubeRay.CLUSTER_PROVISIONED}{{ray_io_cluster="{CLUSTER}"}}')
+    assert (provisioned["metric"]["namespace"], provisioned["metric"]["condition"]) == (NAMESPACE, "true")
+
+
+def test_a_gpu_that_an_actor_holds_is_held_and_used(prometheus: Prometheus, platform: Platform, steps: Steps) -> None:
+    gpus = f'{Ray.RESOURCES}{{Name="GPU",job="{Job.WORKER}",ray_io_cluster="{CLUSTER}"}}'
+    task = platform.start_in_head(HOLD)
+    try:
+        assert task.stdout is not None
+        assert any("holds a GPU" in line for line in task.stdout)
+        with steps.step("Prometheus knows that a GPU is used"):
+            until(lambda: prometheus.values(gpus, "State").get("USED") == 1, "a GPU is used")
+        [used] = prometheus.query(f'{gpus.removesuffix("}")},State="USED"}}')
+        assert used["metric"]["ray_io_group"] == "laptop-1gpu"
+        assert used["metric"]["ray_io_node_type"] == "worker"
+        assert prometheus.query('ALERTS{alertstate="firing"}') == []
+    finally:
+        task.communicate("")

@@ -1,0 +1,90 @@
+"""A local workspace of Cloudera ML with a simulated Ray."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.cml.client import Client
+from components.cml.manifests import nodes
+from components.cml.reconcile import Applications
+from components.cml.settings import CmlRayClusterSettings, CmlSettings
+from testbed.cml.runners import Simulated
+from testbed.cml.server import HOST, KEY, Faults, Server
+from testbed.cml.workspace import App, Limits, Workspace
+
+TOKEN = "token-of-ray-0815"  # noqa: S105 (of a simulated Ray)
+QUICK = (0.01, 0.02, 0.05)
+
+
+class Place:
+    """A workspace, and what a stack does in it."""
+
+    def __init__(self, server: Server, ray: Simulated) -> None:
+        self.server, self.ray, self.workspace = server, ray, server.workspace
+        self.lines: list[str] = []
+
+    def client(self, key: str = KEY) -> Client:
+        return Client(f"https://{HOST}", key, str(self.server.ca_file), pause=0.01)
+
+    def inputs(self, stack: str = "dev", **changes: Any) -> dict[str, Any]:
+        cluster = {
+            "name": "training",
+            "project": "one",
+            "rayVersion": "2.60.0",
+            "numWorkers": 2,
+            "resources": {"cpu": 4, "memory": 16, "gpus": 1},
+            "readyTimeout": "20s",
+            "drainTimeout": "1s",
+            **changes,
+        }
+        cluster = {key: value for key, value in cluster.items() if value is not None}
+        settings = CmlSettings.model_validate(
+            {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster]}, by_name=False
+        )
+        return nodes(settings, CmlRayClusterSettings.model_validate(cluster, by_name=False), stack)
+
+    def applications(self, inputs: dict[str, Any], token: str = TOKEN) -> Applications:
+        return Applications(self.client(), inputs, token)
+
+    def make(self, inputs: dict[str, Any], token: str = TOKEN) -> dict[str, Any]:
+        return self.applications(inputs, token).make(self.lines.append, QUICK)
+
+    def clean(self, inputs: dict[str, Any], token: str = TOKEN) -> None:
+        self.applications(inputs, token).clean(self.lines.append, QUICK)
+
+    def app(self, member: str) -> App:
+        """The only application of a place of the cluster."""
+        [found] = [app for app in self.workspace.apps.values() if app.body["name"].endswith(f".{member}")]
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(app.body["name"] for app in self.workspace.apps.values())
+
+
+MakePlace = Callable[..., Place]
+
+
+@pytest.fixture
+def place_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePlace]:
+    servers: list[Server] = []
+
+    def make(faults: Faults | None = None, limits: Limits | None = None) -> Place:
+        ray = Simulated()
+        workspace = Workspace(ray, ("one", "two"), limits or Limits())
+        server = Server(workspace, tmp_path, ray.serve, faults)
+        servers.append(server.__enter__())
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        return Place(server, ray)
+
+    yield make
+    for each in servers:
+        each.__exit__()
+
+
+@pytest.fixture
+def place(place_with: MakePlace) -> Place:
+    return place_with()

@@ -1,0 +1,170 @@
+"""What an application answers at CDSW_APP_PORT, and how it starts Ray."""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from components.cml import in_application
+from components.cml.in_application import DRAIN, NODES, Front, command
+from components.cml.manifests import head_url
+
+from .conftest import TOKEN, Place
+
+pytestmark = pytest.mark.unit
+
+SETTINGS = {
+    "group": "workers",
+    "rayVersion": "2.60.0",
+    "port": 6379,
+    "dashboardPort": 8265,
+    "cpus": 4,
+    "gpus": 1,
+    "rayStartParams": {"object-store-memory": "1000000000", "num-cpus": "3"},
+    "head": "https://head.ml.example.test",
+    "ca": None,
+}
+
+
+def test_a_worker_joins_the_head_with_its_own_address() -> None:
+    started = command(SETTINGS, "10.0.0.7", "10.0.0.3:6379")
+    assert "--head" not in started
+    assert {"--block", "--address=10.0.0.3:6379", "--node-ip-address=10.0.0.7", "--num-gpus=1"} <= set(started)
+    assert "--num-cpus=3" in started
+
+
+def test_the_dashboard_of_a_head_listens_inside_its_pod_alone() -> None:
+    started = command({**SETTINGS, "head": None, "cpus": 0, "rayStartParams": {}}, "10.0.0.3", None)
+    assert {"--head", "--port=6379", "--dashboard-host=127.0.0.1", "--num-cpus=0"} <= set(started)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Unlike asyncio.run it leaves the thread's event loop, which Pulumi's SDK uses, as it is."""
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        runner.run(main)
+
+
+@asynccontextmanager
+async def listening(answer: Callable[..., Any]) -> AsyncIterator[int]:
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def ask(port: int, text: str) -> tuple[int, str]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text.replace("\n", "\r\n").encode())
+    whole = (await reader.read()).decode()
+    writer.close()
+    return int(whole.split(" ", 2)[1]), whole.partition("\r\n\r\n")[2]
+
+
+@pytest.fixture
+def drains(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    asked: list[Any] = []
+
+    def drained(_: str, drain: Any) -> Any:
+        asked.append(drain)
+        return {"nodes": {"head.1": "IDLE"}, "accepted": list(drain)}
+
+    monkeypatch.setattr(in_application, "drained", drained)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "right")
+    return asked
+
+
+def test_a_head_answers_who_has_the_token(drains: list[Any]) -> None:
+    async def asks() -> None:
+        async with listening(Front(1, "10.0.0.3:6379").answer) as port:
+            assert (await ask(port, f"GET {NODES} HTTP/1.1\n\n"))[0] == 401
+            assert (await ask(port, f"POST {DRAIN} HTTP/1.1\nAuthorization: Bearer wrong\n\n"))[0] == 401
+            status, body = await ask(port, f"GET {NODES} HTTP/1.1\nAuthorization: Bearer right\n\n")
+            assert (status, json.loads(body)["address"]) == (200, "10.0.0.3:6379")
+            desired = json.dumps({"drain": {"workers-0.1": None}})
+            head = f"POST {DRAIN} HTTP/1.1\nX-Ray-Authorization: Bearer right\nContent-Length: {len(desired)}\n\n"
+            status, body = await ask(port, head + desired)
+            assert (status, json.loads(body)["accepted"]) == (200, ["workers-0.1"])
+
+            many = {f"workers-{number}.0123abcd": 1_800_000_000_000 + number for number in range(2000)}
+            desired = json.dumps({"drain": many})
+            head = f"POST {DRAIN} HTTP/1.1\nAuthorization: Bearer right\nContent-Length: {len(desired)}\n\n"
+            assert (await ask(port, head + desired))[0] == 200
+
+    run(asks())
+    assert drains[:2] == [{}, {"workers-0.1": None}]
+    assert len(drains[2]) == 2000
+
+
+def test_everything_else_is_answered_by_the_dashboard(drains: list[Any]) -> None:
+    seen = []
+
+    async def dashboard(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        seen.append((await reader.readexactly(2)).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\njobs")
+        await writer.drain()
+        writer.close()
+
+    async def asks() -> None:
+        async with listening(dashboard) as behind, listening(Front(behind, "").answer) as port:
+            text = "POST /api/jobs/ HTTP/1.1\nConnection: keep-alive\nContent-Length: 2\n\n{}"
+            assert await ask(port, text) == (200, "jobs")
+        async with listening(Front(1, "").answer) as port:
+            assert (await ask(port, "GET / HTTP/1.1\n\n"))[0] == 503
+        async with listening(Front(None, "").answer) as port:
+            assert await ask(port, f"GET {NODES} HTTP/1.1\n\n") == (200, '{"node": "worker"}')
+
+    run(asks())
+    assert "Connection: close" in seen[0]
+    assert "keep-alive" not in seen[0]
+    assert seen[1] == "{}"
+    assert drains == []
+
+
+def test_a_worker_asks_the_head_at_its_subdomain(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = place.inputs()
+    place.make(inputs)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
+    node = json.loads(place.app("workers-0").environment["RAY_PLATFORM"])
+    assert node["head"] == head_url(inputs)
+    assert in_application._gcs_address(node["head"], node["ca"]) == "127.0.0.1:6379"
+    assert json.loads(place.app("head").environment["RAY_PLATFORM"])["head"] is None
+
+
+def test_the_token_follows_no_redirection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
+    asked: list[tuple[str, bool]] = []
+
+    class Login(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, TOKEN in str(self.headers)))
+            body = b'{"address": "10.0.0.3:6379"}'
+            self.send_response(302 if self.path == NODES else 200)
+            self.send_header("Location", "/login")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Login) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        in_application._gcs_address(f"http://127.0.0.1:{server.server_port}", None)
+        server.shutdown()
+    assert asked == [(NODES, True), ("/login", False)]
+
+
+def test_a_runtime_with_another_ray_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAY_PLATFORM", json.dumps({**SETTINGS, "rayVersion": "2.1.0"}))
+    assert in_application.main() == 1
+    assert (
+        ", not 2.1.0: use a runtime with it, or run `pip install 'ray[default,serve]==2.1.0'`"
+        in capsys.readouterr().err
+    )

@@ -1,0 +1,125 @@
+"""The providers of the dynamic resources, called as Pulumi calls them."""
+
+import sys
+
+import dill
+import pytest
+from pulumi.dynamic import Config, ConfigureRequest
+
+from components.cml.client import CmlError
+from components.cml.manifests import claim
+from components.cml.provider import ClaimProvider, NodesProvider
+from testbed.cml.server import KEY
+
+from .conftest import QUICK, Place
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.cml.reconcile.PAUSES", QUICK)
+    # The providers set it, and the rest of Python would keep it.
+    monkeypatch.setattr(sys, "tracebacklimit", 100, raising=False)
+
+
+def providers() -> tuple[ClaimProvider, NodesProvider]:
+    """Both, as Pulumi's plugin unpickles them."""
+    pickled = dill.dumps((ClaimProvider(), NodesProvider()))
+    claims, nodes = dill.loads(pickled)  # noqa: S301 (its own)
+    return claims, nodes
+
+
+def test_a_cluster_is_created_read_repaired_scaled_and_deleted(place: Place) -> None:
+    claims, nodes = providers()
+    inputs = place.inputs()
+    claimed = claims.create(claim(inputs)).outs or {}
+    assert place.names == []
+    assert len(claimed["token"]) > 40
+
+    news = {**inputs, "token": claimed["token"]}
+    assert nodes.check({}, news).failures == []
+    olds = nodes.create(news).outs or {}
+    assert (olds["state"], olds["joined"]) == ("ready", 2)
+    assert not nodes.diff("", olds, news).changes
+    assert nodes.read("id", olds).outs == olds
+
+    place.workspace.fail(place.app("workers-0"))
+    found = nodes.read("id", olds).outs or {}
+    assert found["applications"]["ray.dev.training.workers-0"] == {"status": "FAILED", "node": "DEAD"}
+    assert found["differs"] == "1 workers have joined; applications: 1 to delete"
+    assert nodes.diff("", found, news).changes
+    olds = nodes.update("", found, news).outs or {}
+    assert "differs" not in olds
+    assert not nodes.diff("", olds, news).changes
+
+    fewer = {**place.inputs(numWorkers=0), "token": claimed["token"]}
+    assert nodes.diff("", olds, fewer).changes
+    olds = nodes.update("", olds, fewer).outs or {}
+    assert place.names == ["ray.dev.training.head"]
+
+    nodes.delete("id", olds)
+    assert place.names == []
+    assert nodes.read("id", olds).id == ""
+    claims.delete("id", claimed)
+
+
+def test_the_deletion_of_a_claim_finds_what_is_half_made(place: Place) -> None:
+    claims, nodes = providers()
+    inputs = place.inputs()
+    claimed = claims.create(claim(inputs)).outs or {}
+    place.workspace.limits.gpus = 1
+    with pytest.raises(CmlError, match="GPU quota exceeded"):
+        nodes.create({**inputs, "token": claimed["token"]})
+    assert len(place.names) == 2
+    claims.delete("id", claimed)
+    assert place.names == []
+
+
+def test_a_claim_remembers_the_projects_that_its_cluster_has_had(place: Place) -> None:
+    claims, nodes = providers()
+    before, after = place.inputs(), place.inputs(project="two")
+    claimed = claims.create(claim(before)).outs or {}
+    olds = nodes.create({**before, "token": claimed["token"]}).outs or {}
+    assert claims.diff("", claimed, claim(after)).changes
+    moved = claims.update("", claimed, claim(after)).outs or {}
+    assert (moved["projects"], moved["token"]) == (["two", "one"], claimed["token"])
+    assert not claims.diff("", moved, claim(after)).changes
+    nodes.update("", olds, {**after, "token": claimed["token"]})
+    assert {app.project for app in place.workspace.apps.values()} == {"two"}
+    assert place.workspace.files["one"] == {}
+    renamed = claim(place.inputs(name="other"))
+    assert claims.diff("", moved, renamed).replaces == ["prefix"]
+
+
+def test_what_cloudera_ml_would_refuse_is_refused_before(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, nodes = providers()
+    resources = {"cpu": 4, "memory": 16, "gpus": 5}
+    inputs = place.inputs(project="three", runtimeIdentifier="docker.example/other", resources=resources)
+    reasons = [failure.reason for failure in nodes.check({}, {**inputs, "token": "t"}).failures]
+    assert [reason.partition(":")[0] for reason in reasons] == [
+        "project 'three'",
+        "runtime 'docker.example/other' is not registered in Cloudera ML",
+        "5 GPUs are more than an application may have here, which is 4",
+    ]
+    monkeypatch.delenv("CML_API_KEY")
+    [failure] = nodes.check({}, inputs).failures
+    assert failure.reason.startswith("no API key of Cloudera ML: set CML_API_KEY")
+
+
+def test_the_key_of_the_configuration_is_used_and_not_pickled(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CML_API_KEY")
+    nodes = NodesProvider()
+    nodes.configure(ConfigureRequest(Config({"ray-platform:cmlApiKey": KEY}, "ray-platform")))
+    assert nodes.check({}, {**place.inputs(), "token": "t"}).failures == []
+    assert KEY.encode() not in dill.dumps(nodes)
+
+
+def test_a_preview_without_the_workspace_shows_the_edits_alone(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    _, nodes = providers()
+    olds = nodes.create({**place.inputs(), "token": "t" * 20}).outs or {}
+    news = {**place.inputs(), "token": "t" * 20}
+    place.server.key = "another-key"
+    assert not nodes.diff("", olds, news).changes
+    assert "were not compared" in capfd.readouterr().err
+    assert nodes.diff("", olds, {**news, "readySeconds": 5}).changes

@@ -1,0 +1,152 @@
+"""What a tenant relies on when a connection is checked and a job is submitted."""
+
+import asyncio
+from typing import Any
+
+import pulumi
+import pytest
+
+from components import waiting
+from components.external_cluster import component, progress
+from components.external_cluster.component import (
+    ExternalRayCluster,
+    ExternalRayClusterArgs,
+    SubmittedJob,
+    SubmittedJobArgs,
+)
+from components.external_cluster.manifests import connection_check, submission
+from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
+from components.ray_job.manifests import RUN_ANNOTATION
+from components.ray_job.settings import RayJobSettings
+from testbed.recorder import Recorder, record
+from tests.unit.external_cluster.test_manifests import cluster
+
+pytestmark = pytest.mark.unit
+
+RUN = "0123456789abcdef"
+
+
+def job(*conditions: str, run: str = RUN, **status: Any) -> dict[str, Any]:
+    """A live Job with these conditions."""
+    true = [{"type": each, "status": "True", "reason": "BackoffLimitExceeded"} for each in conditions]
+    metadata = {"uid": "11112222-3333", "annotations": {RUN_ANNOTATION: run}}
+    return {"metadata": metadata, "status": {"conditions": true, **status}}
+
+
+def pod(phase: str, message: str = "") -> dict[str, Any]:
+    ended = [{"name": "ray", "state": {"terminated": {"message": f"{message}\n"}}}] if message else []
+    metadata = {"name": "lab-x", "creationTimestamp": "2026-01-01T10:00:00Z"}
+    return {"metadata": metadata, "status": {"phase": phase, "containerStatuses": ended}}
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the API server has: `job`, and the list `pods`."""
+    found: dict[str, Any] = {"job": None, "pods": []}
+
+    def answer(_: Any, __: str, path: str, **___: Any) -> Any:
+        return found["job"] if "/jobs/" in path else {"items": found["pods"]}
+
+    monkeypatch.setattr(progress, "request", answer)
+    monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0.0)
+    return found
+
+
+def registered(last: dict[str, Any] | None = None, preview: bool = True) -> tuple[Recorder, dict[str, Any]]:
+    """The resources, and the summary of the cluster."""
+    found: dict[str, Any] = {}
+    settings = RayJobSettings(name="count", entrypoint="python count.py", external_cluster="lab")
+
+    def program() -> None:
+        args = ExternalRayClusterArgs(cluster(), connection_check(cluster(), []), "team-a", "team-a", last=last)
+        made = ExternalRayCluster("team-a/lab", args)
+        body = submission(settings, cluster(), [])
+        SubmittedJob("team-a/count", SubmittedJobArgs(settings, body, cluster(), "team-a", made.state))
+        made.summary.apply(found.update)
+
+    return record(program, preview=preview), found
+
+
+@pytest.mark.usefixtures("live")
+def test_only_another_run_replaces_a_job() -> None:
+    recorder, _ = registered()
+    for name in ("team-a/lab-connection", "team-a/count-submission"):
+        made = recorder.registered[name]
+        assert made.type == "kubernetes:batch/v1:Job"
+        assert made.replaced_on == (f'metadata.annotations["{RUN_ANNOTATION}"]',)
+        assert set(made.ignored) == {"metadata.labels", *(f"spec.{key}" for key in made.inputs["spec"])}
+
+
+def test_a_job_is_submitted_after_its_cluster_was_checked(live: dict[str, Any]) -> None:
+    live.update(job=job("Complete"))
+    recorder, _ = registered(preview=False)
+    assert recorder.made_before("team-a/lab-connection", "team-a/count-submission")
+
+
+@pytest.mark.usefixtures("live")
+def test_a_preview_has_what_the_last_update_found() -> None:
+    last = {"status": {"state": "ready"}, "greatestGpus": 8}
+    assert registered(last)[1]["greatestGpus"] == 8
+    _, unknown = registered()
+    assert (unknown["state"], unknown["greatestGpus"], unknown["workerGroups"]) == (None, 0, [])
+
+
+def test_an_update_has_what_the_check_has_reported(live: dict[str, Any]) -> None:
+    live.update(
+        job=job("Complete"), pods=[pod("Succeeded", '{"rayVersion": "2.60.0", "workers": 3, "greatestGpus": 8}')]
+    )
+    _, found = registered(preview=False)
+    assert (found["state"], found["greatestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
+
+
+def test_a_failed_check_fails_the_update_with_its_reason(live: dict[str, Any]) -> None:
+    live.update(job=job("Failed"), pods=[pod("Failed", "lab at https://ray.example.com:8265 refuses the token")])
+    with pytest.raises(
+        pulumi.RunError, match=r"External Ray cluster lab in namespace team-a: lab at .* refuses the token"
+    ):
+        asyncio.run(component._reached(None, "External Ray cluster lab", (None, "team-a", "lab"), "succeeded", 1))  # type: ignore[arg-type] # no resource without an engine
+
+
+def test_a_failed_check_is_made_again_and_no_other(live: dict[str, Any]) -> None:
+    again = f"{RUN}-11112222"
+    assert next_check(None, "team-a", "lab", RUN) == RUN
+    for found, expected in (
+        (job(), RUN),
+        (job("Complete"), RUN),
+        (job("Failed"), again),
+        (job("Complete", run=again), again),
+        (job("Complete", run="another"), RUN),
+    ):
+        live["job"] = found
+        assert next_check(None, "team-a", "lab", RUN) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "stage", "reached"),
+    [
+        (job(ready=1), "running", "RUNNING"),
+        (job("Complete"), "running", "SUCCEEDED"),
+        (job("Complete"), "succeeded", "SUCCEEDED"),
+    ],
+)
+def test_how_far_a_job_is(live: dict[str, Any], found: dict[str, Any], stage: Any, reached: str) -> None:
+    live.update(job=found)
+    assert asyncio.run(until_reached(None, "team-a", "count", stage, 1, lambda _: None)) == reached
+
+
+@pytest.mark.parametrize(
+    ("found", "pods", "reason"),
+    [
+        (job("Failed"), [pod("Failed", "FAILED: exit code 3")], "FAILED: exit code 3"),
+        (job("Failed"), [], "BackoffLimitExceeded"),
+        (job(ready=1), [pod("Running")], "not there after 0 s: Running"),
+        (job(), [], "not there after 0 s: it has no pod yet"),
+        (None, [], "Job team-a/count does not exist"),
+    ],
+)
+def test_why_a_job_does_not_succeed(
+    live: dict[str, Any], found: dict[str, Any] | None, pods: list[Any], reason: str
+) -> None:
+    live.update(job=found, pods=pods)
+    with pytest.raises(ConnectionFailedError, match=reason):
+        asyncio.run(until_reached(None, "team-a", "count", "succeeded", 0, lambda _: None))

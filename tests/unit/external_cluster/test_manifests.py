@@ -1,0 +1,122 @@
+"""The pods that connect to an external cluster, as the API server gets them."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from components.external_cluster import in_pod
+from components.external_cluster.manifests import ENDED, RUNNING, connection_check, submission
+from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
+from components.ray_job.manifests import RUN_ANNOTATION
+from components.ray_job.rules import ValidRayJob
+from kuberay.pod_security import violations
+
+pytestmark = pytest.mark.unit
+
+TOKEN = {"name": "lab", "key": "auth_token"}
+
+
+def cluster(**settings: Any) -> ExternalClusterSettings:
+    entry = {"name": "lab", "dashboardAddress": "https://ray.example.com:8265", "image": "rayproject/ray:2.60.0"}
+    return ExternalClusterSettings.model_validate({**entry, **settings})
+
+
+def job(of: ExternalClusterSettings | None = None, **settings: Any) -> dict[str, Any]:
+    entry = {"name": "count", "entrypoint": "python count.py", "externalCluster": "lab", **settings}
+    made = TypeAdapter(ValidRayJob).validate_python(entry, by_alias=True, by_name=False)
+    return submission(made, of or cluster(), ["registry"])
+
+
+def container(body: dict[str, Any]) -> dict[str, Any]:
+    (found,) = body["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def task(body: dict[str, Any]) -> dict[str, Any]:
+    """What the script is passed."""
+    found: dict[str, Any] = json.loads(container(body)["command"][-1].replace("$$", "$"))
+    return found
+
+
+@pytest.mark.parametrize("body", [connection_check(cluster(tokenSecret=TOKEN), []), job(cluster(tokenSecret=TOKEN))])
+def test_a_pod_meets_the_strictest_level_and_has_no_token_of_kubernetes(body: dict[str, Any]) -> None:
+    template = body["spec"]["template"]
+    assert list(violations(template, (), "restricted")) == []
+    assert template["spec"]["automountServiceAccountToken"] is False
+    assert template["metadata"]["labels"] == {EXTERNAL_LABEL: "lab"}
+
+
+def test_the_token_is_referenced_and_not_read() -> None:
+    env = {each["name"]: each for each in container(job(cluster(tokenSecret=TOKEN)))["env"]}
+    assert env["RAY_AUTH_TOKEN"]["valueFrom"] == {"secretKeyRef": TOKEN}
+    assert "RAY_AUTH_TOKEN" not in {each["name"] for each in container(job())["env"]}
+
+
+def test_kubernetes_puts_no_variable_into_an_entrypoint() -> None:
+    """It replaces $(NAME) in commands, and $$ by $ (kubernetes.io, Define a Command and Arguments)."""
+    body = job(entrypoint="echo $(RAY_AUTH_TOKEN) $HOME && id")
+    assert "$$(RAY_AUTH_TOKEN) $$HOME" in container(body)["command"][-1]
+    assert task(body)["job"] == {"entrypoint": "echo $(RAY_AUTH_TOKEN) $HOME && id"}
+
+
+def test_a_job_is_what_ray_accepts() -> None:
+    body = job(
+        runtimeEnv={"pip": ["numpy"]},
+        metadata={"a": "b"},
+        entrypointNumGpus=0.5,
+        entrypointResources={"full-worker": 1},
+    )
+    assert task(body)["job"] == {
+        "entrypoint": "python count.py",
+        "runtime_env": {"pip": ["numpy"]},
+        "metadata": {"a": "b"},
+        "entrypoint_num_gpus": 0.5,
+        "entrypoint_resources": {"full-worker": 1},
+    }
+
+
+def test_an_authority_is_mounted_for_ray() -> None:
+    body = connection_check(cluster(caSecret={"name": "authority", "key": "ca.crt"}), [])
+    (mount,) = container(body)["volumeMounts"]
+    assert task(body)["ca"] == f"{mount['mountPath']}/ca.crt"
+    assert body["spec"]["template"]["spec"]["volumes"] == [{"name": "authority", "secret": {"secretName": "authority"}}]
+
+
+def test_a_job_that_ray_has_run_is_not_run_again_and_a_submission_is_tried_again() -> None:
+    spec = job(submitterConfig={"backoffLimit": 5})["spec"]
+    (rule,) = spec["podFailurePolicy"]["rules"]
+    assert (spec["backoffLimit"], rule["action"], rule["onExitCodes"]["values"]) == (5, "FailJob", [in_pod.ENDED])
+
+
+def test_the_script_and_the_pod_agree() -> None:
+    assert (in_pod.ENDED, str(in_pod.RUNNING)) == (ENDED, RUNNING)
+
+
+def test_kubernetes_ends_a_job_only_after_the_script_should_have() -> None:
+    body = job(activeDeadlineSeconds=100)
+    assert task(body)["deadline"] == 100
+    assert body["spec"]["activeDeadlineSeconds"] > 100 + task(body)["seconds"]
+    assert "activeDeadlineSeconds" not in job()["spec"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "of"),
+    [({"waitFor": "succeeded"}, cluster()), ({}, cluster(dashboardAddress="https://other.example.com:8265"))],
+)
+def test_neither_waiting_nor_another_address_starts_a_job_again(
+    edit: dict[str, Any], of: ExternalClusterSettings
+) -> None:
+    assert run_of(job(of, **edit)) == run_of(job())
+
+
+def test_another_entry_starts_a_job_again_and_another_address_is_checked_again() -> None:
+    assert run_of(job(runId="2")) != run_of(job())
+    other = cluster(dashboardAddress="https://other.example.com:8265")
+    assert run_of(connection_check(other, [])) != run_of(connection_check(cluster(), []))
+    assert run_of(connection_check(cluster(), ["registry"])) == run_of(connection_check(cluster(), []))
+
+
+def run_of(body: dict[str, Any]) -> str:
+    return str(body["metadata"]["annotations"][RUN_ANNOTATION])

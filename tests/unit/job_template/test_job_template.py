@@ -1,0 +1,117 @@
+"""What holds a job template in the cluster, and what its runs are."""
+
+import re
+import shlex
+import subprocess
+from typing import Any
+
+import pulumi
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from components.job_template.component import JobTemplates, JobTemplatesArgs
+from components.job_template.manifests import (
+    BadArgumentsError,
+    heads_disruption_budget,
+    job_template,
+    run_of,
+)
+from components.job_template.settings import WORD, JobTemplateSettings, ValidJobTemplate
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_job.manifests import ray_job
+from components.ray_job.settings import JOB_LABEL
+from kuberay import OperatorContext, validate
+from testbed.recorder import record
+
+pytestmark = pytest.mark.unit
+
+CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
+
+
+def template(**settings: Any) -> JobTemplateSettings:
+    entry = {"name": "count", "entrypoint": "python count.py", "cluster": CLUSTER, **settings}
+    return TypeAdapter(ValidJobTemplate).validate_python(entry, by_alias=True, by_name=False)
+
+
+def held(**settings: Any) -> dict[str, Any]:
+    """The template in the cluster."""
+    made = template(**settings)
+    own = made.job.own_cluster
+    assert own
+    body = job_template(made, ray_job(made.job, ray_cluster(own, ()), own))
+    return {**body, "metadata": {**body["metadata"], "namespace": "team-a"}}
+
+
+def test_it_is_the_whole_spec_of_a_rayjob_in_a_raycronjob_that_starts_nothing() -> None:
+    body = held(activeDeadlineSeconds=60)
+    assert (body["kind"], body["spec"]["suspend"]) == ("RayCronJob", True)
+    job = body["spec"]["jobTemplate"]
+    assert (job["entrypoint"], job["activeDeadlineSeconds"]) == ("python count.py", 60)
+    assert job["rayClusterSpec"]["headGroupSpec"]["template"]["metadata"]["labels"][JOB_LABEL] == "count"
+    operator = OperatorContext("1.6.2", feature_gates={"RayCronJob": True})
+    assert validate(body, operator) == []
+
+
+def test_a_run_is_the_template_with_arguments_in_the_name_of_its_author() -> None:
+    body = held()
+    run = run_of(body, ["--epochs", "3"], "alice")
+    assert re.fullmatch("count-[a-z0-9]{5}", run["metadata"]["name"])
+    assert run["metadata"]["namespace"] == "team-a"
+    assert run["metadata"]["labels"] == body["metadata"]["labels"]
+    assert run["metadata"]["labels"]["ray-platform/job-template"] == "count"
+    assert run["metadata"]["annotations"] == {**body["metadata"]["annotations"], "ray-platform/created-by": "alice"}
+    assert run["spec"] == {**body["spec"]["jobTemplate"], "entrypoint": "python count.py --epochs 3"}
+    assert validate(run, OperatorContext("1.6.2")) == []
+
+
+def test_two_runs_have_two_names() -> None:
+    body = held()
+    assert run_of(body, (), "alice")["metadata"]["name"] != run_of(body, (), "alice")["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["a;b", "$(id)", "`id`", "$HOME", "a b", "'a'", '"', "a|b", "a&b", ">f", "\\", "a\nb", "*", "~", "", "é"],
+)
+def test_a_run_has_no_argument_that_a_shell_may_interpret(argument: str) -> None:
+    with pytest.raises(BadArgumentsError) as error:
+        run_of(held(), [argument], "alice")
+    assert str(error.value).startswith(f"{argument!r} is not an argument: a shell may interpret it.")
+
+
+@given(st.lists(st.from_regex(WORD, fullmatch=True).filter(lambda word: word.isascii()), max_size=4))
+def test_shells_leave_arguments_as_they_are(words: list[str]) -> None:
+    """Also the second one, after `ray job submit` has put the words together again."""
+    text = " ".join(words)
+    assert shlex.split(text) == words
+    assert subprocess.list2cmdline(words) == text
+
+
+def test_the_options_of_a_template_are_with_its_runs() -> None:
+    run = run_of(held(options=["--epochs", "-n"]), ["--epochs=3"], "alice")
+    assert run["metadata"]["annotations"]["ray-platform/options"] == "--epochs -n"
+    assert "ray-platform/options" not in held()["metadata"]["annotations"]
+    assert held(options=[])["metadata"]["annotations"]["ray-platform/options"] == ""
+
+
+def test_no_drain_evicts_the_head_of_any_run() -> None:
+    own = template().job.own_cluster
+    assert own
+    spec = heads_disruption_budget(own)["spec"]
+    assert spec["minAvailable"] > 150_000
+    assert spec["selector"]["matchLabels"] == {JOB_LABEL: "count", "ray.io/node-type": "head"}
+
+
+def test_it_is_created_after_the_operator() -> None:
+    def program() -> None:
+        operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
+        pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
+        options = pulumi.ResourceOptions(depends_on=[operator])
+        JobTemplates("team-a/job-templates", JobTemplatesArgs({"count": held()}, "team-a"), options)
+
+    recorder = record(program)
+    made = recorder.registered["team-a/job-templates-count"]
+    assert (made.type, made.parent) == ("kubernetes:ray.io/v1:RayCronJob", "team-a/job-templates")
+    assert recorder.made_before("guard", "team-a/job-templates-count")

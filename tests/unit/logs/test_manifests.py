@@ -1,0 +1,144 @@
+"""The collector in the pods of Ray, and its ConfigMap."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.logs.collector import config_map
+from components.logs.manifests import CA_FILE, CONFIG_FILE, CONFIG_MAP, NAME, RAY_VOLUME
+from components.logs.settings import IMAGE, LogsSettings
+from components.tenant.demand import demand
+from core.quantities import amount
+from local import tools
+from local.images import LOG_COLLECTOR
+from stacks.load import load, parse
+from stacks.render import render
+from stacks.rendered import rendered
+from stacks.settings import StackSettings
+
+pytestmark = pytest.mark.unit
+
+Body = dict[str, Any]
+
+GOOD = Path(__file__).parents[3] / "tests" / "stack_files" / "good" / "logs.yaml"
+
+LOKI: Body = {"endpoint": "http://loki.loki.svc:3100", "egress": [{"namespace": "loki", "ports": [3100]}]}
+
+CLUSTER: Body = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+
+
+def stack(logs: Body | None = LOKI, **cluster: Any) -> StackSettings:
+    tenant = {
+        "name": "team-a",
+        "clusters": [{**CLUSTER, "workerGroups": [{"groupName": "w", "cpu": 1, "memory": "2Gi"}], **cluster}],
+    }
+    return parse({"tenants": [tenant], **({"logs": logs} if logs else {})})
+
+
+def pods(settings: StackSettings) -> list[Body]:
+    """The pods of head and workers of the first RayCluster."""
+    tenant = settings.tenants[0]
+    spec = rendered(settings, tenant, tenant.clusters[0])["spec"]
+    return [group["template"]["spec"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+
+
+def collector(pod: Body) -> Body:
+    """The collector of a pod."""
+    [found] = [each for each in pod["initContainers"] if each["name"] == NAME]
+    return dict(found)
+
+
+def config(**logs: Any) -> Body:
+    text = config_map(LogsSettings.model_validate({**LOKI, **logs}), "team-a")["data"][CONFIG_FILE]
+    return dict(yaml.safe_load(text))
+
+
+def test_the_collector_reads_a_tenant_whose_name_looks_like_a_number_as_text() -> None:
+    text = config_map(LogsSettings.model_validate(LOKI), "7e10")["data"][CONFIG_FILE]
+    assert "ray.tenant: '7e10'" in text
+
+
+def test_without_the_key_no_object_and_no_pod_has_any_of_it() -> None:
+    plain = stack(None)
+    assert not [key for key in render(plain) if "log-collector" in key[1]]
+    for pod in pods(plain):
+        assert "initContainers" not in pod
+        assert RAY_VOLUME not in [each["name"] for each in pod.get("volumes", ())]
+
+
+def test_head_and_workers_share_their_files_with_a_collector_that_ends_after_them() -> None:
+    for pod in pods(stack()):
+        ray, beside = pod["containers"][0], collector(pod)
+        assert {"name": RAY_VOLUME, "emptyDir": {}} in pod["volumes"]
+        assert {"name": RAY_VOLUME, "mountPath": "/tmp/ray"} in ray["volumeMounts"]  # noqa: S108
+        assert {"name": RAY_VOLUME, "mountPath": "/tmp/ray", "readOnly": True} in beside["volumeMounts"]  # noqa: S108
+        assert beside["restartPolicy"] == "Always"
+        assert {each["name"] for each in beside["volumeMounts"]} <= {each["name"] for each in pod["volumes"]}
+
+
+@pytest.mark.parametrize(("user", "expected"), [(1000, 1000), (5, 5), ("image", None)])
+def test_it_reads_as_the_user_of_ray(user: int | str, expected: int | None) -> None:
+    for pod in pods(stack(runAsUser=user)):
+        assert collector(pod)["securityContext"].get("runAsUser") == expected
+
+
+def test_its_resources_count_in_the_tenants_quota() -> None:
+    more = {**LOKI, "resources": {"cpu": "300m", "memory": "1Gi"}}
+    without, with_logs = (
+        demand(rendered(each, each.tenants[0], each.tenants[0].clusters[0]), None)
+        for each in (stack(None), stack(more))
+    )
+    for before, after in zip(without.groups, with_logs.groups, strict=True):
+        assert after.usage["requests.cpu"] - before.usage.get("requests.cpu", 0) == amount("300m")
+        assert after.usage["limits.memory"] - before.usage.get("limits.memory", 0) == amount("1Gi")
+
+
+def test_credentials_are_variables_from_secrets_and_in_no_text() -> None:
+    settings = load(GOOD)
+    beside = collector(pods(settings)[0])
+    [header] = [each for each in beside["env"] if each["name"] == "HEADER_AUTHORIZATION"]
+    assert header["valueFrom"] == {"secretKeyRef": {"name": "ray-logs", "key": "authorization"}}
+    found = render(settings)["ConfigMap", f"team-a/{CONFIG_MAP}"].body
+    exporter = yaml.safe_load(found["data"][CONFIG_FILE])["exporters"]["otlp_http"]
+    assert exporter["headers"] == {"X-Scope-OrgID": "ray", "Authorization": "${env:HEADER_AUTHORIZATION}"}
+    assert exporter["tls"] == {"ca_file": CA_FILE}
+
+
+def test_only_the_named_tenants_have_collectors_and_their_pods_alone_may_connect() -> None:
+    objects = render(load(GOOD))
+    of_logs = {key for key in objects if "log-collector" in key[1]}
+    assert of_logs == {("ConfigMap", f"team-a/{CONFIG_MAP}"), ("NetworkPolicy", "team-a/log-collectors")}
+    policy = objects["NetworkPolicy", "team-a/log-collectors"].body["spec"]
+    assert policy["podSelector"] == {"matchExpressions": [{"key": "ray.io/node-type", "operator": "Exists"}]}
+    assert policy["egress"][0]["to"] == [{"ipBlock": {"cidr": "10.20.0.7/32"}}]
+
+
+def test_jobs_and_the_gateway_of_redis_have_it_beside_them() -> None:
+    settings = load(GOOD)
+    names = [each["name"] for each in pods(settings)[0]["initContainers"]]
+    assert names == ["redis-gateway", NAME]
+    job = render(settings)["RayJob", "team-a/nightly"].body["spec"]["rayClusterSpec"]["headGroupSpec"]
+    assert collector(job["template"]["spec"])["image"].startswith("registry.example.com/")
+
+
+def test_a_variable_of_a_group_applies_over_that_of_logs() -> None:
+    loaders = pods(load(GOOD))[-1]["containers"][0]["env"]
+    assert [each["value"] for each in loaders if each["name"] == "RAY_ROTATION_MAX_BYTES"] == ["1000000"]
+    head = {each["name"]: each.get("value") for each in pods(load(GOOD))[0]["containers"][0]["env"]}
+    assert head["RAY_ROTATION_MAX_BYTES"] == str(16 << 20)
+    assert head["RAY_ROTATION_BACKUP_COUNT"] == "3"
+    assert head["RAY_enable_export_api_write"] == "1"
+
+
+def test_the_exporter_adds_its_path() -> None:
+    endpoint = LOKI["endpoint"]
+    assert config(exporter="loki")["exporters"]["otlp_http"]["endpoint"] == f"{endpoint}/otlp"
+    assert config()["exporters"]["otlp_http"]["endpoint"] == endpoint
+    assert config(exporter="elasticsearch")["exporters"]["elasticsearch"]["endpoint"] == endpoint
+
+
+def test_the_default_image_is_of_the_version_that_is_tested() -> None:
+    assert LOG_COLLECTOR.reference == IMAGE
+    assert IMAGE.endswith(f":{tools.OTEL_COLLECTOR.version.removeprefix('v')}")

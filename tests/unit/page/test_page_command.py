@@ -1,0 +1,131 @@
+"""`python -m stacks page`: output and exit codes, with a cluster that each test sets."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from components import cluster as reads
+from components.cluster import ClusterUnreachableError
+from stacks.__main__ import app
+from stacks.load import load
+from stacks.page.command import looking
+from stacks.page.server import Server
+from stacks.planning.plan import plan_of
+from stacks.status import live
+from stacks.status.found import Found, Live
+from tests.unit.status.live import NOW, READY, found, pod, ray_cluster
+
+pytestmark = pytest.mark.unit
+
+STACK = """\
+config:
+  ray-platform:nodes:
+    - {pool: a100, count: 2, cpu: 64, memory: 1000Gi, gpus: 8}
+  ray-platform:tenants:
+    - name: team-a
+      clusters:
+        - {name: training, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0", workers: {pool: a100}}
+    - {name: team-b}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stack file, and no cluster."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    reads.connect.cache_clear()
+    (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
+    return tmp_path
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """The API server's errors at the next looks; without one it answers."""
+    errors: list[Exception] = []
+
+    def look(_context: str, namespaces: Iterator[str], *_: Any) -> Live:
+        if errors:
+            raise errors.pop()
+        team_a = found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])
+        return Live(NOW, {each: team_a if each == "team-a" else Found() for each in namespaces})
+
+    monkeypatch.setattr(live, "look", look)
+    monkeypatch.setattr(live, "nodes", lambda _context: Found())
+    return errors
+
+
+def stacks(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments])
+
+
+def test_the_plan_is_written_as_a_page_without_a_cluster() -> None:
+    done = stacks("page", "prod")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("<!doctype html>\n")
+    assert done.stdout.endswith("</html>\n")
+    assert "All 1 RayClusters" not in done.stdout
+    assert "The RayCluster can start." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("stage",), "Pulumi.stage.yaml"),
+        (("prod", "--port", "80"), "--port is for a live page: add --live"),
+        (("prod", "--tenant", "team-a"), "--tenant is for a live page: add --live"),
+        (("prod", "--live", "--tenant", "team-c"), "prod has no tenant 'team-c': did you mean 'team-b'?"),
+        (("prod", "--live"), "the cluster cannot be read: no usable kubeconfig"),
+    ],
+)
+def test_wrong_use_and_an_unreachable_cluster_end_with_2_and_one_message(
+    arguments: tuple[str, ...], shown: str
+) -> None:
+    done = stacks("page", *arguments)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert shown in done.stderr
+
+
+@pytest.mark.usefixtures("answers")
+def test_a_live_page_is_served_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: list[str] = []
+
+    def interrupted(self: Server) -> None:
+        pages.append(self.page())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve_forever", interrupted)
+    done = stacks("page", "prod", "--live", "--port", "0")
+    assert done.exit_code == 130
+    assert done.stdout.startswith("http://127.0.0.1:")
+    assert done.stdout.endswith("/ shows prod, until Ctrl-C\n")
+    assert "1 of 1 RayClusters ready" in pages[0]
+    assert "team-b" in pages[0]
+    assert stacks("page", "prod", "--live", "--port", "0", "--tenant", "team-a").exit_code == 130
+    assert 'data-key="team-b' not in pages[1]
+
+
+@pytest.mark.usefixtures("answers")
+def test_a_port_in_use_ends_with_1_and_what_to_do() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        done = stacks("page", "prod", "--live", "--port", port)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"port {port} cannot be used (Address already in use): --port another, or 0 for any\n"
+
+
+def test_after_an_outage_the_last_status_stays_with_the_reason(answers: list[Exception]) -> None:
+    settings = load(Path("Pulumi.prod.yaml"))
+    look = looking("prod", plan_of(settings), settings, settings.tenants, None)
+    assert "could not be read again" not in look()
+    answers.append(ClusterUnreachableError("connection <refused>"))
+    page = look()
+    assert "the cluster could not be read again: connection &lt;refused&gt;" in page
+    assert "1 of 1 RayClusters ready" in page
+    assert "could not be read again" not in look()

@@ -1,0 +1,62 @@
+"""What a review takes from `pulumi preview --json`. preview.json is of Pulumi 3.259, shortened."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stacks.__main__ import app
+from stacks.review.previewed import NoPreviewError, Step, previews
+
+from .story import STACK, TENANT, repository
+
+pytestmark = pytest.mark.unit
+
+FILE = Path(__file__).with_name("preview.json")
+
+CLUSTER = "kubernetes:ray.io/v1:RayCluster team-a/training-ray-cluster"
+
+
+def test_a_preview_is_of_the_stack_in_its_urns() -> None:
+    [(stack, preview)] = previews([FILE]).items()
+    assert stack == "dev"
+    assert preview.counts == {"create": 2, "update": 1}
+    fields = ("metadata.annotations.ray-platform/digest", "spec.autoscalerOptions.idleTimeoutSeconds")
+    assert preview.steps[-1] == Step("update", CLUSTER, fields)
+    assert preview.errors == 0
+
+
+def test_previews_of_the_parts_of_an_environment_are_one(tmp_path: Path) -> None:
+    part = tmp_path / "part.json"
+    part.write_text(FILE.read_text().replace("urn:pulumi:dev::", "urn:pulumi:dev.tenants-01::"))
+    [(stack, preview)] = previews([FILE, part]).items()
+    assert (stack, preview.counts) == ("dev", {"create": 4, "update": 2})
+
+
+def test_it_is_shown_without_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = json.loads(FILE.read_text())
+    [update] = [each for each in found["steps"] if each["op"] == "update"]
+    update["newState"]["inputs"] = {"value": "hidden-in-no-way"}
+    gone = {"op": "delete", "urn": update["urn"].replace("training", "old"), "oldState": {"inputs": {"a": "b"}}}
+    found["steps"] += [gone, {**gone, "op": "create-replacement"}, {**gone, "op": "delete-replaced"}]
+    found["diagnostics"] = [{"severity": "error", "message": "hidden-in-no-way"}]
+    repository(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("Pulumi.dev.yaml").write_text(STACK + TENANT)
+    Path("preview.json").write_text(json.dumps(found))
+    done = CliRunner().invoke(app, ["review", "--base", "main", "--preview-json", "preview.json"])
+    assert (
+        "- **Preview**: 2 to create, 1 to update, 1 to delete. It reported errors, 1: its log has them" in done.stdout
+    )
+    assert f"- **Preview, delete**: {CLUSTER.replace('training', 'old')}" in done.stdout
+    assert f"| {CLUSTER} | update | metadata.annotations.ray-platform/digest, spec." in done.stdout
+    assert "hidden-in-no-way" not in done.stdout
+
+
+@pytest.mark.parametrize("text", ["[]", '{"steps": 1}', '{"steps": []}', "no JSON", '{"steps": [1]}'])
+def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "preview.json"
+    file.write_text(text)
+    with pytest.raises(NoPreviewError, match=r"preview\.json: "):
+        previews([file])

@@ -1,0 +1,169 @@
+"""`python -m stacks run` and `cancel`: output and exit codes, with an API server that each test sets."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from components import waiting
+from components.cluster import ClusterUnreachableError, ForbiddenError
+from components.ray_job import progress
+from stacks.__main__ import app
+from stacks.run import live as requests
+from stacks.status import live
+from stacks.status.found import Found, Live
+from tests.unit.status.live import NOW, found, metadata, ray_cluster
+
+pytestmark = pytest.mark.unit
+
+STACK = """\
+config:
+  ray-platform:kubernetes: {context: prod}
+  ray-platform:tenants:
+    - name: team-a
+      jobs:
+        - &job
+          name: nightly
+          entrypoint: python train.py
+          cluster: {rayVersion: 2.60.0, image: "rayproject/ray:2.60.0"}
+      jobTemplates:
+        - {<<: *job, name: finetune}
+        - {<<: *job, name: evaluate}
+    - name: team-b
+      jobTemplates:
+        - {<<: *job, name: evaluate}
+"""
+
+TEMPLATE = {
+    "metadata": metadata("finetune", labels={"ray-platform/job-template": "finetune"}),
+    "spec": {"jobTemplate": {"entrypoint": "python train.py", "submissionMode": "K8sJobMode"}},
+}
+
+REFUSAL = "the API server refuses: ValidatingAdmissionPolicy 'job-templates' denied request"
+
+
+class Api:
+    """An API server with one job template."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+        self.created: dict[str, Any] = {}
+        self.template: dict[str, Any] | None = TEMPLATE
+        self.refuses: ClusterUnreachableError | None = None
+
+    def request(self, context: str | None, method: str, path: str, **more: Any) -> dict[str, Any] | None:
+        assert context == "prod"
+        self.sent.append((method, path))
+        if path.endswith("selfsubjectreviews"):
+            return {"status": {"userInfo": {"username": "alice"}}}
+        if method == "GET":
+            return self.template
+        if self.refuses:
+            raise self.refuses
+        if method == "POST":
+            self.created = more["body"]
+        return {}
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """The API server of the stack file `prod`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
+    made = Api()
+    monkeypatch.setattr(requests, "request", made.request)
+    jobs = [{"metadata": metadata(name), "spec": {}} for name in ("finetune-x7k2p", "nightly")]
+    exists = {"team-a": found(rayjobs=jobs, rayclusters=[ray_cluster("training")]), "team-b": Found()}
+    monkeypatch.setattr(live, "look", lambda *_: Live(NOW, exists))
+    return made
+
+
+def stacks(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments])
+
+
+def test_a_run_is_created_with_its_arguments_and_its_name_printed(api: Api) -> None:
+    done = stacks("run", "prod", "finetune", "--", "--epochs", "3")
+    assert done.exit_code == 0, done.output
+    name = api.created["metadata"]["name"]
+    assert done.stdout == f"team-a/{name}\n"
+    assert f"# python -m stacks cancel prod team-a/{name}\n" in done.stderr
+    assert api.created["spec"]["entrypoint"] == "python train.py --epochs 3"
+    assert api.created["metadata"]["annotations"]["ray-platform/created-by"] == "alice"
+    assert api.sent[-1] == ("POST", "/apis/ray.io/v1/namespaces/team-a/rayjobs")
+
+
+def test_what_the_api_server_refuses_ends_with_1_and_its_reason(api: Api) -> None:
+    api.refuses = ForbiddenError(REFUSAL)
+    done = stacks("run", "prod", "finetune")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"no run of job template team-a/finetune was created: {REFUSAL}\n"
+
+
+def test_a_template_that_up_has_not_created_ends_with_1(api: Api) -> None:
+    api.template = None
+    done = stacks("run", "prod", "finetune")
+    assert (done.exit_code, "not in the cluster: `up` creates it" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("finetun",), "the stack file has no job template 'finetun': did you mean 'finetune'?"),
+        (("evaluate",), "several tenants have a job template 'evaluate': write team-a/evaluate or team-b/evaluate"),
+        (("team-b/finetune",), "the stack file has no job template 'team-b/finetune'"),
+        (("finetune", "--", "a;b"), "'a;b' is not an argument: a shell may interpret it"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_creates_nothing(api: Api, arguments: tuple[str, ...], shown: str) -> None:
+    done = stacks("run", "prod", *arguments)
+    assert (done.exit_code, done.stdout, api.created) == (2, "", {})
+    assert shown in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "shown"),
+    [
+        ({"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}, 0, "# SUCCEEDED"),
+        ({"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed"}, 1, "has failed: AppFailed"),
+    ],
+)
+def test_waiting_ends_with_the_job(
+    api: Api, monkeypatch: pytest.MonkeyPatch, status: dict[str, str], code: int, shown: str
+) -> None:
+    looks = [({"status": {"jobDeploymentStatus": "Running"}}, "Running"), ({"status": status}, "ended")]
+    monkeypatch.setattr(progress, "look_at", lambda *_: looks.pop(0))
+    monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0)
+    done = stacks("run", "prod", "finetune", "--wait")
+    assert done.exit_code == code
+    assert "Running" in done.stderr
+    assert shown in done.stderr
+
+
+def test_cancelling_deletes_the_run(api: Api) -> None:
+    done = stacks("cancel", "prod", "finetune-x7k2p")
+    assert done.exit_code == 0, done.output
+    assert done.stdout == "RayJob team-a/finetune-x7k2p is deleted, and its cluster with it\n"
+    assert api.sent == [("DELETE", "/apis/ray.io/v1/namespaces/team-a/rayjobs/finetune-x7k2p")]
+
+
+def test_a_run_of_somebody_else_is_not_deleted(api: Api) -> None:
+    api.refuses = ForbiddenError("the API server refuses: this RayJob is not yours")
+    done = stacks("cancel", "prod", "team-a/finetune-x7k2p")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.endswith("was not deleted: the API server refuses: this RayJob is not yours\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("nightly", "RayJob team-a/nightly is in the stack file, and the next `up` would start it again: set suspend"),
+        ("training", "RayCluster team-a/training is no RayJob"),
+        ("finetune-x7k2", "did you mean 'finetune-x7k2p'?"),
+    ],
+)
+def test_nothing_else_is_deleted(api: Api, name: str, shown: str) -> None:
+    done = stacks("cancel", "prod", name)
+    assert (done.exit_code, api.sent) == (2, [])
+    assert shown in done.stderr

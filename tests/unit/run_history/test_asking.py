@@ -1,0 +1,196 @@
+"""How the program asks the API server and heads, and how it answers."""
+
+import base64
+import json
+import threading
+import urllib.error
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from components.run_history.program.api import ApiServer, ask_head
+from components.run_history.program.collector import TRIES_SECONDS
+from components.run_history.program.record import seconds
+from components.run_history.program.server import serve
+from components.run_history.program.store import Store
+from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, only, rayjob, submitter
+
+pytestmark = pytest.mark.unit
+
+TOKEN = "of-this-cluster"  # noqa: S105 (of a test)
+
+BEGIN = seconds("2026-05-28T20:00:10Z")
+
+ID = "train.uid-of-train"
+
+ANSWERS = {
+    "/api/jobs/train-1": {"driver_exit_code": 3, "error_type": None},
+    "/api/jobs/train-1/logs": {"logs": "driver\nlog\n"},
+    "/api/v0/cluster_events": {
+        "data": {"result": {"result": [{"event_id": "e", "severity": "ERROR", "message": "lost", "time": "later"}]}}
+    },
+}
+
+
+class Dashboard(BaseHTTPRequestHandler):
+    """A dashboard that requires the token."""
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/api/jobs/train-1")
+            self.end_headers()
+            return
+        allowed = self.headers.get("Authorization") == f"Bearer {TOKEN}"
+        body = json.dumps(ANSWERS.get(path)).encode()
+        self.send_response(200 if allowed else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Not into the output of the tests."""
+
+
+@pytest.fixture
+def dashboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Its address. A proxy that does not exist is in the environment."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dashboard) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+def with_token(cluster: Cluster) -> None:
+    data = {"auth_token": base64.b64encode(TOKEN.encode()).decode()}
+    cluster.answers[f"/api/v1/namespaces/{NAMESPACE}/secrets/train-abcde"] = {"data": data}
+
+
+def in_http_mode(dashboard: str) -> dict[str, Any]:
+    job = rayjob(dashboardURL=dashboard, **ENDED)
+    job["spec"]["submissionMode"] = "HTTPMode"
+    return job
+
+
+def test_the_head_is_asked_with_the_token_of_its_cluster(dashboard: str, tmp_path: Path) -> None:
+    cluster = Cluster()
+    with_token(cluster)
+    cluster.objects["rayjobs"] = [in_http_mode(dashboard)]
+    program = collector(cluster, tmp_path, read_heads=True)
+    program.look(BEGIN)
+    found = only(map(program.store.whole, program.store.records))
+    assert (found["complete"], found["exitCode"], found["missing"]) == (True, 3, [])
+    assert [each["message"] for each in found["rayEvents"].values()] == ["lost"]
+    assert program.store.log(ID, 1) == b"driver\nlog\n"
+
+
+def test_of_a_long_log_the_end_is_kept_from_a_whole_line_on(dashboard: str, tmp_path: Path) -> None:
+    cluster = Cluster()
+    with_token(cluster)
+    cluster.objects["rayjobs"] = [in_http_mode(dashboard)]
+    program = collector(cluster, tmp_path, read_heads=True, log_bytes=12)
+    program.look(BEGIN)
+    assert program.store.log(ID, 1) == b"log\n"
+    assert only(program.store.records.values())["attempts"][0]["log"] == {"bytes": 4, "cut": True}
+
+
+def test_without_read_heads_no_head_and_no_secret_is_asked_for(dashboard: str, tmp_path: Path) -> None:
+    cluster = Cluster()
+    cluster.objects["rayjobs"] = [rayjob(dashboardURL=dashboard, **ENDED)]
+    submitter(cluster, b"done\n")
+    program = collector(cluster, tmp_path)
+    program.look(BEGIN)
+    assert only(program.store.records.values())["complete"]
+    assert not [each for each in cluster.asked if "secrets" in each]
+
+
+@pytest.mark.parametrize("state", ["Initializing", "Retrying"])
+def test_a_head_that_is_not_ready_or_goes_is_not_asked(state: str, tmp_path: Path) -> None:
+    """It would keep the program waiting while another job ends."""
+    cluster = Cluster()
+    cluster.objects["rayjobs"] = [rayjob(dashboardURL="192.0.2.1:8265", jobDeploymentStatus=state)]
+    collector(cluster, tmp_path, read_heads=True).look(BEGIN)
+    assert not [each for each in cluster.asked if "secrets" in each or "/log" in each]
+
+
+def test_a_head_that_is_gone_is_named_and_what_it_has_answered_before_stays(dashboard: str, tmp_path: Path) -> None:
+    cluster = Cluster()
+    with_token(cluster)
+    job = in_http_mode(dashboard)
+    cluster.objects["rayjobs"] = [{**job, "status": {**job["status"], "jobDeploymentStatus": "Running"}}]
+    program = collector(cluster, tmp_path, read_heads=True)
+    program.look(BEGIN)
+    cluster.answers.clear()
+    cluster.objects["rayjobs"] = [job]
+    program.look(BEGIN + 5)
+    program.look(BEGIN + 5 + TRIES_SECONDS)
+    found = only(program.store.records.values())
+    assert (found["complete"], found["exitCode"]) == (True, 3)
+    assert [each.partition(":")[0] for each in found["missing"]] == ["the head cannot be read"]
+    assert program.store.log(ID, 1) == b"driver\nlog\n"
+
+
+@pytest.mark.parametrize("answer", [["a", "list"], "text", None, 7])
+def test_a_head_that_answers_something_else_is_named(
+    dashboard: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    cluster = Cluster()
+    with_token(cluster)
+    cluster.objects["rayjobs"] = [in_http_mode(dashboard)]
+    monkeypatch.setitem(ANSWERS, "/api/jobs/train-1", answer)
+    program = collector(cluster, tmp_path, read_heads=True)
+    program.look(BEGIN)
+    (missing,) = only(program.store.records.values())["missing"]
+    assert missing.startswith("the head cannot be read")
+
+
+def test_an_answer_of_a_head_has_a_largest_size(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.run_history.program.api._MOST_OF_HEAD", 10)
+    with pytest.raises(ValueError, match="more than 10 bytes"):
+        ask_head(f"http://{dashboard}/api/jobs/train-1", TOKEN)
+
+
+def test_a_redirection_does_not_get_the_token(dashboard: str) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="302"):
+        ask_head(f"http://{dashboard}/moved", TOKEN)
+
+
+def test_the_accounts_token_is_read_at_each_request(dashboard: str, tmp_path: Path) -> None:
+    api = ApiServer(f"http://{dashboard}", tmp_path)
+    (tmp_path / "token").write_text("old")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        api.read("/api/jobs/train-1")
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    assert api.read("/api/jobs/train-1")["driver_exit_code"] == 3
+    assert api.read_end("/api/jobs/train-1/logs", 2) == b'"}'
+
+
+def test_it_answers_on_loopback_with_records_and_logs_and_with_no_other_file(tmp_path: Path) -> None:
+    store = Store(tmp_path / NAMESPACE)
+    store.write("a.uid", {"name": "a", "pods": {}, "events": {}})
+    store.write_log("a.uid", 1, b"log")
+    (tmp_path / "secret").write_text("secret")
+    server = serve(store, lambda: ["x cannot be recorded"], 0)
+
+    def ask(path: str) -> bytes:
+        with urlopen(f"http://127.0.0.1:{server.server_port}{path}") as answer:
+            return bytes(answer.read())
+
+    try:
+        assert server.server_address[0] == "127.0.0.1"
+        runs = {"problems": ["x cannot be recorded"], "runs": [{"id": "a.uid", "name": "a"}]}
+        assert json.loads(ask("/runs")) == runs
+        assert json.loads(ask("/runs/a.uid")) == {"name": "a", "pods": {}, "events": {}}
+        assert ask("/runs/a.uid/log/1") == b"log"
+        for path in ("/", "/runs/", "/runs/b.uid", "/runs/a.uid/log/2", "/runs/../secret", "/runs/..", "/runs/./log/1"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                ask(path)
+    finally:
+        server.shutdown()
+        server.server_close()

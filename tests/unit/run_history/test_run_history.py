@@ -1,0 +1,141 @@
+"""The pod that keeps a tenant's run history: what it gets, what it may do, who may read, and when it is created."""
+
+import json
+from typing import Any
+
+import pytest
+
+from components.run_history.manifests import LABELS
+from kuberay.pod_security import violations
+from stacks.build import build
+from stacks.impact.kinds import kind_of
+from stacks.load import parse
+from stacks.network import tenant_policies
+from stacks.planning.demands import program_pods
+from stacks.rendered import rendered_job, template_objects
+from stacks.run_history import run_history
+from stacks.settings import StackSettings
+from testbed.recorder import record
+
+pytestmark = pytest.mark.unit
+
+IMAGE = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+JOB = {"entrypoint": "python train.py", "cluster": {**IMAGE, "autoscaling": False}}
+
+
+def stack(history: dict[str, Any] | None = None, **tenant: Any) -> StackSettings:
+    runs = {"name": "runs", "storageClass": "disks", "size": "5Gi", "accessMode": "ReadWriteOnce"}
+    settings = {
+        "name": "team-a",
+        "storage": [runs],
+        "jobs": [{"name": "train", **JOB}],
+        "jobTemplates": [{"name": "finetune", **JOB}],
+        **({} if history is None else {"runHistory": {"storage": "runs", **history}}),
+        **tenant,
+    }
+    return parse({"tenants": [settings], "access": {"clusterAdmins": ["group:platform"]}})
+
+
+def objects(settings: StackSettings) -> dict[str, Any]:
+    return run_history(settings, settings.tenants[0])
+
+
+def pod(found: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = found["stateful-set"]["spec"]["template"]["spec"]
+    return spec
+
+
+def test_without_a_run_history_there_is_nothing() -> None:
+    assert objects(stack()) == {}
+
+
+def test_its_program_is_a_package_that_gets_its_settings_as_an_argument() -> None:
+    found = objects(stack({"retentionDays": 7, "logSize": "2Mi"}))
+    (container,) = pod(found)["containers"]
+    assert container["command"][:3] == ["python", "-m", "program"]
+    argument = json.loads(container["command"][3])
+    assert {key: argument[key] for key in ("namespace", "folder", "retention_days", "log_bytes", "read_heads")} == {
+        "namespace": "team-a",
+        "folder": "/history",
+        "retention_days": 7,
+        "log_bytes": 2 * 2**20,
+        "read_heads": False,
+    }
+    assert {"__init__.py", "__main__.py", "collector.py"} <= found["program"]["data"].keys()
+    assert "$(" not in container["command"][3]
+
+
+def test_its_pod_meets_restricted_and_has_a_tenants_image_pull_secrets_and_claim() -> None:
+    cluster = {"name": "training", **IMAGE, "image": "registry/ray:2.60.0", "env": {"A": "b"}, "tls": {}}
+    found = objects(stack({}, clusters=[cluster], images={"pullSecrets": ["registry"]}))
+    assert list(violations(found["stateful-set"]["spec"]["template"], (), "restricted")) == []
+    assert pod(found)["imagePullSecrets"] == [{"name": "registry"}]
+    (container,) = pod(found)["containers"]
+    assert container["image"] == "registry/ray:2.60.0"
+    assert "env" not in container
+    assert {"name": "records", "persistentVolumeClaim": {"claimName": "runs"}} in pod(found)["volumes"]
+
+
+def test_it_may_read_what_it_records_and_secrets_only_with_read_heads() -> None:
+    for heads in (False, True):
+        rules = objects(stack({"readHeads": heads}))["role"]["rules"]
+        rights = {(resource, verb) for each in rules for resource in each["resources"] for verb in each["verbs"]}
+        assert {("rayjobs", "list"), ("pods", "list"), ("events", "list"), ("pods/log", "get")} <= rights
+        assert {verb for _, verb in rights} == {"get", "list"}
+        assert (("secrets", "get") in rights) == heads
+
+
+def test_all_people_of_the_tenant_may_forward_to_its_pod_and_to_no_other() -> None:
+    users = ["group:users", {"subject": "user:eve", "clusters": []}]
+    found = objects(stack({}, admins=["group:leads"], users=users))
+    assert [each["name"] for each in found["readers-role-binding"]["subjects"]] == ["platform", "leads", "users", "eve"]
+    (rule,) = found["readers-role"]["rules"]
+    assert (rule["resources"], rule["resourceNames"]) == (["pods/portforward"], ["ray-run-history-0"])
+
+
+@pytest.mark.parametrize("heads", [False, True])
+def test_it_reaches_heads_only_with_read_heads_and_nothing_reaches_it(heads: bool) -> None:
+    settings = stack({"readHeads": heads})
+    policies = {each["metadata"]["name"]: each["spec"] for each in tenant_policies(settings, settings.tenants[0])}
+    itself = {"podSelector": {"matchLabels": LABELS}}
+    peers = {
+        name: [peer for rule in each.get("ingress", ()) for peer in rule["from"]] for name, each in policies.items()
+    }
+    assert [name for name, each in peers.items() if itself in each] == ["head.train", "head.finetune"] * heads
+    out = policies["run-history"]
+    assert (out["podSelector"], out["policyTypes"]) == ({"matchLabels": LABELS}, ["Egress"])
+    assert [port["port"] for rule in out["egress"] for port in rule["ports"]] == [8265] * heads + [443, 6443]
+
+
+def test_the_cluster_of_an_ended_job_stays_until_its_head_is_read_and_no_job_starts_again() -> None:
+    without, with_it = stack({}), stack({"readHeads": True})
+    before, after = (rendered_job(each, each.tenants[0], each.tenants[0].jobs[0]) for each in (without, with_it))
+    assert "ttlSecondsAfterFinished" not in before["spec"]
+    assert after["spec"]["ttlSecondsAfterFinished"] == 20
+    assert before["metadata"] == after["metadata"]
+    template = template_objects(with_it, with_it.tenants[0], with_it.tenants[0].job_templates[0])["finetune"]
+    assert template["spec"]["jobTemplate"]["ttlSecondsAfterFinished"] == 20
+    longer = stack({"readHeads": True}, jobs=[{"name": "train", **JOB, "ttlSecondsAfterFinished": 60}])
+    body = rendered_job(longer, longer.tenants[0], longer.tenants[0].jobs[0])
+    assert body["spec"]["ttlSecondsAfterFinished"] == 60
+
+
+def test_its_pod_counts_in_plans() -> None:
+    assert [(each.owner, each.least) for each in program_pods(stack({}))] == [("team-a/ray-run-history", 1)]
+
+
+@pytest.mark.usefixtures("kubectl_that_renders")
+def test_it_exists_after_its_storage_and_goes_before_it_and_holds_up_no_cluster() -> None:
+    settings = stack({}, clusters=[{"name": "training", **IMAGE, "autoscaling": False}])
+    recorder = record(lambda: build(settings))
+    history = "team-a/run-history-stateful-set"
+    assert recorder.made_before("team-a/storage/runs", history)
+    assert recorder.made_before("team-a/run-history-program", history)
+    assert recorder.made_before("team-a/run-history-role-binding", history)
+    assert recorder.made_before(history, "team-a/guard")
+    assert not recorder.made_before(history, "team-a/training-ray-cluster")
+
+
+def test_impact_reports_records_and_not_redis() -> None:
+    for part in ("stateful-set", "program"):
+        assert "records" in kind_of(objects(stack({}))[part]).gone

@@ -1,0 +1,150 @@
+"""`python -m stacks runs`: output and exit codes, with the program's own answers in place of a port-forward."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from components.cluster import ForbiddenError
+from components.run_history.program.record import seconds
+from components.run_history.program.server import answer
+from components.run_history.program.store import Store
+from stacks.__main__ import app
+from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, rayjob, submitter, worker
+
+pytestmark = pytest.mark.unit
+
+BEGIN = seconds("2026-05-28T20:00:10Z")
+
+STACK = """\
+config:
+  ray-platform:kubernetes: {context: prod}
+  ray-platform:tenants:
+    - name: team-a
+      storage: [{name: runs, claim: runs}]
+      runHistory: &history {storage: runs, image: "rayproject/ray:2.60.0"}
+    - name: team-b
+      storage: [{name: runs, claim: runs}]
+      runHistory: *history
+    - name: team-c
+"""
+
+FAILED = {
+    **ENDED,
+    "jobStatus": "FAILED",
+    "jobDeploymentStatus": "Failed",
+    "reason": "AppFailed",
+    "message": "Job entrypoint command failed with exit code 3\nlast lines",
+}
+
+
+class Pods:
+    """The programs of two tenants; that of team-b cannot be asked unless a test allows it."""
+
+    def __init__(self, folder: Path) -> None:
+        cluster = Cluster()
+        cluster.objects |= {"rayjobs": [rayjob(), rayjob("other", **FAILED)], "pods": [worker("a", 4)]}
+        for name, log in (("train", b"epoch 1\n"), ("other", b"Traceback\n")):
+            submitter(cluster, log, name)
+        running = collector(cluster, folder)
+        running.look(BEGIN + 1800)
+        self._stores = {NAMESPACE: running.store, "team-b": Store(folder / "team-b")}
+        self.problems: list[str] = []
+        self.refused = {"team-b"}
+
+    def ask(self, context: str | None, namespace: str, pod: str, port: int, path: str) -> bytes | None:
+        assert (context, pod, port) == ("prod", "ray-run-history-0", 8787)
+        if namespace in self.refused:
+            raise ForbiddenError(f"pod {namespace}/{pod} cannot be asked: 403 Forbidden")
+        status, body = answer(self._stores[namespace], self.problems, path)
+        return body if status == 200 else None
+
+
+@pytest.fixture
+def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
+    made = Pods(tmp_path)
+    monkeypatch.setattr("stacks.runs.history.ask_pod", made.ask)
+    monkeypatch.setattr("components.cluster.connect", lambda _: None)
+    return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text(STACK)
+    return file
+
+
+def runs(file: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["runs", str(file), *arguments])
+
+
+def test_the_list_has_status_hours_and_reason_of_each_run(pods: Pods, file: Path) -> None:
+    done = runs(file, "--tenant", "team-a")
+    assert (done.exit_code, done.stderr) == (0, "")
+    header, running, failed, total = done.stdout.splitlines()
+    assert header.split() == ["Run", "Status", "Started", "Took", "GPU-hours", "By", "Why"]
+    assert running.split() == ["team-a/train", "RUNNING", "2026-05-28T20:00:10Z", "-", "2.00", "bob"]
+    assert failed.split()[:6] == ["team-a/other", "FAILED", "2026-05-28T20:00:10Z", "1h00m00s", "-", "bob"]
+    assert "AppFailed: Job entrypoint command failed with exit code 3 last lines" in failed
+    assert total == "2 runs, 2.00 GPU-hours (not known of 1)"
+
+
+def test_the_newest_are_listed_and_the_others_counted(pods: Pods, file: Path) -> None:
+    assert runs(file, "--tenant", "team-a", "--last", "1").stdout.splitlines()[-1].endswith("1 older ones: --last 2")
+
+
+def test_a_history_that_cannot_be_read_is_named_beside_the_others(pods: Pods, file: Path) -> None:
+    done = runs(file)
+    assert done.exit_code == 1
+    why = "pod team-b/ray-run-history-0 cannot be asked: 403 Forbidden"
+    assert done.stderr == f"the run history of namespace team-b cannot be read: {why}\n"
+    assert "team-a/train" in done.stdout
+    pods.refused.clear()
+    assert runs(file).exit_code == 0
+
+
+def test_what_a_history_cannot_record_is_shown(pods: Pods, file: Path) -> None:
+    pods.problems = ["train.uid cannot be recorded: OSError(28, 'No space left on device')"]
+    assert runs(file, "--tenant", "team-a").stdout.splitlines()[-1].startswith("- namespace team-a: train.uid cannot")
+
+
+def test_a_run_by_itself_has_its_attempts_and_pods(pods: Pods, file: Path) -> None:
+    lines = runs(file, "--tenant", "team-a", "team-a/train").stdout.splitlines()
+    assert lines[0] == "team-a/train: RUNNING"
+    assert "  entrypoint: python train.py --hf-token *** --epochs=3" in lines
+    assert "  attempt 1: job train-1 on RayCluster train-abcde, log of 8 bytes" in lines
+    assert "  pod train-abcde-a: 4 GPUs, 2026-05-28T20:00:10Z to 2026-05-28T20:30:10Z" in lines
+    assert "  GPU-hours: 2.00" in lines
+
+
+def test_its_log_is_the_output(pods: Pods, file: Path) -> None:
+    done = runs(file, "--tenant", "team-a", "other", "--logs")
+    assert (done.exit_code, done.stdout) == (0, "Traceback\n")
+    done = runs(file, "--tenant", "team-a", "other", "--logs", "--attempt", "2")
+    assert done.exit_code == 1
+    assert done.stderr == "there is no log of attempt 2 of team-a/other: it has 1 attempts\n"
+
+
+def test_programs_get_json(pods: Pods, file: Path) -> None:
+    found = json.loads(runs(file, "--tenant", "team-a", "--format", "json").stdout)
+    assert [each["name"] for each in found["runs"]] == ["train", "other"]
+    assert (found["problems"], found["unreadable"]) == ({}, {})
+    whole = json.loads(runs(file, "--tenant", "team-a", "train", "--format", "json").stdout)
+    assert [each["gpus"] for each in whole["pods"].values()] == [4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--logs"], 2, "--logs and --attempt are for one run: write its name after the stack"),
+        (["--tenant", "team-c"], 2, "no such tenant has a run history: set runHistory (docs/runs.md)"),
+        (["--tenant", "team-d"], 2, "prod has no tenant 'team-d'"),
+        (["--tenant", "team-a", "none"], 1, "no run history has 'none': `python -m stacks runs"),
+    ],
+)
+def test_wrong_use_has_one_message(pods: Pods, file: Path, arguments: list[str], code: int, message: str) -> None:
+    done = runs(file, *arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert done.stderr.startswith(message)

@@ -1,0 +1,177 @@
+"""A stack as plain manifests: stages, what is left, and files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from stacks.__main__ import app
+from stacks.load import load, parse
+from stacks.manifests.files import OccupiedError, dump, write
+from stacks.manifests.stages import Rendered, rendered_stack
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+GOOD = ROOT / "tests" / "stack_files" / "good"
+
+
+@pytest.fixture(scope="module")
+def prod() -> Rendered:
+    return rendered_stack(load(ROOT / "Pulumi.prod.yaml"), "prod", ())
+
+
+def names(rendered: Rendered, stage: str, kind: str) -> list[str]:
+    return [body["metadata"]["name"] for body in rendered.stages[stage] if body["kind"] == kind]
+
+
+def annotations(rendered: Rendered, stage: str, kind: str) -> dict[str, str]:
+    found: dict[str, str] = next(
+        body["metadata"]["annotations"] for body in rendered.stages[stage] if body["kind"] == kind
+    )
+    return found
+
+
+def test_each_stage_needs_those_before_it(prod: Rendered) -> None:
+    assert "vision" in names(prod, "20-namespaces", "Namespace")
+    assert names(prod, "30-rules", "ClusterRole")
+    assert names(prod, "50-platform", "StatefulSet") == ["ray-redis"]
+    assert names(prod, "50-platform", "Queue")
+    assert "training" in names(prod, "60-tenants", "RayCluster")
+    assert annotations(prod, "60-tenants", "RayCluster")["argocd.argoproj.io/sync-wave"] == "60"
+
+
+def test_the_operators_own_manifests_are_adapted(tree: list[dict[str, Any]]) -> None:
+    stack = parse({"operator": {"namespace": "rays", "image": "mirror.example/operator:v1.6.2"}})
+    found = rendered_stack(stack, "dev", tree)
+    assert "rayclusters.ray.io" in names(found, "10-definitions", "CustomResourceDefinition")
+    [deployment] = [body for body in found.stages["40-operator"] if body["kind"] == "Deployment"]
+    assert deployment["metadata"]["namespace"] == "rays"
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "mirror.example/operator:v1.6.2"
+    kept = annotations(found, "10-definitions", "CustomResourceDefinition")
+    assert kept["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false"
+    assert kept["kustomize.toolkit.fluxcd.io/prune"] == "disabled"
+
+
+def test_names_have_that_of_the_stack(prod: Rendered) -> None:
+    assert "ray-platform.prod.scaling-only" in names(prod, "30-rules", "ValidatingAdmissionPolicy")
+
+
+def test_what_is_no_plain_manifest_is_named(prod: Rendered) -> None:
+    left = " ".join(f"{each.what}: {each.why}" for each in prod.left)
+    for part in ("Volcano 1.14.1", "Numbers of workers", "ads/tuning, ", "storage namespace", "Guards", "preview"):
+        assert part in left
+
+
+def test_jobs_run_once_and_are_not_rendered() -> None:
+    found = rendered_stack(load(GOOD / "jobs.yaml"), "jobs", ())
+    kinds = {body["kind"] for bodies in found.stages.values() for body in bodies}
+    assert not kinds & {"RayJob", "Job"}
+    assert any(each.what.startswith("Jobs team-a/") for each in found.left)
+
+
+def test_secrets_are_references(prod: Rendered) -> None:
+    found = {(each.namespace, each.name): each.users for each in prod.secrets}
+    assert "RayCluster training" in found["vision", "ray-redis"]
+    assert ("ray-redis", "ray-redis-users") in found
+    assert "Secret" not in {body["kind"] for bodies in prod.stages.values() for body in bodies}
+
+
+def test_a_secret_of_cert_manager_is_not_missing() -> None:
+    found = rendered_stack(load(GOOD / "tls.yaml"), "tls", ())
+    issued = [
+        body["spec"]["secretName"]
+        for bodies in found.stages.values()
+        for body in bodies
+        if body["kind"] == "Certificate"
+    ]
+    assert issued
+    assert not {each.name for each in found.secrets} & set(issued)
+
+
+def test_a_cluster_that_scales_is_only_created_by_flux(prod: Rendered) -> None:
+    assert annotations(prod, "60-tenants", "RayCluster")["kustomize.toolkit.fluxcd.io/ssa"] == "IfNotPresent"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in sorted(folder.rglob("*")) if each.is_file()}
+
+
+def test_files_are_the_same_each_time_and_none_remains(prod: Rendered, tmp_path: Path) -> None:
+    write(prod, "prod", tmp_path / "first", "clusters/prod")
+    again = rendered_stack(load(ROOT / "Pulumi.prod.yaml"), "prod", ())
+    write(rendered_stack(parse({}), "prod", ()), "prod", tmp_path / "second", "clusters/prod")
+    write(again, "prod", tmp_path / "second", "clusters/prod")
+    assert content(tmp_path / "first") == content(tmp_path / "second")
+
+
+def test_each_file_is_in_the_kustomization_of_its_stage(prod: Rendered, tmp_path: Path) -> None:
+    write(prod, "prod", tmp_path, "clusters/prod")
+    stages = yaml.safe_load((tmp_path / "kustomization.yaml").read_text())["resources"]
+    assert stages == list(prod.stages)
+    for stage in stages:
+        listed = yaml.safe_load((tmp_path / stage / "kustomization.yaml").read_text())["resources"]
+        assert {*listed, "kustomization.yaml"} == {each.name for each in (tmp_path / stage).iterdir()}
+    flux = list(yaml.safe_load_all((tmp_path / "flux.yaml").read_text()))
+    assert [each["spec"]["path"] for each in flux] == [f"./clusters/prod/{stage}" for stage in stages]
+    assert flux[1]["spec"]["dependsOn"] == [{"name": flux[0]["metadata"]["name"]}]
+    application = yaml.safe_load((tmp_path / "argocd.yaml").read_text())
+    assert application["spec"]["source"]["path"] == "clusters/prod"
+
+
+def test_texts_that_yaml_would_read_as_something_else_are_quoted() -> None:
+    assert (
+        dump({"a": "7e10", "b": "yes", "c": "1:30", "d": "a\nb\n"})
+        == "a: '7e10'\nb: 'yes'\nc: '1:30'\nd: |\n  a\n  b\n"
+    )
+    assert dump({"n": "y"}) == "'n': 'y'\n"
+
+
+def test_names_that_differ_in_what_files_have_not_have_two_files(tmp_path: Path) -> None:
+    roles = [{"apiVersion": "v1", "kind": "ClusterRole", "metadata": {"name": name}} for name in ("a:b", "a-b", "A-b")]
+    write(Rendered({"30-rules": roles}, (), ()), "dev", tmp_path, "x")
+    files = list((tmp_path / "30-rules").glob("clusterrole--a-b-*.yaml"))
+    assert {yaml.safe_load(each.read_text())["metadata"]["name"] for each in files} == {"a:b", "a-b", "A-b"}
+
+
+def test_the_name_of_a_stack_becomes_one_of_kubernetes(prod: Rendered, tmp_path: Path) -> None:
+    write(prod, "Prod_EU", tmp_path, "x")
+    assert yaml.safe_load((tmp_path / "argocd.yaml").read_text())["metadata"]["name"] == "ray-platform-prod-eu"
+    first = next(yaml.safe_load_all((tmp_path / "flux.yaml").read_text()))
+    assert first["metadata"]["name"].startswith("ray-platform-prod-eu-")
+
+
+def test_a_folder_with_other_files_is_refused(prod: Rendered, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").touch()
+    with pytest.raises(OccupiedError, match="has other files"):
+        write(prod, "prod", tmp_path, "x")
+    assert (tmp_path / "mine.txt").exists()
+    write(prod, "prod", tmp_path / "new", "x")
+    (tmp_path / "new" / "mine.txt").touch()
+    with pytest.raises(OccupiedError, match="has other files"):
+        write(prod, "prod", tmp_path / "new", "x")
+
+
+def render(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["render", *arguments])
+
+
+def test_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.small.yaml"
+    file.write_text("config:\n  ray-platform:operator: {install: existing}\n  ray-platform:tenants: [{name: team-a}]\n")
+    done = render(str(file), "-o", str(tmp_path / "out"))
+    assert done.exit_code == 0
+    assert "objects in 2 stages, references to 0 Secrets\nnot in there: Guards" in done.stdout
+    assert "# Stack small as plain manifests" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_command_reports_what_it_cannot_do(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.small.yaml"
+    file.write_text("config:\n  ray-platform:operator: {location: /nowhere}\n")
+    done = render(str(file), "-o", str(tmp_path / "out"))
+    assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)
+    file.write_text("config:\n  ray-platform:operator: {replicas: 9}\n")
+    assert render(str(file), "-o", str(tmp_path / "out")).exit_code == 2
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,183 @@
+"""RayServices in a stack: what they use between and during updates, who reaches their pods, what an edit does."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from components.ray_service.settings import SERVICE_LABEL
+from core.problems import Finding, StackFileError
+from stacks.impact.beside import of_objects
+from stacks.load import parse
+from stacks.network import policies_of_clusters
+from stacks.planning.overcommitment import overcommitments
+from stacks.planning.plan import plan_of
+from stacks.render import render
+from stacks.settings import StackSettings
+
+pytestmark = pytest.mark.unit
+
+GPU = {"groupName": "gpu", "pool": "a100", "gpus": 8, "cpu": 32, "memory": "128Gi", "replicas": 1}
+CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False, "workerGroups": [GPU]}
+CONFIG = {"applications": [{"import_path": "chat:app"}]}
+NODES = [{"pool": "a100", "count": 2, "cpu": 64, "memory": "512Gi", "gpus": 8}]
+
+Entry = dict[str, Any]
+
+IN_PLACE_ONLY: Entry = {"upgradeStrategy": {"type": "None"}}
+
+
+def service(name: str = "chat", **settings: Any) -> Entry:
+    return copy.deepcopy({"name": name, "serveConfigV2": CONFIG, "cluster": CLUSTER, **settings})
+
+
+def stack(*services: Entry, others: Entry | None = None, **tenant: Any) -> StackSettings:
+    return parse({"nodes": NODES, "tenants": [{"name": "team-a", "services": [*services], **tenant}], **(others or {})})
+
+
+def findings(*services: Entry, others: Entry | None = None, **tenant: Any) -> tuple[Finding, ...]:
+    with pytest.raises(StackFileError) as error:
+        stack(*services, others=others, **tenant)
+    return error.value.findings
+
+
+def rules(*services: Entry, others: Entry | None = None, **tenant: Any) -> list[str]:
+    return [each.rule for each in findings(*services, others=others, **tenant)]
+
+
+def test_a_service_counts_in_the_plan() -> None:
+    (chat,) = plan_of(stack(service())).tenants[0].clusters
+    assert (chat.name, int(chat.starts["nvidia.com/gpu"])) == ("team-a/chat", 8)
+    assert [group.workers.group for group in chat.groups] == ["head", "gpu"]
+
+
+def test_the_plan_reports_an_update_that_has_no_room() -> None:
+    assert [each.rule for each in overcommitments(plan_of(stack(service())))] == []
+    (found,) = overcommitments(plan_of(stack(service(), service("other"))))
+    assert found.rule == "updates-fit-nodes"
+    assert "1 of team-a/chat (gpu), 1 of team-a/other (gpu)" in found.message
+    without = stack(service(**IN_PLACE_ONLY), service("other", **IN_PLACE_ONLY))
+    assert list(overcommitments(plan_of(without))) == []
+
+
+def test_a_quota_has_room_for_the_second_cluster_of_each_service_in_turn() -> None:
+    assert stack(service(), service("other", cluster={**CLUSTER, "workerGroups": []}), quota={"gpus": 16})
+    assert stack(service(**IN_PLACE_ONLY), quota={"gpus": 8})
+    (found,) = findings(service(), quota={"gpus": 8})
+    assert found.rule == "quota-fits-clusters"
+    assert "the second RayCluster of chat during an update 8" in str(found)
+
+
+def test_so_has_its_queue() -> None:
+    others: Entry = {"scheduler": {"volcano": {}}}
+    assert stack(service(), others=others, queue={"capability": {"gpus": 16}})
+    assert stack(service(**IN_PLACE_ONLY), others=others, queue={"capability": {"gpus": 8}})
+    (found,) = findings(service(), others=others, queue={"capability": {"gpus": 8}})
+    assert found.rule == "gang-fits-queue"
+    assert "'chat, twice during an update' starts with nvidia.com/gpu 16" in str(found)
+
+
+def test_kueue_does_not_let_a_service_wait() -> None:
+    queue = {"capability": {"gpus": 16, "cpu": 128, "memory": "1Ti"}}
+    assert rules(service(), others={"scheduler": {"kueue": {}}}, queue=queue) == ["not-with-kueue"]
+    assert stack(service(), others={"scheduler": {"kueue": {}}})
+
+
+def test_a_service_that_nobody_could_reach_and_a_replica_without_room_are_refused() -> None:
+    other_port = service(serveConfigV2={**CONFIG, "http_options": {"port": 9000}})
+    assert rules(other_port) == ["service-endpoints"]
+    application = {"import_path": "a:b", "deployments": [{"name": "M", "ray_actor_options": {"num_gpus": 16}}]}
+    assert rules(service(serveConfigV2={"applications": [application]})) == ["service-gpus"]
+
+
+def test_a_worker_that_no_node_holds_is_refused_at_its_worker_group() -> None:
+    (found,) = findings(service(cluster={**CLUSTER, "workerGroups": [{**GPU, "cpu": 100}]}))
+    assert found.path[:6] == ("ray-platform:tenants", 0, "services", 0, "cluster", "workerGroups")
+
+
+def test_a_service_has_a_name_of_its_own() -> None:
+    image = {key: CLUSTER[key] for key in ("rayVersion", "image")}
+    assert rules(service(), clusters=[{"name": "chat", **image}]) == ["repeated-name"]
+
+
+def test_who_may_reach_serve_reaches_every_pod_of_a_service() -> None:
+    settings = stack(service(), network={"serveFrom": ["gateway"], "otherClusters": True})
+    policies = {
+        body["metadata"]["name"]: body["spec"] for _, body in policies_of_clusters(settings, settings.tenants[0])
+    }
+    assert policies["cluster.chat"]["podSelector"] == {"matchLabels": {SERVICE_LABEL: "chat"}}
+    opened = {rule["ports"][0]["port"]: rule["from"] for rule in policies["cluster.chat"]["ingress"] if "ports" in rule}
+    assert opened[8000] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gateway"}}}]
+    others = policies["clusters-other"]["podSelector"]["matchExpressions"]
+    assert {"key": SERVICE_LABEL, "operator": "DoesNotExist"} in others
+
+
+def change(edit: Callable[[Entry], Any], **before: Any) -> list[tuple[str, str]]:
+    """Verdict and text of each effect of an edit on a service."""
+    entry = service(**before)
+    was = render(stack(copy.deepcopy(entry)))
+    edit(entry)
+    found = [each for each in of_objects(was, render(stack(entry))) if each.kind == "RayService"]
+    return [(str(effect.verdict), effect.text) for each in found for effect in each.effects]
+
+
+def serve(entry: Entry) -> None:
+    entry["serveConfigV2"]["applications"][0]["args"] = {"model": "larger"}
+
+
+def environment(entry: Entry) -> None:
+    entry["cluster"]["env"] = {"LEVEL": "2"}
+
+
+def both(entry: Entry) -> None:
+    serve(entry)
+    environment(entry)
+
+
+def workers(entry: Entry) -> None:
+    entry["cluster"]["workerGroups"][0] |= {"replicas": 2, "maxReplicas": 2}
+
+
+def group(entry: Entry) -> None:
+    entry["cluster"]["workerGroups"].append({"groupName": "cpu", "cpu": 4, "memory": "8Gi", "replicas": 1})
+
+
+def test_another_serve_config_ends_no_pod() -> None:
+    ((verdict, text),) = change(serve)
+    assert verdict == "in place"
+    assert text.endswith("no pod ends")
+
+
+def test_another_cluster_starts_beside_the_first() -> None:
+    ((verdict, text),) = change(both)
+    assert verdict == "rolling"
+    assert "a second RayCluster starts beside the first, with 2 pods at first" in text
+    assert text.endswith("then the first is deleted, with its 2 pods")
+
+
+@pytest.mark.parametrize(("edit", "before"), [(workers, {}), (environment, IN_PLACE_ONLY)])
+def test_what_kuberay_applies_only_to_the_next_cluster(edit: Callable[[Entry], Any], before: Entry) -> None:
+    ((verdict, text),) = change(edit, **before)
+    assert verdict == "silently ignored"
+    assert "KubeRay applies it only to the next RayCluster" in text
+
+
+def test_worker_groups_at_the_end_are_added_to_the_running_cluster() -> None:
+    ((verdict, text),) = change(group)
+    assert verdict == "in place"
+    assert "the worker groups are added to the running RayCluster" in text
+
+
+def test_an_annotation_reaches_the_next_cluster_and_starts_none() -> None:
+    ((verdict, text),) = change(lambda entry: entry["cluster"].update(annotations={"example.com/team": "b"}))
+    assert (verdict, text.partition(":")[0]) == ("silently ignored", "annotations")
+
+
+def test_adding_and_removing_a_service() -> None:
+    def effect(before: StackSettings, after: StackSettings) -> str:
+        (found,) = [each for each in of_objects(render(before), render(after)) if each.kind == "RayService"]
+        return found.effects[0].text
+
+    assert effect(stack(), stack(service())) == "its RayCluster starts, and serves once its applications run"
+    assert effect(stack(service()), stack()) == "nothing serves any more, and its RayCluster is deleted"

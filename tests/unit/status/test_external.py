@@ -1,0 +1,102 @@
+"""The last check of an external cluster, and jobs there, as pods of the tenant's namespace show them."""
+
+from typing import Any
+
+import pytest
+
+from components.external_cluster.settings import ExternalClusterSettings
+from components.ray_job.manifests import SUBMITTER_LABEL
+from stacks.status.external import ExternalStatus, Reached, external_status, submitted_status
+from stacks.status.found import Body, Live
+from stacks.status.jobs import JobStatus
+from stacks.status.objects import as_object
+from stacks.status.report import sections
+from tests.unit.planning.stacks import tenant
+from tests.unit.status.live import NOW, UNSCHEDULED, condition, found, metadata, status
+
+pytestmark = pytest.mark.unit
+
+ADDRESS = "https://ray.example.com:8265"
+LAB = {"name": "lab", "dashboardAddress": ADDRESS, "image": "rayproject/ray:2.60.0"}
+END = "2026-01-01T11:00:00Z"
+
+
+def pod(phase: str, message: str = "", job: str = "lab", ready: bool = False, **more: Any) -> Body:
+    ended = {"terminated": {"message": message, "finishedAt": END}} if message else {"running": {}}
+    known = {"phase": phase, "startTime": "2026-01-01T10:30:00Z", "containerStatuses": [{"name": "x", "state": ended}]}
+    conditions = {"conditions": [condition("Ready", "True")]} if ready else {}
+    body_metadata = metadata(f"{job}-x", labels={SUBMITTER_LABEL: f"{job}-external"})
+    return {"metadata": body_metadata, "spec": {"containers": []}, "status": {**known, **conditions, **more}}
+
+
+def checked(*pods: Body, unreadable: dict[str, str] | None = None) -> ExternalStatus:
+    return external_status(ExternalClusterSettings.model_validate(LAB), found(unreadable, pods=pods))
+
+
+def submitted(*pods: Body) -> JobStatus:
+    return submitted_status("count", "lab", found(pods=pods), Live(NOW, {}))
+
+
+def test_a_connected_cluster_has_its_version_and_the_time_of_its_check() -> None:
+    lab = checked(pod("Succeeded", '{"rayVersion": "2.58.0"}'))
+    assert (lab.ok, lab.state, lab.checked, lab.ray_version, lab.reasons) == (True, "connected", END, "2.58.0", ())
+
+
+def test_a_simulated_node_reports_no_version() -> None:
+    assert (checked(pod("Succeeded")).ok, checked(pod("Succeeded")).ray_version) == (True, None)
+
+
+def test_a_failed_check_has_its_reason() -> None:
+    lab = checked(pod("Failed", "lab refuses the token"))
+    assert (lab.ok, lab.state, lab.reasons) == (False, Reached.FAILED, ("lab refuses the token",))
+
+
+def test_a_check_that_has_not_ended_is_shown_with_what_it_waits_for() -> None:
+    waits = checked(pod("Pending", conditions=UNSCHEDULED["conditions"]))
+    assert (waits.state, "Insufficient" in waits.reasons[0]) == (Reached.CHECKED_NOW, True)
+    assert checked(pod("Running")).reasons == ("it is being checked",)
+
+
+def test_without_its_pod_a_check_is_not_known() -> None:
+    assert checked().reasons == ("its check: it is in the stack file and not in the cluster: `up` creates it",)
+    assert "forbidden" in checked(unreadable={"pods": "forbidden"}).reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "states", "ok"),
+    [
+        (pod("Pending", job="count", conditions=UNSCHEDULED["conditions"]), ("Initializing", None), False),
+        (pod("Running", job="count"), ("Initializing", None), False),
+        (pod("Running", job="count", ready=True), ("Running", "RUNNING"), True),
+        (pod("Succeeded", "SUCCEEDED", job="count"), ("Complete", "SUCCEEDED"), True),
+        (pod("Failed", "FAILED: exit code 3", job="count"), ("Failed", "FAILED"), False),
+        (pod("Failed", "lab refuses the token", job="count"), ("Failed", None), False),
+    ],
+)
+def test_the_states_of_a_job(body: Body, states: tuple[str, str | None], ok: bool) -> None:
+    count = submitted(body)
+    assert ((count.deployment, count.job), count.ok) == (states, ok)
+    assert bool(count.reasons) is not ok
+
+
+def test_an_ended_job_has_its_time_and_its_cluster() -> None:
+    count = submitted(pod("Succeeded", "SUCCEEDED", job="count"))
+    assert (count.cluster, count.duration, count.in_stack_file) == ("lab", 1800, True)
+
+
+def test_a_job_without_a_pod_is_missing() -> None:
+    assert (submitted().deployment, submitted().ok) == ("Missing", False)
+
+
+def test_both_are_in_the_report_and_no_ray_job_is_expected() -> None:
+    job = {"name": "count", "entrypoint": "python count.py", "externalCluster": "lab"}
+    team = {**tenant("team-a"), "clusters": [], "externalClusters": [LAB], "jobs": [job]}
+    shown = status(
+        found(pods=[pod("Failed", "lab refuses the token"), pod("Running", job="count", ready=True)]), tenants=[team]
+    )
+    (section,) = sections(shown)
+    assert section.reasons == ("External cluster lab: lab refuses the token",)
+    (known,) = as_object("dev", shown)["tenants"]
+    assert [(each["cluster"], each["state"]) for each in known["externalClusters"]] == [("lab", "failed")]
+    assert [(each["job"], each["jobDeploymentStatus"]) for each in known["jobs"]] == [("count", "Running")]
+    assert known["ok"] is False

@@ -1,0 +1,34 @@
+"""Looking at an object until it is as desired."""
+
+import asyncio
+
+import pytest
+
+from components.waiting import until
+
+pytestmark = pytest.mark.unit
+
+
+class TooLateError(Exception):
+    """The time is over."""
+
+
+def waited(*looks: tuple[str | None, str], limit: int = 60) -> tuple[str, list[str]]:
+    """The result of waiting, and what was shown meanwhile."""
+    shown: list[str] = []
+    states = list(looks)
+    result = asyncio.run(until(lambda: states.pop(0), limit, shown.append, TooLateError))
+    return result, shown
+
+
+def test_the_first_result_ends_it() -> None:
+    assert waited(("done", "ready")) == ("done", [])
+
+
+def test_a_state_is_shown_once() -> None:
+    assert waited((None, "starts"), (None, "starts"), ("done", "ready")) == ("done", ["starts"])
+
+
+def test_after_the_limit_the_error_has_the_last_state() -> None:
+    with pytest.raises(TooLateError, match="starts"):
+        waited((None, "starts"), limit=-1)
