@@ -187,6 +187,9 @@ def _problems(cluster: CmlRayClusterSettings) -> Any:
             f"{FIRST_RAY_WITH_TOKENS} or later"
         )
         yield Problem(("rayVersion",), cluster.ray_version, message, "token-needs-ray")
+    if cluster.port == cluster.dashboard_port:
+        message = f"{cluster.port} is also the GCS's port, and both listen in the head: set another one"
+        yield Problem(("dashboardPort",), cluster.dashboard_port, message, "cml-ports")
     if cluster.worker_groups and (cluster.resources or cluster.num_workers is not None):
         field = "resources" if cluster.resources else "numWorkers"
         message = "workerGroups are set, which have their own numbers and resources: remove one of both"

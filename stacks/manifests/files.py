@@ -20,7 +20,9 @@ _MARK = "<!-- Written by `python -m stacks render`, which replaces this folder's
 
 _README = "README.md"
 
-_OURS = frozenset({_README, "kustomization.yaml", "argocd.yaml", "flux.yaml", *STAGES})
+_KUSTOMIZATION = "kustomization.yaml"
+
+_OURS = frozenset({_README, _KUSTOMIZATION, "argocd.yaml", "flux.yaml", *STAGES})
 
 
 class OccupiedError(Exception):
@@ -65,7 +67,7 @@ def _clear(folder: Path) -> None:
     found = list(folder.iterdir()) if folder.is_dir() else []
     readme = folder / _README
     written = readme.is_file() and readme.read_text(encoding="utf-8").startswith(_MARK)
-    if found and not (written and {each.name for each in found} <= _OURS):
+    if found and not (written and all(map(_is_ours, found))):
         raise OccupiedError(f"{folder} has other files: name a new folder, or one that `render` has written")
     for each in found:
         if each.is_dir():
@@ -74,14 +76,28 @@ def _clear(folder: Path) -> None:
             each.unlink()
 
 
+def _is_ours(path: Path) -> bool:
+    """Whether `render` writes this file or folder. The files of a stage's folder are those of its kustomization.yaml."""
+    if path.name not in _OURS:
+        return False
+    if not path.is_dir():
+        return True
+    stage = path / _KUSTOMIZATION
+    try:
+        listed = yaml.safe_load(stage.read_text(encoding="utf-8"))["resources"]
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        return False
+    return {each.name for each in path.iterdir()} <= {_KUSTOMIZATION, *listed}
+
+
 def _files(rendered: Rendered, stack: str, path: str) -> Iterator[tuple[str, str]]:
     yield _README, _readme(rendered, stack)
-    yield "kustomization.yaml", dump(_kustomization(list(rendered.stages)))
+    yield _KUSTOMIZATION, dump(_kustomization(list(rendered.stages)))
     yield "argocd.yaml", dump(_application(stack, path))
     yield "flux.yaml", "---\n".join(dump(each) for each in _flux(list(rendered.stages), stack, path))
     for stage, bodies in rendered.stages.items():
         named = _named(bodies)
-        yield f"{stage}/kustomization.yaml", dump(_kustomization(sorted(named)))
+        yield f"{stage}/{_KUSTOMIZATION}", dump(_kustomization(sorted(named)))
         for name, body in named.items():
             yield f"{stage}/{name}", dump(body)
 

@@ -7,10 +7,11 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kubernetes import client
 
 from local.errors import RehearsalError
 from local.plugins import Selection
@@ -22,6 +23,9 @@ from testbed.platform_stack import Rays, existing, on_operator
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
 MEGABYTES = 3
+
+SECONDS = 180.0
+"""Maximum time until the update has created the tenant's namespace."""
 
 
 @pytest.fixture
@@ -48,12 +52,34 @@ def fill(disk: Path) -> None:
             return
 
 
+@pytest.fixture
+def cordoned(core: client.CoreV1Api) -> Iterator[Callable[[], None]]:
+    """All nodes take no new pods until the returned function is called, so that no RayCluster becomes ready."""
+
+    def cordon(unschedulable: bool) -> None:
+        for node in core.list_node().items:
+            core.patch_node(node.metadata.name, {"spec": {"unschedulable": unschedulable}})
+
+    def uncordon() -> None:
+        cordon(False)
+
+    cordon(True)
+    yield uncordon
+    uncordon()
+
+
 def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
-    small_disk: Path, cluster: Rehearsal, operator: None, plugins: Selection, rays: Rays, tmp_path: Path
+    small_disk: Path,
+    cordoned: Callable[[], None],
+    cluster: Rehearsal,
+    operator: None,
+    plugins: Selection,
+    rays: Rays,
+    tmp_path: Path,
 ) -> None:
     """The update's objects are in the cluster, but not in the restored state."""
     stack = RehearsalStack(cluster, plugins, "full", on_operator(tmp_path / "Pulumi.full.yaml"))
-    fills = threading.Thread(target=_fill_when_the_tenant_comes, args=(small_disk, cluster))
+    fills = threading.Thread(target=_fill_when_the_tenant_comes, args=(small_disk, cluster, cordoned))
     fills.start()
     with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"):
         stack.up("--skip-preview")
@@ -72,7 +98,10 @@ def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
     assert "namespace team-a" not in existing(cluster)
 
 
-def _fill_when_the_tenant_comes(disk: Path, cluster: Rehearsal) -> None:
-    while "namespace team-a" not in existing(cluster):
+def _fill_when_the_tenant_comes(disk: Path, cluster: Rehearsal, uncordon: Callable[[], None]) -> None:
+    """The update waits for its RayCluster until the nodes are uncordoned, so it cannot end before the disk is full."""
+    end = time.monotonic() + SECONDS
+    while "namespace team-a" not in existing(cluster) and time.monotonic() < end:
         time.sleep(0.05)
     fill(disk)
+    uncordon()

@@ -14,6 +14,12 @@ _LONGEST = 64 * 1024
 _FIELD = re.compile(r"""(?P<name>[\w-]+)(?P<between>\\?["']\s*:\s*)(?P<quote>\\?["']).*?(?P=quote)""", re.DOTALL)
 """A field of JSON in a command, also of escaped JSON."""
 
+_HEADER = re.compile(r"""((?<=["'])[A-Za-z][\w-]*:)[^"'\\]+|((?<!\S)[A-Za-z][\w-]*:)(?!//)[^\s"']+""")
+"""A header of HTTP in a command: in quotes up to the last one, else up to the next space."""
+
+_CREDENTIALS = re.compile(r"authorization|cookie", re.IGNORECASE)
+"""Headers with credentials whose names do not show it."""
+
 
 @dataclass(frozen=True)
 class Redaction:
@@ -48,9 +54,9 @@ class Redaction:
             return None
 
     def command(self, command: str) -> str:
-        """A command without the values of `NAME=value`, `--name=value`, `--name value` and `"name": "value"` whose name
-        is a secret's; a value in quotes ends with them."""
-        words = re.split(r"(\s+)", command)
+        """A command without the values of `NAME=value`, `--name=value`, `--name value`, `"name": "value"` and
+        `Name: value` whose name is a secret's; a value in quotes ends with them."""
+        words = re.split(r"(\s+)", _HEADER.sub(self._header, command))
         hides, quote = False, ""
         for at, word in enumerate(words):
             if quote:
@@ -75,6 +81,12 @@ class Redaction:
         quote = found["quote"]
         kept = f"{found['name']}{found['between']}{quote}{REMOVED}{quote}"
         return kept if self._is_secret(found["name"]) else found[0]
+
+    def _header(self, found: re.Match[str]) -> str:
+        start = found[1] or found[2]
+        if not self._is_secret(start[:-1]) and not _CREDENTIALS.search(start):
+            return found[0]
+        return f"{start} {REMOVED}" if found[1] else f"{start}{REMOVED}"
 
     def _is_secret(self, name: str) -> bool:
         plain = name.strip("-'\"").replace("-", "_")

@@ -24,6 +24,10 @@ REDACT = Redaction(**REDACTION)
         ('x --config \'{"api_key": "hunter2", "lr": "1"}\'', 'x --config \'{"api_key": "***", "lr": "1"}\''),
         ("x --token-file /run/token", "x --token-file /run/token"),
         ("x s3://bob:hunter2@host/path", "x s3***host/path"),
+        ('curl -H "Authorization: Bearer hunter2" url', 'curl -H "Authorization: ***" url'),
+        ("bash -c \"curl -H 'X-Api-Key:hunter2 ' url\"", "bash -c \"curl -H 'X-Api-Key: ***' url\""),
+        ("curl -H X-Auth-Token:hunter2 http://host:80", "curl -H X-Auth-Token:*** http://host:80"),
+        ('curl -H "Accept: text/html" url', 'curl -H "Accept: text/html" url'),
     ],
 )
 def test_a_command_keeps_everything_but_secrets(command: str, kept: str) -> None:

@@ -152,6 +152,11 @@ def test_a_folder_with_other_files_is_refused(prod: Rendered, tmp_path: Path) ->
     (tmp_path / "new" / "mine.txt").touch()
     with pytest.raises(OccupiedError, match="has other files"):
         write(prod, "prod", tmp_path / "new", "x")
+    (tmp_path / "new" / "mine.txt").rename(tmp_path / "new" / "50-platform" / "mine.yaml")
+    with pytest.raises(OccupiedError, match="has other files"):
+        write(prod, "prod", tmp_path / "new", "x")
+    (tmp_path / "new" / "50-platform" / "mine.yaml").unlink()
+    write(prod, "prod", tmp_path / "new", "x")
 
 
 def render(*arguments: str) -> Result:
