@@ -21,7 +21,7 @@ from .manifests.command import render
 from .page.command import page
 from .planning.command import plan
 from .recovery.command import recover
-from .review.command import review
+from .review.command import changes, review
 from .run.command import cancel, run
 from .runs.command import runs
 from .schema.command import schema
@@ -35,6 +35,7 @@ app.command()(check)
 app.command()(plan)
 app.command()(impact)
 app.command()(review)
+app.command()(changes)
 app.command()(schema)
 app.command()(show)
 app.command()(images)
@@ -47,7 +48,6 @@ app.command()(logs)
 app.command()(dashboard)
 app.command()(run)
 app.command()(cancel)
-app.command()(runs)
 app.command()(runs)
 app.command()(wake)
 for each in (preview, up, refresh, destroy, move_state, recover):

@@ -18,7 +18,9 @@ IMAGE = "docker.io/otel/opentelemetry-collector-contrib:0.165.0"
 _HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 """Name of a header of HTTP (RFC 9110, 5.6.2: token)."""
 
-_SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|password|credential|(?:api|access)[-_]?key", re.IGNORECASE)
+_SECRET_HEADER = re.compile(
+    r"authorization|cookie|token|secret|password|credential|(?:api|access)[-_]?key", re.IGNORECASE
+)
 """Names of headers whose values are credentials."""
 
 _BEYOND_RE2 = re.compile(r"\(\?(?:<?[=!]|>|\()|\\[1-9]|[*+?}]\+")

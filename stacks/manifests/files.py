@@ -77,7 +77,7 @@ def _clear(folder: Path) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether `render` writes this file or folder. The files of a stage's folder are those of its kustomization.yaml."""
+    """Whether `render` writes it. A stage's folder has the files that its kustomization.yaml lists."""
     if path.name not in _OURS:
         return False
     if not path.is_dir():

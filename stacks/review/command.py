@@ -63,3 +63,23 @@ def review(
     typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else comment(found))
     if found.fails:
         raise typer.Exit(FOUND)
+
+
+def changes(
+    preview: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `pulumi preview --json`.")],
+) -> None:
+    """Print a line for each change of a preview: operation, resource and the fields that differ, without values.
+
+    Previews that would do the same print the same lines, so that `diff` compares what was approved with what an update
+    would do now. Exit code: 0, 2 the file is no preview.
+    """
+    from .previewed import NoPreviewError
+    from .previewed import changes as found
+
+    try:
+        lines = found(preview)
+    except NoPreviewError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    for line in lines:
+        typer.echo(line)

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from core.environment import environment_of
 
@@ -65,7 +65,14 @@ def previews(files: Iterable[Path]) -> dict[str, Preview]:
     return found
 
 
-def _in_file(file: Path) -> Iterator[tuple[str, Preview]]:
+def changes(file: Path) -> list[str]:
+    """A line for each change, `OPERATION URN FIELD...`, sorted. Two previews that would do the same have equal lines,
+    but for the values. Raises NoPreviewError."""
+    steps = [each for each in _read(file)["steps"] if each.get("op") != "same"]
+    return sorted(" ".join([str(each.get("op")), str(each.get("urn")), *_fields(each)]) for each in steps)
+
+
+def _read(file: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -73,15 +80,20 @@ def _in_file(file: Path) -> Iterator[tuple[str, Preview]]:
     steps = found.get("steps", []) if isinstance(found, Mapping) else None
     if not isinstance(steps, list) or not all(isinstance(each, Mapping) for each in steps):
         raise NoPreviewError(f"{file}: is no preview: write it with `pulumi preview --json`")
+    if not steps:
+        raise NoPreviewError(f"{file}: has no step, so its stack is unknown: the preview ended before the first one")
+    return cast("Mapping[str, Any]", found)
+
+
+def _in_file(file: Path) -> Iterator[tuple[str, Preview]]:
+    found = _read(file)
     errors = sum(each.get("severity") == "error" for each in found.get("diagnostics") or ())
     by_stack: dict[str, list[Step]] = defaultdict(list)
-    for each in steps:
+    for each in found["steps"]:
         stack, step = _step(each)
         found_steps = by_stack[stack]
         if step.operation not in _UNCHANGED | _PARTS_OF_REPLACE:
             found_steps.append(step)
-    if not by_stack:
-        raise NoPreviewError(f"{file}: has no step, so its stack is unknown: the preview ended before the first one")
     for stack, steps in by_stack.items():
         yield stack, Preview(tuple(steps), errors)
 
@@ -92,6 +104,10 @@ def _step(step: Mapping[str, Any]) -> tuple[str, Step]:
     prefix, _, rest = urn.partition("::")
     _, _, rest = rest.partition("::")
     kinds, _, name = rest.partition("::")
-    fields = step.get("detailedDiff") or dict.fromkeys(step.get("diffReasons") or ())
     named = f"{kinds.rpartition('$')[2]} {name}"
-    return prefix.removeprefix("urn:pulumi:"), Step(str(step.get("op")), named, tuple(sorted(map(str, fields))))
+    return prefix.removeprefix("urn:pulumi:"), Step(str(step.get("op")), named, _fields(step))
+
+
+def _fields(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """The paths that differ."""
+    return tuple(sorted(map(str, step.get("detailedDiff") or step.get("diffReasons") or ())))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes import client
@@ -57,7 +58,8 @@ def cordoned(core: client.CoreV1Api) -> Iterator[Callable[[], None]]:
     """All nodes take no new pods until the returned function is called, so that no RayCluster becomes ready."""
 
     def cordon(unschedulable: bool) -> None:
-        for node in core.list_node().items:
+        nodes: Any = core.list_node()
+        for node in nodes.items:
             core.patch_node(node.metadata.name, {"spec": {"unschedulable": unschedulable}})
 
     def uncordon() -> None:

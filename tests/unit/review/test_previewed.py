@@ -54,6 +54,14 @@ def test_it_is_shown_without_values(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "hidden-in-no-way" not in done.stdout
 
 
+def test_changes_are_compared_without_values() -> None:
+    """Workflows compare the approved preview with the one before the update by what this prints."""
+    done = CliRunner().invoke(app, ["changes", str(FILE)])
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["create", "create", "update"]
+    assert lines[-1].endswith("metadata.annotations.ray-platform/digest spec.autoscalerOptions.idleTimeoutSeconds")
+
+
 @pytest.mark.parametrize("text", ["[]", '{"steps": 1}', '{"steps": []}', "no JSON", '{"steps": [1]}'])
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "preview.json"

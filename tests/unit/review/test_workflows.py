@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from stacks.review.comment import MARKER
-from tests.unit.review.test_previewed import FILE
 from tests.unit.test_docs import PYTHON, wrong_in_command
 
 pytestmark = pytest.mark.unit
@@ -55,17 +53,3 @@ class TestFile:
 def test_the_comment_is_found_by_its_first_line() -> None:
     for file in (EXAMPLES / "pull-request.yaml", GITLAB):
         assert MARKER in file.read_text()
-
-
-@pytest.mark.parametrize("file", ["apply-stack.yaml", "gitlab-ci.yaml"])
-def test_previews_are_compared_without_values(file: str) -> None:
-    """An update does what was approved: both previews are compared by what this prints."""
-    found = yaml.safe_load((EXAMPLES / file).read_text())
-    program = (found.get("env") or found["variables"])["CHANGES"]
-    with FILE.open() as preview:
-        done = subprocess.run(
-            [sys.executable, "-c", program], stdin=preview, capture_output=True, text=True, check=True
-        )
-    lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["create", "create", "update"]
-    assert lines[-1].endswith("metadata.annotations.ray-platform/digest spec.autoscalerOptions.idleTimeoutSeconds")
