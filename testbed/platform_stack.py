@@ -1,5 +1,6 @@
 """Stacks of the program itself on a control plane, for tests."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,21 @@ _READING = frozenset({"preview", "stack"})
 """Commands that change neither the cluster nor the state."""
 
 DEV = paths.ROOT / "Pulumi.dev.yaml"
+
+
+_COULD_BE_LEFT = {
+    "namespace": "/api/v1/namespaces",
+    "definition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "role": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "binding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "policy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "mutating webhook": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "validating webhook": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+}
+"""Kinds without a namespace, by their names in `existing`."""
+
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Tests poll: whole definitions of KubeRay are megabytes."""
 
 
 class Stack(Project):
@@ -178,14 +194,9 @@ def training(settings: dict[str, Any]) -> dict[str, Any]:
 def existing(cluster: Rehearsal) -> set[str]:
     """Objects that a stack could leave behind in the cluster, each as `kind name`."""
     api = cluster.client()
-    admission = client.AdmissionregistrationV1Api(api)
-    lists: dict[str, Callable[[], Any]] = {
-        "namespace": client.CoreV1Api(api).list_namespace,
-        "definition": client.ApiextensionsV1Api(api).list_custom_resource_definition,
-        "role": client.RbacAuthorizationV1Api(api).list_cluster_role,
-        "binding": client.RbacAuthorizationV1Api(api).list_cluster_role_binding,
-        "policy": admission.list_validating_admission_policy,
-        "mutating webhook": admission.list_mutating_webhook_configuration,
-        "validating webhook": admission.list_validating_webhook_configuration,
-    }
-    return {f"{kind} {item.metadata.name}" for kind, list_all in lists.items() for item in list_all().items}
+
+    def items(path: str) -> list[dict[str, Any]]:
+        answer = api.call_api("GET", f"{api.configuration.host}{path}", {"Accept": _METADATA})
+        return list(json.loads(answer.read())["items"])
+
+    return {f"{kind} {item['metadata']['name']}" for kind, path in _COULD_BE_LEFT.items() for item in items(path)}

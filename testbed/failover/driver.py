@@ -10,6 +10,9 @@ from testbed.pods.platform import Platform
 
 SCRIPT = (paths.ROOT / "tests" / "gateway" / "ray_load.py").read_text()
 
+PAUSE = "8"
+"""Seconds between two actors: an outage lasts longer than this and an actor's start together."""
+
 END_SECONDS = 600.0
 """It reads every key that it wrote: a hundred for each second."""
 
@@ -23,9 +26,9 @@ def working(platform: Platform, on_worker: bool = False) -> Iterator[dict[str, A
     noticed: dict[str, Any] = {}
     if on_worker:
         (worker,) = platform.workers()
-        driver = platform.start_in(worker, "ray-worker", SCRIPT, "auto")
+        driver = platform.start_in(worker, "ray-worker", SCRIPT, "auto", PAUSE)
     else:
-        driver = platform.start_in_head(SCRIPT, "auto")
+        driver = platform.start_in_head(SCRIPT, "auto", PAUSE)
     try:
         assert driver.stdout is not None
         output = ""

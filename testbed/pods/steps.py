@@ -1,5 +1,6 @@
 """Durations of the steps, for the table at the end."""
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,9 +29,24 @@ class Steps:
             self._table.append((title, time.monotonic() - begin))
 
 
-def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS, pause: float = 0.3) -> None:
-    """Waits for a condition; fails the test, with `what`, after that many seconds."""
+def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS, pause: float = 1.0) -> None:
+    """Waits for a condition; fails the test, with `what`, after that many seconds.
+
+    `pause`: seconds between two looks, each of which takes CPU from what it waits for: kubectl a fifth of a second of a
+    core, a command of Ray two seconds.
+    """
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"after {seconds:.0f} s still not: {what}"
         time.sleep(pause)
+
+
+def until_printed(process: "subprocess.Popen[str]", text: str) -> None:
+    """Waits for a line with a text in the output of a process; fails the test if the process ends before."""
+    assert process.stdout is not None
+    output = ""
+    for line in process.stdout:
+        output += line
+        if text in line:
+            return
+    raise AssertionError(f"it has ended without printing {text!r}:\n{output}")

@@ -1,4 +1,7 @@
-"""A driver that makes the GCS write all the time, as a program: ADDRESS. It ends when its standard input ends.
+"""A driver that makes the GCS write all the time, as a program: ADDRESS PAUSE. It ends when its standard input ends.
+
+PAUSE: seconds between two actors of a kind. Each starts a process, which takes two seconds of a core, and the load of
+the machine must not be measured.
 
 It prints `begun`, and at its end a report as JSON.
 """
@@ -14,10 +17,6 @@ import ray
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
 MOST_DETACHED = 5
-
-PAUSE = 3.0
-"""Seconds between two actors of a kind: each starts a process, which takes two seconds of a core. The load of the
-machine must not be measured."""
 
 RUN = time.time_ns()
 """Part of the names of this run's keys, which remain after it."""
@@ -58,13 +57,15 @@ class Work(threading.Thread):
         """Works until `ending` is set."""
         at, begin = time.time(), time.monotonic()
         while not self._ending.is_set():
-            number, self.done = self.done, self.done + 1
+            number = self.done
             try:
                 self.step(number)
             except Exception as error:  # the report contains any error
                 self.failed[number] = repr(error)[:500]
                 time.sleep(AGAIN)
                 continue
+            finally:
+                self.done += 1
             if (seconds := time.monotonic() - begin) > LATE:
                 self.stalls.append((at, round(seconds, 2)))
             self.pause()
@@ -76,7 +77,7 @@ class Work(threading.Thread):
 
     def pause(self) -> None:
         """Waits until the next operation."""
-        time.sleep(PAUSE)
+        time.sleep(float(sys.argv[2]))
 
 
 class Keys(Work):
@@ -146,7 +147,7 @@ def main() -> None:
     works = {"keys": Keys(ending), "actors": Actors(ending), "detached": detached}
     for work in works.values():
         work.start()
-    while any(work.done < 3 for work in works.values()):
+    while not all(work.done for work in works.values()):
         time.sleep(0.1)
     sys.stdout.write("begun\n")
     sys.stdout.flush()

@@ -28,7 +28,7 @@ sys.exit(not cleanup_redis_storage("127.0.0.1", int(sys.argv[1]), "", False, sys
 def work_while(head: Head, happens: Callable[[], None]) -> dict[str, Any]:
     """The report of a driver that works while `happens` runs."""
     driver = subprocess.Popen(
-        [sys.executable, "-m", "tests.gateway.ray_load", head.address],
+        [sys.executable, "-m", "tests.gateway.ray_load", head.address, "3"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

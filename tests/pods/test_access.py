@@ -85,7 +85,7 @@ def test_a_users_rayjob_that_would_never_start_is_refused(platform: Platform) ->
 def test_a_client_with_the_token_is_accepted(platform: Platform) -> None:
     client = CLIENT.format(environment={"RAY_AUTH_TOKEN": platform.token()}, retries=6)
     # Ray starts a process for each client, with a time limit that a busy machine may exceed.
-    until(lambda: "cluster of 1" in platform.in_head("python", "-c", client), "a client with the token is accepted")
+    until(lambda: "cluster of 1" in platform.in_head("python", "-c", client), "a client is accepted", pause=3)
 
 
 def test_a_client_without_the_token_is_refused(platform: Platform) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from testbed.platform_stack import training
 from testbed.pods.platform import Platform
-from testbed.pods.steps import until
+from testbed.pods.steps import until, until_printed
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 
@@ -17,6 +17,7 @@ ray.init(logging_level="error")
 
 @ray.remote(num_cpus=0, num_gpus=1, max_retries=0)
 def busy():
+    print("it runs", flush=True)
     time.sleep(600)
 
 ray.get(busy.remote())
@@ -28,7 +29,7 @@ def busy_worker(platform: Platform) -> Iterator[str]:
     """A worker of the autoscaler that runs a task."""
     until(lambda: not platform.workers(), "no worker of other tests is left")
     task = platform.start_in_head(BUSY)
-    until(lambda: "1.0/1.0 GPU" in platform.in_head("ray", "status"), "the task runs")
+    until_printed(task, "it runs")
     (worker,) = platform.workers()
     yield worker
     task.kill()
@@ -49,6 +50,7 @@ ray.init(logging_level="error")
 
 @ray.remote(num_cpus=0, num_gpus=1, max_retries=0)
 def brief():
+    print("it runs", flush=True)
     time.sleep(45)
     return "whole"
 
@@ -70,7 +72,7 @@ print(ray.get(shown.remote()))
 def test_an_edit_of_the_environment_drains_a_busy_worker_and_reaches_all(platform: Platform) -> None:
     until(lambda: not platform.workers(), "no worker of other tests is left")
     task = platform.start_in_head(BRIEF)
-    until(lambda: "1.0/1.0 GPU" in platform.in_head("ray", "status"), "the task runs")
+    until_printed(task, "it runs")
     (busy,) = platform.workers()
     drained = {"env": {"LEVEL": "2"}, "updates": {"strategy": "drain", "limit": "4m"}}
     platform.stack.edit(lambda settings: training(settings).update(drained))

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.pods.node import is_ready
 from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
-from testbed.pods.steps import WAIT_SECONDS, Steps, until
+from testbed.pods.steps import WAIT_SECONDS, Steps, until, until_printed
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 
@@ -18,6 +18,7 @@ ray.init(logging_level="error")
 
 @ray.remote(num_cpus=0, num_gpus=1, max_retries=3)
 def work():
+    print("it runs", flush=True)
     time.sleep(8)
     return "done"
 
@@ -27,7 +28,7 @@ print(ray.get(work.remote()))
 
 def test_a_task_survives_the_worker_that_it_ran_on(platform: Platform, steps: Steps) -> None:
     task = platform.start_in_head(LONG_TASK)
-    until(lambda: "1.0/1.0 GPU" in platform.in_head("ray", "status"), "the task runs")
+    until_printed(task, "it runs")
     (worker,) = platform.workers()
     with steps.step("a killed worker: its task is done on another"):
         _kill(platform, NAMESPACE, worker)
