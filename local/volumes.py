@@ -22,6 +22,7 @@ from urllib3.exceptions import HTTPError
 
 from local import paths
 from local.supervision import Program
+from local.watching import changes
 
 NAME = "volumes"
 
@@ -35,7 +36,7 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """Annotation with the node that the scheduler has chosen for a claim's pod."""
 
-EVERY_SECONDS = 0.5
+PAUSE_SECONDS = 0.2
 
 NO_FOLDER = Path("/simulated")
 
@@ -53,12 +54,18 @@ class Volumes:
 
     def serve(self) -> None:
         """Runs for ever. Requests that the API server refuses are repeated."""
+        core = self._core
+        changed = changes(core.list_persistent_volume_claim_for_all_namespaces, core.list_persistent_volume)
         while True:
+            changed.wait()
+            changed.clear()
             try:
                 self.reconcile()
             except (client.ApiException, HTTPError) as error:
                 print(f"{NAME}: {error}", flush=True)
-            time.sleep(EVERY_SECONDS)
+                changed.set()
+            # One list after several changes, and a pause before what was refused is tried again.
+            time.sleep(PAUSE_SECONDS)
 
     def reconcile(self) -> None:
         """Once: creates missing classes and volumes, and deletes volumes without a claim."""

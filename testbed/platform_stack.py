@@ -197,6 +197,6 @@ def existing(cluster: Rehearsal) -> set[str]:
 
     def items(path: str) -> list[dict[str, Any]]:
         answer = api.call_api("GET", f"{api.configuration.host}{path}", {"Accept": _METADATA})
-        return list(json.loads(answer.read())["items"])
+        return list(json.loads(answer.read())["items"] or ())
 
     return {f"{kind} {item['metadata']['name']}" for kind, path in _COULD_BE_LEFT.items() for item in items(path)}

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 import yaml
-from kubernetes import client, config, watch
+from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
 from local import paths
@@ -23,12 +22,17 @@ from local.host_pods import egress
 from local.host_pods.container import Container, Deployment, account_of, container_of, key_of
 from local.host_pods.programs import HostProgram, program_of
 from local.host_pods.states import HostPod, write_states
+from local.watching import AGAIN_SECONDS, changes
 
 TOKEN_SECONDS = 24 * 3600
 """Requested of the TokenRequest API; renewed at 80 %, as kubelet does (pkg/kubelet/token)."""
 
 LONGEST_BACKOFF = 60.0
 """Seconds. Kubelet waits up to 300; in a rehearsal somebody waits for it."""
+
+
+Desired = dict[str, tuple[Deployment, HostProgram]]
+"""Deployments that are to run, by their keys, with their programs."""
 
 
 @dataclass
@@ -58,22 +62,26 @@ class HostPods:
         api = config.new_client_from_config(str(kubeconfig))
         self._api, self._apps, self._core = api, client.AppsV1Api(api), client.CoreV1Api(api)
         self._running: dict[str, Running] = {}
-        self._changed = threading.Event()
+        self._changed = changes(self._apps.list_deployment_for_all_namespaces)
         self._stopping = False
 
     def serve(self) -> None:
         """Reconciles the programs at every change of a Deployment, and every second, until a signal to stop."""
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
-        threading.Thread(target=self._watch, daemon=True).start()
         egress.serve(egress.socket(self._run), self._route)
+        desired: Desired = {}
         while not self._stopping:
             try:
-                self._reconcile()
+                if self._changed.is_set():
+                    self._changed.clear()
+                    desired = self._desired()
+                self._reconcile(desired)
             except (client.ApiException, HTTPError) as error:
                 print(f"host-pods: {error}", flush=True)
+                time.sleep(AGAIN_SECONDS)
+                self._changed.set()
             self._changed.wait(timeout=1.0)
-            self._changed.clear()
         for running in self._running.values():
             if running.process:
                 running.process.terminate()
@@ -86,14 +94,6 @@ class HostPods:
         self._stopping = True
         self._changed.set()
 
-    def _watch(self) -> None:
-        while True:
-            try:
-                for _ in watch.Watch().stream(self._apps.list_deployment_for_all_namespaces):
-                    self._changed.set()
-            except (client.ApiException, HTTPError):
-                time.sleep(1.0)
-
     def _route(self, address: str, port: int) -> int | None:
         """Where the program behind a Service listens, by the Service's clusterIP and port."""
         services = self._core.list_service_for_all_namespaces(field_selector=f"spec.clusterIP={address}")
@@ -104,13 +104,16 @@ class HostPods:
                     return running.ports.get(targets[0])
         return None
 
-    def _reconcile(self) -> None:
-        desired: dict[str, tuple[Deployment, HostProgram]] = {}
+    def _desired(self) -> Desired:
+        desired: Desired = {}
         deployments = self._api.sanitize_for_serialization(self._apps.list_deployment_for_all_namespaces())
         for item in deployments["items"]:
             program = program_of(container_of(item)["image"])
             if program and item["spec"].get("replicas", 1) > 0 and "deletionTimestamp" not in item["metadata"]:
                 desired[key_of(item)] = (item, program)
+        return desired
+
+    def _reconcile(self, desired: Desired) -> None:
         for key in self._running.keys() - desired.keys():
             _end(self._running.pop(key))
         for key, (deployment, program) in desired.items():

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 MEGABYTES = 3
 
 SECONDS = 180.0
-"""Maximum time until the update has created the tenant's namespace."""
+"""Maximum time until the update has created its RayCluster."""
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
 ) -> None:
     """The update's objects are in the cluster, but not in the restored state."""
     stack = RehearsalStack(cluster, plugins, "full", on_operator(tmp_path / "Pulumi.full.yaml"))
-    fills = threading.Thread(target=_fill_when_the_tenant_comes, args=(small_disk, cluster, cordoned))
+    fills = threading.Thread(target=_fill_while_it_waits, args=(small_disk, rays, cordoned))
     fills.start()
     with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"):
         stack.up("--skip-preview")
@@ -100,10 +100,11 @@ def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
     assert "namespace team-a" not in existing(cluster)
 
 
-def _fill_when_the_tenant_comes(disk: Path, cluster: Rehearsal, uncordon: Callable[[], None]) -> None:
-    """The update waits for its RayCluster until the nodes are uncordoned, so it cannot end before the disk is full."""
+def _fill_while_it_waits(disk: Path, rays: Rays, uncordon: Callable[[], None]) -> None:
+    """The update waits for its RayCluster until the nodes are uncordoned, so it cannot end before the disk is full. It
+    does little else then: Pulumi repeats each write of the state for half a minute."""
     end = time.monotonic() + SECONDS
-    while "namespace team-a" not in existing(cluster) and time.monotonic() < end:
-        time.sleep(0.05)
+    while not rays.exists("team-a", "training") and time.monotonic() < end:
+        time.sleep(0.2)
     fill(disk)
     uncordon()
