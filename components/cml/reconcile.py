@@ -24,6 +24,10 @@ _TRIES = 3
 _REFUSALS = 5
 """Creations of one place that may be refused for a name in use or a quota, before `up` fails."""
 
+_UNANSWERED = 20
+"""Creations of one place that the server may leave without an answer or answer with an error of its own, before `up`
+fails: more than a minute."""
+
 PAUSES = (0.5, 1, 2, 3, 5)
 """Seconds between two looks; the last one again and again."""
 
@@ -100,6 +104,7 @@ class Applications:
         since, leaving, shown, look = time.monotonic(), False, "", 0
         created: Counter[Member] = Counter()
         refused: Counter[Member] = Counter()
+        unanswered: Counter[Member] = Counter()
         while True:
             live = self.live()
             nodes = head.nodes(live)
@@ -122,12 +127,13 @@ class Applications:
                     )
             self._each(self._client.delete, step.delete)
             head.drain(step.idle, step.busy, time.time() + self._inputs["drainSeconds"])
-            created.update(self._create(step, refused))
+            created.update(self._create(step, refused, unanswered))
             time.sleep(pauses[min(look, len(pauses) - 1)])
             look += 1
 
-    def _create(self, step: Step, refused: Counter[Member]) -> list[Member]:
-        """Creates applications. Returns those that the server has created. `refused`: how often each was."""
+    def _create(self, step: Step, refused: Counter[Member], unanswered: Counter[Member]) -> list[Member]:
+        """Creates applications. Returns those that the server has created. `refused`, `unanswered`: how often each
+        was."""
 
         def create(member: Member) -> Member | None:
             body = application(self._inputs, member, self._token, secrets.token_hex(4))
@@ -135,6 +141,9 @@ class Applications:
             try:
                 self._client.create(group["project"], body)
             except NotAnsweredError:
+                unanswered[member] += 1
+                if unanswered[member] == _UNANSWERED:
+                    raise
                 # The next look shows whether it exists.
                 return None
             except (ConflictError, QuotaError):

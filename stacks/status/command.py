@@ -4,8 +4,9 @@ look into it, and how a RayCluster that rests runs again. Only `wake` changes so
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -16,6 +17,7 @@ from ..check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
     from ..settings import StackSettings, TenantSettings
+    from .cml import CmlStatus
     from .found import Live
     from .targets import Target
     from .tenants import StackStatus
@@ -45,7 +47,8 @@ def status(
 ) -> None:
     """Show what of a stack runs now: clusters, jobs, services, queues, quotas, and why something is not ready.
 
-    Reads the cluster with your rights, and names what they do not include.
+    Reads the cluster with your rights, and names what they do not include. Clusters on Cloudera ML are read with the
+    key in CML_API_KEY.
 
     Exit code: 0 everything is as desired; 1 something is not, with its reason; 2 wrong use, an invalid file, or the
     cluster cannot be read; 130 interrupted.
@@ -59,7 +62,7 @@ def status(
         def look() -> "StackStatus":
             from .tenants import stack_status
 
-            return stack_status(settings, shown, live_of(settings, shown, context))
+            return stack_status(settings, shown, live_of(settings, shown, context), cml_of(settings, name, tenant))
 
         if watch:
             _watch(name, look, output)
@@ -198,11 +201,26 @@ def tenants_of(settings: "StackSettings", name: str | None, stack: str) -> "Sequ
 
 def live_of(settings: "StackSettings", tenants: "Sequence[TenantSettings]", context: str | None) -> "Live":
     """What exists in the namespaces of these tenants. Raises ClusterUnreachableError."""
+    from ..cml import without_kubernetes
+    from .found import Live
+
+    if without_kubernetes(settings):
+        return Live(datetime.now(UTC), {})
+
     from .live import look
 
     backend = settings.scheduler.backend if settings.scheduler else None
     namespaces = [each.namespace_name for each in tenants]
     return look(context or settings.kubernetes.context, namespaces, settings.operator.namespace, backend)
+
+
+def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterable[CmlStatus]":
+    """The clusters on Cloudera ML, which belong to no tenant. `stack`: its name."""
+    if settings.cml is None or tenant is not None:
+        return ()
+    from .cml import cml_statuses
+
+    return cml_statuses(settings.cml, stack)
 
 
 def target_of(settings: "StackSettings", name: str, context: str | None) -> "Target":

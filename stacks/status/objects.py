@@ -43,6 +43,19 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
             }
             for each in status.queues
         ],
+        "cml": [
+            {
+                "cluster": each.name,
+                "state": each.state,
+                "ok": each.ok,
+                "head": each.head,
+                "workers": {"joined": each.joined, "desired": each.desired},
+                "gpus": each.gpus,
+                "dashboardUrl": each.url,
+                "reasons": list(each.reasons),
+            }
+            for each in status.cml
+        ],
         "unreadable": [
             {"namespace": each.namespace, "kinds": list(each.kinds), "reason": each.reason}
             for each in status.unreadable

@@ -14,6 +14,7 @@ from core.quantities import shown
 from ..planning.report import NONE, Table, figure, triple
 from .budgets import COUNTED, QueueStatus, QuotaStatus
 from .clusters import ClusterStatus, Gpus, State
+from .cml import CmlState, CmlStatus
 from .external import ExternalStatus
 from .jobs import JobStatus
 from .services import ServiceStatus
@@ -38,6 +39,9 @@ class Section:
 def sections(status: StackStatus) -> list[Section]:
     """The report below its summary: a section for each tenant, one for queues, one for what could not be read."""
     made = [_tenant(each) for each in status.tenants]
+    if status.cml:
+        reasons = [line for each in status.cml for line in _lines("Ray cluster", each.name, each.reasons)]
+        made.append(Section("Cloudera ML", (_cml(status.cml),), tuple(reasons)))
     if status.queues:
         reasons = [line for each in status.queues for line in _lines("Queue", each.name, each.reasons)]
         made.append(Section("Queues", (_queues(status.queues),), tuple(reasons)))
@@ -56,7 +60,10 @@ def figures(status: StackStatus) -> list[str]:
     states = Counter(each.state for each in status.clusters)
     others = ", ".join(f"{number} {state}" for state, number in states.items() if state is not State.READY)
     clusters = f"{states[State.READY]} of {len(status.clusters)} RayClusters ready{f' ({others})' if others else ''}"
-    parts = [clusters, f"GPUs: {_gpus(status.gpus)}"]
+    parts = [clusters, f"GPUs: {_gpus(status.gpus)}"] if status.tenants or not status.cml else []
+    if status.cml:
+        ready = sum(each.state is CmlState.READY for each in status.cml)
+        parts.append(f"{ready} of {len(status.cml)} Ray clusters on Cloudera ML ready")
     jobs = Counter(each.deployment for tenant in status.tenants for each in tenant.jobs)
     if jobs:
         parts.append(f"RayJobs: {', '.join(f'{number} {state}' for state, number in jobs.items())}")
@@ -133,6 +140,21 @@ def _external(clusters: tuple[ExternalStatus, ...]) -> Table:
         (each.name, str(each.state), each.checked or NONE, each.ray_version or NONE, each.address) for each in clusters
     )
     return Table("", ("External cluster", "State", "Checked", "Ray", "Address"), rows)
+
+
+def _cml(clusters: tuple[CmlStatus, ...]) -> Table:
+    rows = tuple(
+        (
+            each.name,
+            str(each.state),
+            each.head or NONE,
+            f"{_UNKNOWN if each.gpus is None else each.joined}/{each.desired}",
+            _UNKNOWN if each.gpus is None else str(each.gpus),
+            each.url,
+        )
+        for each in clusters
+    )
+    return Table("", ("Ray cluster", "State", "Head", "Workers joined", "GPUs held", "Dashboard"), rows)
 
 
 def _workers(cluster: ClusterStatus) -> str:

@@ -11,6 +11,7 @@ from ..queues import queue_of, queues_of
 from ..settings import StackSettings, TenantSettings
 from .budgets import QueueStatus, QuotaStatus, queue_statuses, quota_status
 from .clusters import ClusterStatus, Gpus, cluster_status, missing
+from .cml import CmlStatus
 from .external import ExternalStatus, external_status, submitted_status
 from .found import Found, Live
 from .jobs import JobStatus, job_status, missing_job
@@ -69,12 +70,15 @@ class StackStatus:
     unreadable: tuple[Unreadable, ...]
     nodes: int | None
     """GPUs of the nodes in the stack file; None if it has none, or one tenant alone is shown."""
+    cml: tuple[CmlStatus, ...] = ()
+    """The clusters on Cloudera ML."""
 
     @property
     def ok(self) -> bool:
         """Whether everything that could be read is as desired, and all RayClusters could be read."""
         unknown = any("rayclusters" in each.kinds for each in self.unreadable)
-        return not unknown and all(each.ok for each in self.tenants) and all(each.ok for each in self.queues)
+        kinds = ((each.ok for each in self.tenants), (each.ok for each in self.queues), (each.ok for each in self.cml))
+        return not unknown and all(all(ok) for ok in kinds)
 
     @property
     def clusters(self) -> Sequence[ClusterStatus]:
@@ -88,8 +92,10 @@ class StackStatus:
         return replace(summed, most=_least([summed.most, self.nodes]))
 
 
-def stack_status(stack: StackSettings, tenants: Sequence[TenantSettings], live: Live) -> StackStatus:
-    """The status of these tenants of the stack."""
+def stack_status(
+    stack: StackSettings, tenants: Sequence[TenantSettings], live: Live, cml: Iterable[CmlStatus] = ()
+) -> StackStatus:
+    """The status of these tenants of the stack. `cml`: its clusters on Cloudera ML."""
     backend = stack.scheduler.backend if stack.scheduler else None
     queues: Sequence[QueueStatus] = ()
     if backend:
@@ -102,6 +108,7 @@ def stack_status(stack: StackSettings, tenants: Sequence[TenantSettings], live: 
         tuple(queues),
         tuple(_unreadable(live)),
         sum(pool.gpus * pool.count for pool in stack.nodes) if whole else None,
+        tuple(cml),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from components.cml.client import Client
 from components.cml.manifests import nodes
 from components.cml.reconcile import Applications
-from components.cml.settings import CmlRayClusterSettings, CmlSettings
+from components.cml.settings import CmlSettings
 from testbed.cml.runners import Simulated
 from testbed.cml.server import HOST, KEY, Faults, Server
 from testbed.cml.workspace import App, Limits, Workspace
@@ -28,7 +28,7 @@ class Place:
     def client(self, key: str = KEY) -> Client:
         return Client(f"https://{HOST}", key, str(self.server.ca_file), pause=0.01)
 
-    def inputs(self, stack: str = "dev", **changes: Any) -> dict[str, Any]:
+    def settings(self, **changes: Any) -> CmlSettings:
         cluster = {
             "name": "training",
             "project": "one",
@@ -40,10 +40,12 @@ class Place:
             **changes,
         }
         cluster = {key: value for key, value in cluster.items() if value is not None}
-        settings = CmlSettings.model_validate(
-            {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster]}, by_name=False
-        )
-        return nodes(settings, CmlRayClusterSettings.model_validate(cluster, by_name=False), stack)
+        place = {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster]}
+        return CmlSettings.model_validate(place, by_name=False)
+
+    def inputs(self, stack: str = "dev", **changes: Any) -> dict[str, Any]:
+        settings = self.settings(**changes)
+        return nodes(settings, settings.clusters[0], stack)
 
     def applications(self, inputs: dict[str, Any], token: str = TOKEN) -> Applications:
         return Applications(self.client(), inputs, token)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.cml.client import CmlError, QuotaError
+from components.cml.client import Client, CmlError, NotAnsweredError, QuotaError
 from components.cml.reconcile import NotReadyError
 from testbed.cml.server import Faults
 from testbed.cml.workspace import App, Limits
@@ -143,6 +143,16 @@ def test_applications_that_always_fail_end_the_update(place_with: MakePlace) -> 
     place = place_with(Faults(dead=1.0))
     with pytest.raises(NotReadyError, match=r"ray\.dev\.training\.head has failed 3 times: read its log"):
         place.make(place.inputs())
+
+
+def test_a_server_that_never_answers_a_creation_ends_the_update(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def create(*_: Any) -> None:
+        raise NotAnsweredError("ml.example.test fails at POST (500)")
+
+    monkeypatch.setattr(Client, "create", create)
+    with pytest.raises(NotAnsweredError):
+        place.make(place.inputs())
+    assert place.names == []
 
 
 def test_slow_starts_and_ends_are_waited_for(place_with: MakePlace) -> None:

@@ -199,7 +199,7 @@ def test_of_one_tenant_only_its_own_queues_are_shown() -> None:
 
 def test_the_object_for_programs_has_everything_and_is_json() -> None:
     made = json.loads(json.dumps(as_object("prod", status(starting()))))
-    assert made.keys() == {"stack", "at", "ok", "ready", "clusters", "gpus", "tenants", "queues", "unreadable"}
+    assert made.keys() == {"stack", "at", "ok", "ready", "clusters", "gpus", "tenants", "queues", "cml", "unreadable"}
     assert (made["ok"], made["ready"], made["clusters"], made["at"]) == (False, 1, 2, "2026-01-01T12:00:00+00:00")
     [team] = made["tenants"]
     assert team["gpus"] == {"held": 8, "waiting": 8, "most": 16}

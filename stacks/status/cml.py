@@ -1,0 +1,125 @@
+"""The Ray clusters of a stack on Cloudera ML, as its API and their heads show them now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+
+from components.cml.applications import Application
+from components.cml.decisions import Nodes, Step, decide
+from components.cml.manifests import ALIVE, THE_HEAD, TOKEN, Inputs, head_url, nodes
+from components.cml.settings import CmlSettings
+
+
+class CmlState(StrEnum):
+    """What a cluster is."""
+
+    READY = "ready"
+    SUSPENDED = "suspended"
+    NOT_READY = "not ready"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class CmlStatus:
+    """The status of a cluster on Cloudera ML."""
+
+    name: str
+    state: CmlState
+    url: str
+    """Of its dashboard and jobs."""
+    head: str | None = None
+    """Status of the head's application, as RUNNING; None if there is none."""
+    joined: int = 0
+    desired: int = 0
+    """Workers: in the cluster, and in the stack file."""
+    gpus: int | None = None
+    """Held by applications that run or start; None if they could not be read."""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is as desired."""
+        return self.state in (CmlState.READY, CmlState.SUSPENDED)
+
+
+def cml_statuses(settings: CmlSettings, stack: str) -> Iterator[CmlStatus]:
+    """Asks the API with the key in CML_API_KEY, and each head for its nodes. What cannot be read has its reason."""
+    from components.cml.client import CmlError
+
+    for cluster in settings.clusters:
+        inputs = nodes(settings, cluster, stack)
+        try:
+            live = _applications(inputs)
+            yield cml_status(inputs, live, _nodes(inputs, live))
+        except CmlError as error:
+            yield CmlStatus(
+                cluster.name, CmlState.UNKNOWN, head_url(inputs), desired=_desired(inputs), reasons=(str(error),)
+            )
+
+
+def cml_status(inputs: Inputs, live: Sequence[Application], found: Nodes | None) -> CmlStatus:
+    """The status of a cluster. `live`: its applications; `found`: None if the head does not answer."""
+    step = decide(inputs, live, found)
+    head = next((each for each in live if each.name == f"{inputs['prefix']}{THE_HEAD}"), None)
+    state = CmlState.READY
+    if inputs["suspend"]:
+        state = CmlState.NOT_READY if live else CmlState.SUSPENDED
+    elif not live:
+        state = CmlState.MISSING
+    elif not step.done:
+        state = CmlState.NOT_READY
+    return CmlStatus(
+        inputs["cluster"],
+        state,
+        head_url(inputs),
+        head.status if head else None,
+        step.joined,
+        _desired(inputs),
+        sum(int(each.body.get("nvidia_gpu") or 0) for each in live if each.status in ALIVE),
+        tuple(_reasons(inputs, step, live)),
+    )
+
+
+def _applications(inputs: Inputs) -> list[Application]:
+    """Raises CmlError."""
+    from components.cml.client import Client, api_key
+
+    with closing(Client(inputs["host"], api_key(), inputs["caFile"])) as client:
+        return [each for project in inputs["projects"] for each in client.applications(project, inputs["prefix"])]
+
+
+def _nodes(inputs: Inputs, live: Sequence[Application]) -> Nodes | None:
+    """Whoever may read the applications may read Ray's token in their environment."""
+    from components.cml.head import Head
+
+    token = next((each.environment[TOKEN] for each in live if each.environment.get(TOKEN)), None)
+    if token is None:
+        return None
+    with closing(Head(inputs, token)) as head:
+        return head.nodes(live)
+
+
+def _desired(inputs: Inputs) -> int:
+    return 0 if inputs["suspend"] else sum(int(group["replicas"]) for group in inputs["groups"].values())
+
+
+def _reasons(inputs: Inputs, step: Step, live: Sequence[Application]) -> Iterator[str]:
+    if not live:
+        if not inputs["suspend"]:
+            yield "it is in the stack file and not in Cloudera ML: `up` creates it"
+        return
+    statuses = {each.name: each.status for each in live}
+    for name in step.waiting:
+        status = statuses.get(name)
+        joins = "the head does not answer yet" if name.endswith(f".{THE_HEAD}") else "its node has not joined yet"
+        yield f"{name} is {status}" + (f", and {joins}" if status == "RUNNING" else "")
+    for name in step.leaving:
+        yield f"{name} is to leave, and its tasks have not ended yet"
+    for each in step.delete:
+        yield f"{each.name} is {each.status}, and `up` deletes it"
+    missing = [f"{inputs['prefix']}{member}" for member in step.create]
+    yield from (f"{name} does not exist: `up` creates it" for name in missing if name not in statuses)
