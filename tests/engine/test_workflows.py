@@ -1,0 +1,115 @@
+"""The scripts of the example workflows, run as they are: from a commit to `up`, a stale approval, drift.
+
+What a review says about a change is in tests/unit/review.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+
+from local import paths
+from testbed.harness import Result
+from testbed.platform_stack import Stack, training
+from tests.engine.conftest import MakeStack
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
+
+EXAMPLES = paths.ROOT / "docs" / "examples"
+
+
+def script(file: str, step: str) -> str:
+    """The script of a step of a workflow."""
+    jobs: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())["jobs"]
+    (found,) = (each["run"] for job in jobs.values() for each in job["steps"] if each.get("name", "") == step)
+    return str(found)
+
+
+class Runner:
+    """A machine of the workflows: a checkout of the commit, and the secrets of the environment."""
+
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        self.stack, self.checkout = stack, folder / "checkout"
+        self.checkout.mkdir()
+        for each in paths.ROOT.iterdir():
+            (self.checkout / each.name).symlink_to(each)
+        self._environment = {
+            **stack.environment,
+            "STACK": stack.name,
+            "CONFIG": Path(stack.environment["KUBECONFIG"]).read_text(),
+            "RUNNER_TEMP": str(folder),
+            "KUBECONFIG": str(folder / "kubeconfig"),
+            "GITHUB_ENV": str(folder / "variables"),
+        }
+
+    def run(self, file: str, step: str) -> Result:
+        """Runs a step as GitHub does, which ends a script at its first error."""
+        command = ["bash", "-e", "-c", script(file, step)]
+        done = subprocess.run(
+            command, cwd=self.checkout, env=self._environment, capture_output=True, text=True, check=False
+        )
+        return Result(step, done.returncode, done.stdout + done.stderr, 0.0)
+
+    def preview(self) -> None:
+        """The step whose log somebody approves."""
+        done = self.run("apply-stack.yaml", "Preview")
+        assert done.code == 0, done.output
+
+    def update(self) -> Result:
+        """The step after the approval."""
+        return self.run("apply-stack.yaml", "Update, if the approved changes are still those of a preview")
+
+    @property
+    def approved(self) -> list[str]:
+        """The approved changes."""
+        return (self.checkout / "approved.txt").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def runner(stack_on_operator: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """A stack that the workflow has created. The tests use it in their order."""
+    stack = stack_on_operator("workflows")
+    made = Runner(stack, tmp_path_factory.mktemp("runner"))
+    made.preview()
+    done = made.update()
+    assert done.code == 0, done.output
+    yield made
+    stack.destroy()
+
+
+def test_a_stack_that_nobody_changed_has_no_drift(runner: Runner) -> None:
+    assert runner.run("drift.yaml", "Look").code == 0
+    assert (runner.checkout.parent / "variables").read_text() == "CODE=0\n"
+
+
+def test_what_was_approved_is_applied(runner: Runner) -> None:
+    runner.stack.edit(lambda settings: training(settings).update(idleTimeout="90s"))
+    runner.preview()
+    (cluster,) = (each for each in runner.approved if "::team-a/training-ray-cluster " in each)
+    assert cluster.startswith("update urn:pulumi:workflows::")
+    assert cluster.split()[-1] == "spec.autoscalerOptions.idleTimeoutSeconds"
+    done = runner.update()
+    assert done.code == 0, done.output
+
+
+def test_an_approval_is_stale_after_another_update(runner: Runner) -> None:
+    runner.stack.edit(lambda settings: training(settings).update(idleTimeout="120s"))
+    runner.preview()
+    runner.stack.edit(lambda settings: settings["tenants"][0].update(labels={"cost-center": "42"}))
+    done = runner.update()
+    assert done.code == 1
+    assert "> update urn:pulumi:workflows::" in done.output
+    assert "Updating" not in done.output
+
+
+def test_drift_is_reported_with_names_and_without_values(runner: Runner, core: client.CoreV1Api) -> None:
+    core.patch_namespace("team-a", {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
+    found = runner.run("drift.yaml", "Look")
+    assert found.code == 0
+    assert (runner.checkout.parent / "variables").read_text().splitlines()[-1] != "CODE=0"
+    assert "platform-namespace-team-a" in found.output
+    assert "privileged" not in found.output
