@@ -105,9 +105,10 @@ class Platform(Node):
         self, pod: str, container: str, script: str, *arguments: str, namespace: str = NAMESPACE
     ) -> "subprocess.Popen[str]":
         """Such a script in any pod."""
-        command = ["exec", "-i", "-n", namespace, pod, "-c", container, "--", "python", "-c", textwrap.dedent(script)]
+        # Unbuffered, so that a test can wait for a line.
+        python = ["python", "-u", "-c", textwrap.dedent(script)]
         return subprocess.Popen(
-            self.command(*command, *arguments),
+            self.command("exec", "-i", "-n", namespace, pod, "-c", container, "--", *python, *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
