@@ -1,6 +1,6 @@
 """The scripts of the example workflows, run as they are: from a commit to `up`, a stale approval, drift.
 
-What a review says about a change is in tests/unit/review.
+What a review reports about a change is tested in tests/unit/review.
 """
 
 import subprocess
