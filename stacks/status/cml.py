@@ -65,13 +65,10 @@ def cml_status(inputs: Inputs, live: Sequence[Application], found: Nodes | None)
     """The status of a cluster. `live`: its applications; `found`: None if the head does not answer."""
     step = decide(inputs, live, found)
     head = next((each for each in live if each.name == f"{inputs['prefix']}{THE_HEAD}"), None)
-    state = CmlState.READY
-    if inputs["suspend"]:
-        state = CmlState.NOT_READY if live else CmlState.SUSPENDED
-    elif not live:
-        state = CmlState.MISSING
-    elif not step.done:
-        state = CmlState.NOT_READY
+    if step.done:
+        state = CmlState.SUSPENDED if inputs["suspend"] else CmlState.READY
+    else:
+        state = CmlState.NOT_READY if live else CmlState.MISSING
     return CmlStatus(
         inputs["cluster"],
         state,
@@ -108,9 +105,8 @@ def _desired(inputs: Inputs) -> int:
 
 
 def _reasons(inputs: Inputs, step: Step, live: Sequence[Application]) -> Iterator[str]:
-    if not live:
-        if not inputs["suspend"]:
-            yield "it is in the stack file and not in Cloudera ML: `up` creates it"
+    if not live and not step.done:
+        yield "it is in the stack file and not in Cloudera ML: `up` creates it"
         return
     statuses = {each.name: each.status for each in live}
     for name in step.waiting:
@@ -121,5 +117,5 @@ def _reasons(inputs: Inputs, step: Step, live: Sequence[Application]) -> Iterato
         yield f"{name} is to leave, and its tasks have not ended yet"
     for each in step.delete:
         yield f"{each.name} is {each.status}, and `up` deletes it"
-    missing = [f"{inputs['prefix']}{member}" for member in step.create]
-    yield from (f"{name} does not exist: `up` creates it" for name in missing if name not in statuses)
+    for member in step.create:
+        yield f"{inputs['prefix']}{member} does not exist: `up` creates it"

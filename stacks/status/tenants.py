@@ -77,8 +77,12 @@ class StackStatus:
     def ok(self) -> bool:
         """Whether everything that could be read is as desired, and all RayClusters could be read."""
         unknown = any("rayclusters" in each.kinds for each in self.unreadable)
-        kinds = ((each.ok for each in self.tenants), (each.ok for each in self.queues), (each.ok for each in self.cml))
-        return not unknown and all(all(ok) for ok in kinds)
+        return (
+            not unknown
+            and all(each.ok for each in self.tenants)
+            and all(each.ok for each in self.queues)
+            and all(each.ok for each in self.cml)
+        )
 
     @property
     def clusters(self) -> Sequence[ClusterStatus]:
