@@ -47,7 +47,7 @@ def containers(spec: Body, path: Path) -> Found:
                 yield repeated((*at, "name"), name, "the name")
             names.add(name)
             initial = kind == "initContainers"
-            yield from _host_ports(container, at, set() if initial else ports)
+            yield from _host_ports(container, at, spec, set() if initial else ports)
             yield from _of_role(container, at, spec, initial)
 
 
@@ -108,10 +108,11 @@ def _ports(container: Body, path: Path, spec: Body) -> Found:
             yield conflict((*at, "hostPort"), host, "with hostNetwork it is the containerPort: remove it")
 
 
-def _host_ports(container: Body, path: Path, taken: set[tuple[str, str, int]]) -> Found:
-    """checkHostPortConflicts."""
+def _host_ports(container: Body, path: Path, spec: Body, taken: set[tuple[str, str, int]]) -> Found:
+    """checkHostPortConflicts, after SetDefaultHostNetworkPorts: with hostNetwork the port of the node is the same."""
     for at, port in items(container, path, "ports"):
-        if number := port.get("hostPort"):
+        number = port.get("hostPort") or (port.get("containerPort") if spec.get("hostNetwork") else None)
+        if number:
             opened = (port.get("protocol") or "TCP", port.get("hostIP", ""), number)
             if opened in taken:
                 yield repeated((*at, "hostPort"), number, "the port of the node")

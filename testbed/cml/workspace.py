@@ -78,6 +78,8 @@ class Workspace:
         self.files: dict[str, dict[str, bytes]] = {project: {} for project in projects}
         self.apps: dict[str, App] = {}
         self.created = 0
+        self.failed = 0
+        """Applications that ended with an exit code other than 0."""
 
     def applications(self, project: str) -> list[App]:
         with self._lock:
@@ -151,5 +153,6 @@ class Workspace:
             with self._lock:
                 if app.status == "APPLICATION_RUNNING":
                     app.become("FAILED" if code else "STOPPED")
+                    self.failed += bool(code)
 
         return ended

@@ -101,7 +101,8 @@ def test_a_cluster_forms_scales_under_load_is_repaired_and_leaves_nothing(cml: C
     cml.set()
     cml.project.killed(lambda: bool(cml.statuses()))
     cml.shown += cml.project.recover().output
-    assert cml.server.workspace.created == 3
+    # On a busy machine `ray start` may fail by its own time limits, and the update replaces that application.
+    assert cml.server.workspace.created - cml.server.workspace.failed == 3
     assert cml.statuses() == dict.fromkeys(("head", "workers-0", "workers-1"), "APPLICATION_RUNNING")
     cml.project.changes_nothing()
     outputs = cml.project.outputs()["cmlClusters"]["training"]

@@ -68,6 +68,14 @@ def test_each_rule_has_an_example() -> None:
     assert {*EXAMPLES, "pod-security", *of_ray} == set(POD_RULES)
 
 
+def test_with_the_nodes_network_each_port_is_a_port_of_the_node() -> None:
+    ports = [{"name": "metrics", "containerPort": 8080}, {"name": "dashboard", "containerPort": 8080}]
+    template = {"spec": {"containers": [{**RAY, "ports": ports}]}}
+    assert list(problems_of_template(template, ())) == []
+    [problem] = problems_of_template({"spec": {**template["spec"], "hostNetwork": True}}, ())
+    assert problem.message == "the port of the node 8080 is not unique: remove it, or set another"
+
+
 def test_a_level_of_pod_security_refuses_what_its_standard_forbids() -> None:
     template = {"spec": {"containers": [RAY], "volumes": [{"name": "disk", "hostPath": {"path": "/mnt"}}]}}
     assert list(violations(template, (), "privileged")) == []
