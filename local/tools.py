@@ -225,13 +225,27 @@ PROMETHEUS_OPERATOR = Tool(
 )
 """The definitions of its kinds alone; no program of it runs here."""
 
+VERSITYGW = Tool(
+    "versitygw", "github.com/versity/versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}
+)
+"""A server of S3 for tests; its buckets are folders."""
+
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Fast ones first, so that a missing compiler or proxy shows early."""
 
 NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """Additional tools of the real node."""
 
-TEST_TOOLS = (KUBERAY_VALIDATION, POD_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE, OTEL_COLLECTOR, PROMETHEUS_OPERATOR)
+TEST_TOOLS = (
+    KUBERAY_VALIDATION,
+    POD_VALIDATION,
+    KUBERAY_1_5,
+    VOLCANO,
+    KUEUE,
+    OTEL_COLLECTOR,
+    PROMETHEUS_OPERATOR,
+    VERSITYGW,
+)
 """Additional tools of tests."""
 
 ALL = (*TOOLS, *NODE_TOOLS, *TEST_TOOLS, KUBE_SCORE)

@@ -5,12 +5,15 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from kubernetes import client
 
+from local.control_plane import free_ports
 from local.rehearsal import Rehearsal
 from testbed.harness import STATE_AT_END, Project
+from testbed.object_store import bucket
 from tests.engine.conftest import PROGRAMS, MakeProject
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]
@@ -18,6 +21,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 NUMBERS = itertools.count(1)
 
 SHELVES = 30
+
+HIDDEN = "correct horse battery staple"
 
 CHANCE = random.Random(19)  # noqa: S311 -- it generates the same numbers each time
 
@@ -134,6 +139,35 @@ def test_an_external_object_is_named_and_never_adopted(store: Store) -> None:
     before = store.uids()
     store.project.recover()
     store.is_whole(before)
+
+
+def test_a_stack_moves_into_a_bucket_and_is_recovered_there(store: Store, tmp_path: Path) -> None:
+    """As docs/backends.md describes it. The passphrase encrypts the secrets in both."""
+    store.project.configure("password", HIDDEN, "--secret")
+    store.project.configure("shelves", "10")
+    store.project.up()
+    before, moved = store.uids(), str(tmp_path / "moved.json")
+    store.project.pulumi("stack", "export", "--file", moved)
+    with bucket(tmp_path / "s3", next(free_ports())) as states:
+        store.project.environment |= {**states.environment, "PULUMI_BACKEND_URL": states.url}
+        store.project.pulumi("stack", "init", "test")
+        store.project.pulumi("stack", "import", "--file", moved)
+        store.project.changes_nothing()
+        assert store.project.setting("password") == HIDDEN
+
+        store.project.configure("shelves", str(SHELVES))
+        before |= store.killed(SHELVES // 2, environment={})
+        assert "the stack is currently locked by 1 lock" in store.project.up(fails=True).output
+        assert "removed the lock of" in store.project.recover().output
+        now = store.uids()
+        assert len(now) == SHELVES
+        assert {name: now[name] for name in before} == before, "objects were recreated"
+        store.project.changes_nothing()
+        store.project.pulumi("destroy", "--yes", "--skip-preview")
+        assert store.uids() == {}
+        stored = [each.read_bytes() for each in states.folder.rglob("*") if each.is_file()]
+        assert stored
+        assert not [each for each in stored if HIDDEN.encode() in each]
 
 
 def test_a_killed_first_update_can_be_destroyed_completely(store: Store) -> None:
