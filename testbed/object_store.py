@@ -1,5 +1,6 @@
 """A server of S3 for tests: Versity's gateway, whose buckets are folders."""
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ from local.install import install_missing
 from local.tools import VERSITYGW
 
 _SECONDS = 30.0
+
+_ID, _KEY = "testing", "not-for-files"
 
 
 @dataclass(frozen=True)
@@ -38,24 +41,18 @@ def bucket(folder: Path, port: int) -> Iterator[Bucket]:
     for each in (made, attributes):
         each.mkdir(parents=True)
     address = f"127.0.0.1:{port}"
-    keys = ("--access", "testing", "--secret", "not-for-files")
-    command: list[str | Path] = [
-        VERSITYGW.program("versitygw"),
-        "--port",
-        address,
-        *keys,
-        "--health",
-        "/health",
-        "--quiet",
-    ]
+    serves = ("--port", address, "--health", "/health", "--quiet")
+    keys = {**os.environ, "ROOT_ACCESS_KEY": _ID, "ROOT_SECRET_KEY": _KEY}
+    program: Path = VERSITYGW.program("versitygw")
     with (
         (folder / "server.log").open("wb") as log,
-        subprocess.Popen([*command, "posix", "--sidecar", attributes, objects], stdout=log, stderr=log) as server,
+        subprocess.Popen(
+            [program, *serves, "posix", "--sidecar", attributes, objects], env=keys, stdout=log, stderr=log
+        ) as server,
     ):
         try:
             _wait(f"http://{address}/health", server)
-            environment = {"AWS_ACCESS_KEY_ID": keys[1], "AWS_SECRET_ACCESS_KEY": keys[3]}
-            yield Bucket(made, f"http://{address}", environment)
+            yield Bucket(made, f"http://{address}", {"AWS_ACCESS_KEY_ID": _ID, "AWS_SECRET_ACCESS_KEY": _KEY})
         finally:
             server.terminate()
 
