@@ -93,14 +93,14 @@ def test_guards_in_the_state_are_still_loaded(moved: Stack) -> None:
 
 def test_the_first_update_marks_the_definitions(moved: Stack, uids: dict[str, str], cluster: Rehearsal) -> None:
     assert len(rows(moved)) == 15
-    output = moved.pulumi("up", "--yes").output  # with its preview
+    output = moved.up().output
     assert "the next `pulumi up` removes them from the state" in output
     assert all(row["retainOnDelete"] for row in rows(moved))
     assert living(cluster) == uids
 
 
 def test_the_second_update_removes_them_from_the_state(moved: Stack, uids: dict[str, str], cluster: Rehearsal) -> None:
-    assert "they are retained in the cluster" in moved.pulumi("up", "--yes").output
+    assert "they are retained in the cluster" in moved.pulumi("up", "--yes").output  # with its preview
     assert rows(moved) == []
     assert living(cluster) == uids
     (operators,) = (each for each in moved.resources() if each["urn"].endswith("::platform-kuberay-crds"))
