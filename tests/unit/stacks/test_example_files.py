@@ -1,0 +1,60 @@
+"""The stack files of docs/clouds.md and docs/tutorial.md are valid, fit their nodes, and violate no mandatory rule."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from local import paths
+from policies.configuration import Configuration
+from stacks.__main__ import app
+from stacks.load import load
+from stacks.review.judged import judged
+
+pytestmark = pytest.mark.unit
+
+FILES = sorted((paths.ROOT / "examples" / "clouds").glob("Pulumi.*.yaml"))
+
+FITS = "All tenants can have their greatest number of GPUs at once."
+
+PAGE = (paths.ROOT / "docs" / "clouds.md").read_text()
+
+
+def test_there_is_one_for_each_cloud() -> None:
+    assert [file.name.split(".")[1] for file in FILES] == ["aks", "eks", "gke", "openshift"]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.name))
+def test_it_is_valid_and_fits_its_nodes(file: Path) -> None:
+    checked = CliRunner().invoke(app, ["check", str(file)])
+    assert "no findings" in checked.output
+    planned = CliRunner().invoke(app, ["plan", str(file)])
+    assert planned.exit_code == 0
+    assert FITS in planned.output
+    assert judged(Configuration(), file.name.split(".")[1], None, load(file)).blocking == ()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.name))
+def test_workers_go_to_tainted_nodes_of_the_cloud_and_heads_to_others(file: Path) -> None:
+    gpu, system = load(file).nodes
+    assert (gpu.gpus, system.gpus) == (8, 0)
+    assert gpu.taints
+    assert not system.taints
+    for label in {**gpu.labels, **system.labels}:
+        assert label in PAGE or label.startswith("node-role.kubernetes.io/")
+
+
+def test_the_file_of_the_tutorial_is_valid_and_its_error_is_found(tmp_path: Path) -> None:
+    tutorial = (paths.ROOT / "docs" / "tutorial.md").read_text()
+    [block] = re.findall(r"```yaml\n(.*?)```", tutorial, re.DOTALL)
+    file = tmp_path / "Pulumi.lab.yaml"
+    file.write_text(block)
+    planned = CliRunner().invoke(app, ["plan", str(file)])
+    for line in ("All 2 RayClusters can start at once.", FITS, "Largest gang: 24 GPUs, by vision/training"):
+        assert line in tutorial
+        assert line in planned.output
+    file.write_text(block.replace("gpus: 24", "gpu: 24"))
+    found = CliRunner().invoke(app, ["check", str(file)])
+    assert "9:15: ray-platform:tenants[0].quota.gpu: unknown key 'gpu': did you mean 'gpus'?" in found.output
+    assert "9:15: ray-platform:tenants[0].quota.gpu: unknown key 'gpu': did you mean 'gpus'?" in tutorial
