@@ -93,13 +93,16 @@ def write_kubeconfig(file: Path, run: Path, server: str, user: dict[str, str]) -
     file.write_text(yaml.safe_dump(body))
 
 
-def programs(run: Path, ports: Ports, address: str, apiserver_flags: Sequence[str]) -> list[Program]:
-    """The programs in their start order. The API server listens on `address`, with additional flags."""
+def programs(
+    run: Path, ports: Ports, address: str, apiserver_flags: Sequence[str], priority: Sequence[str]
+) -> list[Program]:
+    """The programs in their start order. The API server listens on `address`, with additional flags. `priority` begins
+    the command lines."""
     return [
-        Program("etcd", _etcd(run, ports), {}),
-        Program("kube-apiserver", [*_apiserver(run, ports, address), *apiserver_flags], {}),
-        Program("kube-controller-manager", _controller_manager(run, ports), {}),
-        Program("kube-scheduler", _scheduler(run, ports), {}),
+        Program("etcd", [*priority, *_etcd(run, ports)], {}),
+        Program("kube-apiserver", [*priority, *_apiserver(run, ports, address), *apiserver_flags], {}),
+        Program("kube-controller-manager", [*priority, *_controller_manager(run, ports)], {}),
+        Program("kube-scheduler", [*priority, *_scheduler(run, ports)], {}),
     ]
 
 

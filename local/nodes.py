@@ -55,6 +55,10 @@ class SimulatedNodes:
             f"--egress-selector-config-file={egress.configuration(self._run)}",
         )
 
+    @property
+    def control_plane_priority(self) -> Sequence[str]:
+        return ()
+
     def check(self, references: Iterable[str]) -> None:
         """Always possible: simulated nodes run wherever the tools run, and their pods need no images."""
 

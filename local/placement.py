@@ -37,6 +37,10 @@ class Placement(Protocol):
     def apiserver_flags(self) -> Sequence[str]:
         """Flags of the API server beside its address."""
 
+    @property
+    def control_plane_priority(self) -> Sequence[str]:
+        """The beginning of the command lines of the control plane's programs."""
+
     def check(self, references: Iterable[str]) -> None:
         """Checks that this machine can run it, and pods with images of these references.
 

@@ -169,7 +169,9 @@ class Rehearsal:
         pki.issue(self.run / "pki", place.credentials)
         ports = control_plane.choose_ports(self.run / "ports.json", place.api_port)
         control_plane.write_kubeconfigs(self.run, ports, place.credentials)
-        programs = control_plane.programs(self.run, ports, place.address, place.apiserver_flags)
+        programs = control_plane.programs(
+            self.run, ports, place.address, place.apiserver_flags, place.control_plane_priority
+        )
         self.supervisor.start([*programs, *place.programs()], place.begin)
 
     @property

@@ -24,6 +24,11 @@ from local.errors import RehearsalError
 MARK = "RAY_PLATFORM_REHEARSAL"
 """Environment variable of every process of a rehearsal: its run folder. `stop` uses it to find strays."""
 
+URGENT = ("nice", "-n", "-15")
+"""Begins the command line of a program that has a CPU of its own on a cluster. All pods of a real node weigh as much as
+ten processes (local/real_node/box.py), and this one as much as thirty. Beside the pods of several nodes an API server
+without it took more than five seconds for a lease, so that KubeRay's operator ended again and again."""
+
 START_SECONDS = 60.0
 """Seconds that supervisord may take to start: beside the pods of another real node, which have priority, it took 15."""
 

@@ -7,7 +7,7 @@ does not run. As Kubernetes requires, packets from the node itself to its pods a
 from collections.abc import Sequence
 from pathlib import Path
 
-from local.supervision import Program
+from local.supervision import URGENT, Program
 from local.tools import NETWORK_POLICIES
 
 NAME = "network-policies"
@@ -29,7 +29,7 @@ def program(folder: Path, kubeconfig: Path, node: str, pod_network: str) -> Prog
     command: Sequence[str | Path] = [
         *("/bin/sh", "-c", 'iptables-restore "$0" && exec "$@"', folder / RULES),
         # Each connection's first packet waits for it: on a cluster the kernel decides.
-        *("nice", "-n", "-10"),
+        *URGENT,
         NETWORK_POLICIES.program(NAME),
         f"--kubeconfig={kubeconfig}",
         f"--node={node}",

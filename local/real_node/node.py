@@ -20,7 +20,7 @@ from local.real_node import network_policies
 from local.real_node.box import Box
 from local.real_node.programs import CONTAINERD_SOCKET, NODE, programs
 from local.real_node.requirements import unmet
-from local.supervision import Program
+from local.supervision import URGENT, Program
 
 SOCKET_SECONDS = 30.0
 """Seconds until containerd's socket exists."""
@@ -76,6 +76,10 @@ class RealNode:
             # The node's name is in no DNS.
             "--kubelet-preferred-address-types=InternalIP",
         )
+
+    @property
+    def control_plane_priority(self) -> Sequence[str]:
+        return URGENT
 
     def check(self, references: Iterable[str]) -> None:
         if reasons := [*unmet(), *_unknown(references)]:

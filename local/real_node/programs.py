@@ -13,7 +13,7 @@ from local import volumes
 from local.images import PAUSE
 from local.networks import POD_NETWORK
 from local.real_node import network_policies
-from local.supervision import Program
+from local.supervision import URGENT, Program
 from local.tools import COREDNS, KUBERNETES_NODE
 
 NODE = "real-0"
@@ -59,8 +59,7 @@ def programs(run: Path, address: str, cgroup: str) -> list[Program]:
         Program("kubelet", kubelet, {}),
         Program("kube-proxy", proxy, {}),
         volumes.program(run / "kubeconfigs" / volumes.NAME, INSIDE / "volumes"),
-        # On a cluster it has its own CPU: here it takes priority over the pods.
-        Program("coredns", ["nice", "-n", "-10", COREDNS.program("coredns"), "-conf", INSIDE / "Corefile"], {}),
+        Program("coredns", [*URGENT, COREDNS.program("coredns"), "-conf", INSIDE / "Corefile"], {}),
     ]
 
 
