@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..bodies import FIELD_MANAGER_ANNOTATION
-from ..cluster import request
+from ..cluster import ClusterUnreachableError, request
 from .definitions import Body, Definition, content
 
 DIGEST_ANNOTATION = "ray-platform/definition"
@@ -85,10 +85,23 @@ def apply(context: str | None, digests: Mapping[str, str], manager: str, webhook
     Raises DefinitionError, MissingDefinitionError and ClusterUnreachableError.
     """
     for name, digest in digests.items():
-        query = {"fieldManager": manager, "force": "true"}
-        body = json.dumps(applied(content(digest), digest, webhook))
-        request(context, "PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
+        _send(context, name, manager, json.dumps(applied(content(digest), digest, webhook)))
     _wait(digests, lambda name: _established(context, name), "are not established")
+
+
+def _send(context: str | None, name: str, manager: str, body: str) -> None:
+    """Applies a definition, again if the API server does not answer in time: a busy one has taken more than twenty
+    seconds for a megabyte, and the second apply of the same content changes nothing."""
+    query, deadline = {"fieldManager": manager, "force": "true"}, time.monotonic() + _SECONDS
+    while True:
+        try:
+            request(context, "PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
+        except ClusterUnreachableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
+        else:
+            return
 
 
 def applied(body: Body, digest: str, webhook: Mapping[str, Any] | None) -> Body:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.crds import live
 from components.crds.definitions import (
     Body,
@@ -154,3 +155,24 @@ def test_a_change_of_a_field_takes_its_ownership() -> None:
     assert live.owned_fields(before, "others") is None
     assert (live.owns_versions(before, "ours"), live.owns_versions(after, "ours")) == (True, False)
     assert live.other_managers(after, "ours") == ["kubectl-edit"]
+
+
+def test_a_definition_is_applied_again_if_the_api_server_was_too_busy_to_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (definition,) = definitions_of(referred([crd()]))
+    established = {"status": {"conditions": [{"type": "Established", "status": "True"}]}}
+    answers = [ClusterUnreachableError("the read operation timed out"), None, established]
+    asked: list[str] = []
+
+    def request(context: str | None, method: str, path: str, **options: Any) -> Any:
+        asked.append(method)
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(live, "request", request)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    live.apply(None, {definition.name: definition.digest}, "stack", None)
+    assert asked == ["PATCH", "PATCH", "GET"]
+    assert answers == []
