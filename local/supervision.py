@@ -26,8 +26,8 @@ MARK = "RAY_PLATFORM_REHEARSAL"
 
 URGENT = ("nice", "-n", "-15")
 """Begins the command line of a program that has a CPU of its own on a cluster. All pods of a real node weigh as much as
-ten processes (local/real_node/box.py), and this one as much as thirty. Beside the pods of several nodes an API server
-without it took more than five seconds for a lease, so that KubeRay's operator ended again and again."""
+ten processes (local/real_node/box.py), and this one as much as thirty; where the kernel weighs whole sessions,
+local/real_node/inside.py raises the session as well."""
 
 START_SECONDS = 60.0
 """Seconds that supervisord may take to start: beside the pods of another real node, which have priority, it took 15."""

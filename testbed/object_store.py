@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import httpx
 
 from local.install import install_missing
 from local.tools import VERSITYGW
+from testbed.pods.steps import until
 
 _SECONDS = 30.0
 
@@ -51,18 +51,14 @@ def bucket(folder: Path, port: int) -> Iterator[Bucket]:
         ) as server,
     ):
         try:
-            _wait(f"http://{address}/health", server)
+            until(lambda: _answers(f"http://{address}/health"), "the S3 server answers", _SECONDS, 0.1)
             yield Bucket(made, f"http://{address}", {"AWS_ACCESS_KEY_ID": _ID, "AWS_SECRET_ACCESS_KEY": _KEY})
         finally:
             server.terminate()
 
 
-def _wait(url: str, server: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + _SECONDS
-    while server.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(url, trust_env=False).is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    raise RuntimeError(f"{url} does not answer")
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).is_success
+    except httpx.TransportError:
+        return False

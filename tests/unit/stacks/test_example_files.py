@@ -56,5 +56,6 @@ def test_the_file_of_the_tutorial_is_valid_and_its_error_is_found(tmp_path: Path
         assert line in planned.output
     file.write_text(block.replace("gpus: 24", "gpu: 24"))
     found = CliRunner().invoke(app, ["check", str(file)])
-    assert "9:15: ray-platform:tenants[0].quota.gpu: unknown key 'gpu': did you mean 'gpus'?" in found.output
-    assert "9:15: ray-platform:tenants[0].quota.gpu: unknown key 'gpu': did you mean 'gpus'?" in tutorial
+    error = "9:15: ray-platform:tenants[0].quota.gpu: unknown key 'gpu': did you mean 'gpus'?"
+    assert error in found.output
+    assert error in tutorial
