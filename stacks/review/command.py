@@ -26,6 +26,10 @@ def review(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Output of `pulumi preview --json` of a touched stack. Several are allowed."),
     ] = None,
+    rehearsal_json: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Output of `make rehearse` with --format json. Several are allowed."),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -51,13 +55,15 @@ def review(
     from ..impact.sources import NoSuchSourceError
     from .comment import comment
     from .previewed import NoPreviewError, previews
+    from .rehearsed import NoRehearsalError, rehearsals
     from .reviewed import as_object
     from .reviewed import review as reviewed
     from .touched import change
 
     try:
-        found = reviewed(change(base, Path()), load(config or FILE), previews(preview_json or ()), price)
-    except (ConfigurationError, NoPreviewError, NoSuchSourceError) as error:
+        beside = previews(preview_json or ()), rehearsals(rehearsal_json or ())
+        found = reviewed(change(base, Path()), load(config or FILE), *beside, price)
+    except (ConfigurationError, NoPreviewError, NoRehearsalError, NoSuchSourceError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error
     typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else comment(found))

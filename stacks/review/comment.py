@@ -16,6 +16,7 @@ from ..planning.report import NONE, Table
 from ..planning.text import in_markdown
 from .details import by_rule, details, plain
 from .previewed import Preview
+from .rehearsed import Rehearsal
 from .reviewed import Review, Reviewed
 
 MARKER = "<!-- ray-platform review -->"
@@ -139,6 +140,8 @@ def _lines(each: Reviewed, base: str) -> Iterator[str]:
         yield from _of_impact(each.impact)
     if each.preview:
         yield from _of_preview(each.preview)
+    if each.rehearsal:
+        yield from _of_rehearsal(each.rehearsal)
 
 
 def _of_preview(preview: Preview) -> Iterator[str]:
@@ -147,6 +150,12 @@ def _of_preview(preview: Preview) -> Iterator[str]:
     yield f"**Preview**: {counts or 'no changes'}{errors}"
     lost = [each for each in preview.steps if each.operation in ("delete", "replace")]
     yield from _some([f"**Preview, {each.operation}**: {plain(each.resource)}" for each in lost], "below")
+
+
+def _of_rehearsal(rehearsal: Rehearsal) -> Iterator[str]:
+    ready = f"{rehearsal.ready} of {rehearsal.number} RayClusters were ready"
+    yield f"**Rehearsal**: {ready}{', all as planned' if rehearsal.well else ''}"
+    yield from _some([f"**Rehearsal**, {_short(each)}" for each in rehearsal.problems], "below")
 
 
 def _violation(some: Sequence[Finding], when: str) -> str:

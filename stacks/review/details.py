@@ -33,6 +33,9 @@ def details(each: Reviewed) -> Iterator[str]:
         yield from _folded(f"Plan of {name} after the change", _reported(plan_report("", each.plan)))
     if each.preview and each.preview.steps:
         yield from _folded(f"Preview of {name}: {len(each.preview.steps)} resources", _previewed(each.preview))
+    if each.rehearsal and each.rehearsal.problems:
+        problems = each.rehearsal.problems
+        yield from _folded(f"Problems of the rehearsal of {name}: {len(problems)}", _items(problems))
 
 
 def plain(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from ..load import settings_of
 from ..planning.plan import Plan, plan_of
 from .judged import Judged, judged
 from .previewed import Preview
+from .rehearsed import Rehearsal
 from .touched import Change, Touched
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Reviewed:
     program: bool = False
     """Whether the program differs, whose part in the change no impact shows."""
     preview: Preview | None = None
+    rehearsal: Rehearsal | None = None
 
     @property
     def result(self) -> Result:
@@ -106,34 +108,35 @@ class Review:
 
 
 def review(
-    change: Change, configuration: Configuration, previews: Mapping[str, Preview], price: float | None = None
-) -> Review:
-    """The review. `price`: of a GPU in an hour, for pools that set none. Raises NoSuchSourceError."""
-    found = (_of_stack(each, change, configuration, previews, price) for each in change.stacks)
-    return Review(change, tuple(sorted(found, key=lambda each: list(Result).index(each.result))))
-
-
-def _of_stack(
-    touched: Touched,
     change: Change,
     configuration: Configuration,
     previews: Mapping[str, Preview],
-    price: float | None,
-) -> Reviewed:
+    rehearsals: Mapping[str, Rehearsal],
+    price: float | None = None,
+) -> Review:
+    """The review. `previews`, `rehearsals`: by stack. `price`: of a GPU in an hour, for pools that set none. Raises
+    NoSuchSourceError."""
+    found = (
+        replace(each, preview=previews.get(each.name), rehearsal=rehearsals.get(each.name))
+        for each in (_of_stack(touched, change, configuration, price) for touched in change.stacks)
+    )
+    return Review(change, tuple(sorted(found, key=lambda each: list(Result).index(each.result))))
+
+
+def _of_stack(touched: Touched, change: Change, configuration: Configuration, price: float | None) -> Reviewed:
     name = stack_name(touched.file)
-    preview = previews.get(name)
     if touched.deleted:
-        return Reviewed(touched, name, preview=preview)
+        return Reviewed(touched, name)
     checked = checked_file(touched.file)
     if checked.findings:
-        return Reviewed(touched, name, checked, preview=preview)
+        return Reviewed(touched, name, checked)
     after = settings_of(stack_file(touched.file, read(touched.file)))
     before, invalid = _before(change.commit, touched.file)
     impact = None if invalid else impact_of(before, after, price)
     policies = judged(configuration, name, before, after)
     new = before is None and not invalid
     plan, program = plan_of(after, price), bool(change.program)
-    return Reviewed(touched, name, checked, impact, policies, plan, new, invalid, program, preview)
+    return Reviewed(touched, name, checked, impact, policies, plan, new, invalid, program)
 
 
 def _before(commit: str, file: Path) -> tuple[StackSettings | None, bool]:
@@ -171,6 +174,7 @@ def _stack(each: Reviewed) -> dict[str, Any]:
         "impact": impact_as_object(each.impact) if each.impact else None,
         "policies": _policies(each.policies) if each.policies else None,
         "preview": _preview(each.preview) if each.preview else None,
+        "rehearsal": _rehearsal(each.rehearsal) if each.rehearsal else None,
     }
 
 
@@ -201,4 +205,13 @@ def _preview(preview: Preview) -> dict[str, Any]:
             {"operation": each.operation, "resource": each.resource, "fields": list(each.fields)}
             for each in preview.steps
         ],
+    }
+
+
+def _rehearsal(rehearsal: Rehearsal) -> dict[str, Any]:
+    return {
+        "well": rehearsal.well,
+        "ready": rehearsal.ready,
+        "clusters": rehearsal.number,
+        "problems": list(rehearsal.problems),
     }

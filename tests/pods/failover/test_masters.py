@@ -1,13 +1,27 @@
 """Masters of Redis are lost, and users of Ray lose nothing."""
 
+import json
+
 import pytest
 
 from testbed.failover.day import Day
 from testbed.failover.redis import Redis
 from testbed.failover.stack import OTHER
-from testbed.pods.platform import CLUSTER, NAMESPACE
+from testbed.machine import lacks
+from testbed.pods import mirror
+from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
+
+
+def test_all_images_are_those_of_the_mirror(platform: Platform) -> None:
+    if programs := mirror.missing():
+        lacks(f"not on the PATH: {', '.join(programs)}")
+    pods = json.loads(platform.kubectl("get", "pods", "--all-namespaces", "--output=json"))["items"]
+    containers = [each for pod in pods for each in pod["status"]["containerStatuses"]]
+    pulled = {each["imageID"].partition("@")[0] for each in containers}
+    assert {name.rpartition("/")[2] for name in pulled} >= {"operator", "ray", "redis", "redis-gateway", "vc-scheduler"}
+    assert not [name for name in pulled if not name.startswith(tuple(mirror.MIRRORS.values()))]
 
 
 def test_two_clusters_of_one_name_have_separate_keys(redis: Redis) -> None:

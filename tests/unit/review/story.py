@@ -130,7 +130,7 @@ def checked_out(folder: Path, name: str) -> None:
 
 def reviewed() -> Review:
     """The review of the files in the current folder against main."""
-    return review(change("main", Path()), load(FILE), {})
+    return review(change("main", Path()), load(FILE), {}, {})
 
 
 def written(name: str) -> Path:
