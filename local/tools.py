@@ -225,6 +225,14 @@ PROMETHEUS_OPERATOR = Tool(
 )
 """The definitions of its kinds alone; no program of it runs here."""
 
+REDIS_EXPORTER = Tool(
+    "redis-exporter",
+    "github.com/oliver006/redis_exporter",
+    {"redis_exporter": "github.com/oliver006/redis_exporter"},
+    stamps=lambda version: {"main.BuildVersion": version},
+)
+"""Metrics of Redis. Built only for real nodes of stacks with `redis.exporter`, and for tests."""
+
 VERSITYGW = Tool(
     "versitygw", "github.com/versity/versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}
 )
@@ -244,6 +252,7 @@ TEST_TOOLS = (
     KUEUE,
     OTEL_COLLECTOR,
     PROMETHEUS_OPERATOR,
+    REDIS_EXPORTER,
     VERSITYGW,
 )
 """Additional tools of tests."""

@@ -20,7 +20,7 @@ _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _METADATA_ONLY = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
 """A definition has up to a megabyte of schema, and its metadata a few kilobytes (kubernetes.io, API concepts)."""
 
-_APPLY = {"Content-Type": "application/apply-patch+yaml", "Accept": "application/json"}
+_APPLY = {"Content-Type": "application/apply-patch+yaml", **_METADATA_ONLY}
 
 _SECONDS = 60.0
 """Timeout. The API server establishes or removes a definition within a second or two."""
@@ -84,9 +84,10 @@ def apply(context: str | None, digests: Mapping[str, str], manager: str, webhook
     `digests`: of the content, by name. `webhook`: namespace and CA bundle of the conversion webhook.
     Raises DefinitionError, MissingDefinitionError and ClusterUnreachableError.
     """
-    for name, digest in digests.items():
-        _send(context, name, manager, json.dumps(applied(content(digest), digest, webhook)))
-    _wait(digests, lambda name: _established(context, name), "are not established")
+    bodies = {name: applied(content(digest), digest, webhook) for name, digest in digests.items()}
+    for name, body in bodies.items():
+        _send(context, name, manager, json.dumps(body))
+    _wait(bodies, lambda name: _established(context, bodies[name]), "are not established")
 
 
 def _send(context: str | None, name: str, manager: str, body: str) -> None:
@@ -130,13 +131,19 @@ def remove(context: str | None, names: Iterable[str]) -> None:
     _wait(deleted, lambda name: metadata(context, name) is None, "are deleted and still exist")
 
 
-def _established(context: str | None, name: str) -> bool:
-    found = read(context, name) or {}
-    conditions = {each["type"]: each for each in (found.get("status") or {}).get("conditions") or ()}
-    accepted = conditions.get("NamesAccepted")
-    if accepted and accepted["status"] == "False":
-        raise DefinitionError(f"CRD {name} is not established: {accepted['message']}")
-    return bool(conditions.get("Established", {}).get("status") == "True")
+def _established(context: str | None, body: Body) -> bool:
+    """Whether the API server serves the kind of a definition: it lists the kind among those of its group then. Only
+    before that the definition itself is read, which has the reason of a refusal."""
+    spec, name = body["spec"], body["metadata"]["name"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    served = request(context, "GET", f"/apis/{spec['group']}/{version}") or {}
+    if any(each["name"] == spec["names"]["plural"] for each in served.get("resources") or ()):
+        return True
+    status = (read(context, name) or {}).get("status") or {}
+    for condition in status.get("conditions") or ():
+        if (condition["type"], condition["status"]) == ("NamesAccepted", "False"):
+            raise DefinitionError(f"CRD {name} is not established: {condition['message']}")
+    return False
 
 
 def _wait(names: Iterable[str], is_done: Callable[[str], bool], problem: str) -> None:

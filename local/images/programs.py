@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from local import tools
 from local.images.image import Image
 from local.progress import Report
 from local.tools import KUBERAY, KUBERNETES_NODE, OTEL_COLLECTOR, VOLCANO, Tool
@@ -51,3 +52,13 @@ LOG_COLLECTOR = _image(
     "10001:10001",
 )
 """The program's path and user are those of OpenTelemetry's own image, whose program has more components."""
+
+REDIS_EXPORTER = _image(
+    "redis-exporter",
+    f"docker.io/oliver006/redis_exporter:{tools.REDIS_EXPORTER.version}",
+    tools.REDIS_EXPORTER,
+    "redis_exporter",
+    "/redis_exporter",
+    "59000:59000",
+)
+"""The program's path and user are those of its project's own image (redis_exporter, Dockerfile)."""

@@ -26,10 +26,12 @@ WORKER = {
 def fault_tolerant(settings: dict[str, Any]) -> None:
     """Two tenants, each with a RayCluster of the same name; one of these has a worker, which stays.
 
-    Volcano schedules them, but not the cleanup Job of a RayCluster.
+    Volcano schedules them, but not the cleanup Job of a RayCluster. Prometheus scrapes Redis and the gateways.
     """
     settings["scheduler"] = {"volcano": {}}
-    settings["redis"] = {"image": REDIS.reference}
+    settings["redis"] = {"image": REDIS.reference, "exporter": {}}
+    settings["network"] = {"monitoring": ["monitoring"]}
+    settings["monitoring"] = {"mode": "scrapeConfig", "interval": "5s"}
     cluster = training(settings)
     for key in ("workers", "idleTimeout"):
         del cluster[key]

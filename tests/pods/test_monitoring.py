@@ -1,17 +1,10 @@
 """A real Prometheus scrapes Ray, KubeRay and Volcano with the files of the stack, and has what the rules ask for."""
 
-import json
-import shutil
-from typing import Any
-from urllib.parse import urlencode
-from urllib.request import urlopen
-
 import pytest
 
 from components.monitoring.metrics import Job, KubeRay, Ray, Volcano
-from stacks.load import load
-from testbed.machine import lacks
 from testbed.pods.platform import CLUSTER, NAMESPACE, REVIEWED, SECURED, Platform
+from testbed.pods.prometheus import Prometheus
 from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
@@ -38,30 +31,9 @@ ALWAYS = {
 """Metrics that exist although nothing is wrong."""
 
 
-class Prometheus:
-    """The Prometheus of `make up MONITORING=1`, in the network of the node. It reaches the pods whatever the
-    NetworkPolicies are. The port matrix tests those."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series of an expression, each with `metric` and `value`."""
-        asked = f"{self._url}/api/v1/query?{urlencode({'query': expression})}"
-        with urlopen(asked, timeout=30) as answer:  # noqa: S310 -- its own URL
-            return list(json.load(answer)["data"]["result"])
-
-    def values(self, expression: str, label: str) -> dict[str, float]:
-        """The values of an expression, by a label."""
-        return {each["metric"].get(label, ""): float(each["value"][1]) for each in self.query(expression)}
-
-
 @pytest.fixture(scope="module")
 def prometheus(platform: Platform) -> Prometheus:
-    if shutil.which("prometheus") is None:
-        lacks("not on the PATH: prometheus; it is in the package prometheus")
-    platform.rehearsal.monitor(load(platform.stack.file))
-    return Prometheus(platform.rehearsal.prometheus.url)
+    return Prometheus.of(platform)
 
 
 def test_all_targets_answer_with_and_without_tls_tokens_and_autoscaler(

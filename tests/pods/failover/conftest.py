@@ -13,6 +13,7 @@ from testbed.failover.redis import KINDS, Redis
 from testbed.failover.stack import fault_tolerant, gateway_counts, started
 from testbed.pods import mirror
 from testbed.pods.platform import Platform, brought_up
+from testbed.pods.prometheus import Prometheus
 from testbed.pods.steps import Steps
 
 RUNS = int(os.environ.get("FAILOVERS") or 5)
@@ -33,7 +34,13 @@ def redis(platform: Platform) -> Redis:
 
 
 @pytest.fixture(scope="session")
-def day(platform: Platform, redis: Redis, pytestconfig: pytest.Config) -> Day:
+def prometheus(platform: Platform) -> Prometheus:
+    """It scrapes the stack while masters are lost."""
+    return Prometheus.of(platform)
+
+
+@pytest.fixture(scope="session")
+def day(platform: Platform, redis: Redis, prometheus: Prometheus, pytestconfig: pytest.Config) -> Day:
     """Masters are lost one after the other, in all ways in turn, while Ray works."""
     before = started(platform)
     with working(platform) as noticed:

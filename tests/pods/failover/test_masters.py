@@ -4,12 +4,16 @@ import json
 
 import pytest
 
+from components.monitoring.metrics import Gateway, Job
+from components.monitoring.metrics import Redis as Exporter
 from testbed.failover.day import Day
-from testbed.failover.redis import Redis
+from testbed.failover.redis import SYSTEM, Redis
 from testbed.failover.stack import OTHER
 from testbed.machine import lacks
 from testbed.pods import mirror
 from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
+from testbed.pods.prometheus import Prometheus
+from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
 
@@ -34,6 +38,29 @@ def test_two_clusters_of_one_name_have_separate_keys(redis: Redis) -> None:
 def test_no_head_and_no_worker_restarts(day: Day) -> None:
     assert day.after == day.before
     assert not any(restarts for pod in day.after.values() for restarts in pod.values())
+
+
+def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
+    prometheus: Prometheus, day: Day, steps: Steps
+) -> None:
+    def silent() -> set[str]:
+        up = prometheus.query("up == 1")
+        answer = [(each["metric"]["job"], each["metric"]["namespace"]) for each in up]
+        wanted = {(str(Job.REDIS), SYSTEM): 3, (str(Job.GATEWAY), NAMESPACE): 1, (str(Job.GATEWAY), OTHER): 1}
+        return {f"{job} in {space}" for (job, space), number in wanted.items() if answer.count((job, space)) < number}
+
+    with steps.step("Prometheus has scraped Redis and the gateways"):
+        until(lambda: not silent(), "all of them answer", seconds=60)
+    assert [name for name in (*Exporter, *Gateway) if not prometheus.query(name)] == []
+    assert set(prometheus.values(Exporter.UP, "pod").values()) == {1.0}
+
+
+def test_the_alert_of_a_failover_fires_and_none_of_lost_writes(prometheus: Prometheus, day: Day, steps: Steps) -> None:
+    failovers = {("RayRedisFailover", NAMESPACE), ("RayRedisFailover", OTHER)}
+    with steps.step("the alert of a failover fires"):
+        until(lambda: prometheus.firing() >= failovers, "it fires for both RayClusters", seconds=60)
+    worse = {"RayRedisGatewayLostWrites", "RayRedisQuorumLost", "RayRedisUnreachable"}
+    assert not worse & {name for name, _ in prometheus.firing()}
 
 
 def test_no_call_fails(day: Day) -> None:

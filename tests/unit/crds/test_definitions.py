@@ -1,6 +1,7 @@
 """References to definitions by digest, and descriptions of their changes."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,22 +158,46 @@ def test_a_change_of_a_field_takes_its_ownership() -> None:
     assert live.other_managers(after, "ours") == ["kubectl-edit"]
 
 
-def test_a_definition_is_applied_again_if_the_api_server_was_too_busy_to_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (definition,) = definitions_of(referred([crd()]))
-    established = {"status": {"conditions": [{"type": "Established", "status": "True"}]}}
-    answers = [ClusterUnreachableError("the read operation timed out"), None, established]
-    asked: list[str] = []
+Answer = dict[str, Any] | Exception | None
 
-    def request(context: str | None, method: str, path: str, **options: Any) -> Any:
-        asked.append(method)
-        if isinstance(answer := answers.pop(0), Exception):
-            raise answer
-        return answer
+SERVED: Answer = {"resources": [{"name": crd()["spec"]["names"]["plural"]}]}
+"""The API server's answer for the group of the definition once it serves its kind."""
 
-    monkeypatch.setattr(live, "request", request)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    live.apply(None, {definition.name: definition.digest}, "stack", None)
-    assert asked == ["PATCH", "PATCH", "GET"]
-    assert answers == []
+Applying = Callable[..., list[str]]
+
+
+@pytest.fixture
+def applying(monkeypatch: pytest.MonkeyPatch) -> Applying:
+    """Applies the definition with an API server that gives these answers; returns the methods of the requests."""
+
+    def apply(*answers: Answer) -> list[str]:
+        (definition,) = definitions_of(referred([crd()]))
+        left, asked = list(answers), []
+
+        def request(context: str | None, method: str, path: str, **options: Any) -> Answer:
+            asked.append(method)
+            if isinstance(answer := left.pop(0), Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(live, "request", request)
+        monkeypatch.setattr("time.sleep", lambda seconds: None)
+        live.apply(None, {definition.name: definition.digest}, "stack", None)
+        assert left == []
+        return asked
+
+    return apply
+
+
+def test_a_definition_is_applied_again_if_the_api_server_was_too_busy_to_answer(applying: Applying) -> None:
+    assert applying(ClusterUnreachableError("the read operation timed out"), None, SERVED) == ["PATCH", "PATCH", "GET"]
+
+
+def test_an_applied_definition_is_not_read_again_once_its_kind_is_served(applying: Applying) -> None:
+    assert applying({}, None, {}, {"resources": []}, {"status": {}}, SERVED) == ["PATCH", *5 * ["GET"]]
+
+
+def test_the_reason_of_a_definition_that_is_never_served_is_reported(applying: Applying) -> None:
+    refused = {"type": "NamesAccepted", "status": "False", "message": '"rayclusters" is already in use'}
+    with pytest.raises(live.DefinitionError, match='not established: "rayclusters" is already in use'):
+        applying({}, None, {"status": {"conditions": [refused]}})

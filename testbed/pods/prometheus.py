@@ -1,0 +1,42 @@
+"""A Prometheus that scrapes a stack with real pods."""
+
+import json
+import shutil
+from typing import Any, Self
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+from stacks.load import load
+from testbed.machine import lacks
+from testbed.pods.platform import Platform
+
+
+class Prometheus:
+    """The Prometheus of `make up MONITORING=1`, in the network of the node. It reaches the pods whatever the
+    NetworkPolicies are. The port matrix tests those."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @classmethod
+    def of(cls, platform: Platform) -> Self:
+        """Starts it with the rules and targets of the stack."""
+        if shutil.which("prometheus") is None:
+            lacks("not on the PATH: prometheus; it is in the package prometheus")
+        platform.rehearsal.monitor(load(platform.stack.file))
+        return cls(platform.rehearsal.prometheus.url)
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series of an expression, each with `metric` and `value`."""
+        asked = f"{self._url}/api/v1/query?{urlencode({'query': expression})}"
+        with urlopen(asked, timeout=30) as answer:  # noqa: S310 -- its own URL
+            return list(json.load(answer)["data"]["result"])
+
+    def values(self, expression: str, label: str) -> dict[str, float]:
+        """The values of an expression, by a label."""
+        return {each["metric"].get(label, ""): float(each["value"][1]) for each in self.query(expression)}
+
+    def firing(self) -> set[tuple[str, str]]:
+        """The alerts that fire, by their names and namespaces."""
+        firing = self.query('ALERTS{alertstate="firing"}')
+        return {(each["metric"]["alertname"], each["metric"].get("namespace", "")) for each in firing}
