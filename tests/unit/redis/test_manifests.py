@@ -17,6 +17,7 @@ from components.redis.settings import (
     RedisTlsSettings,
 )
 from core.quantities import amount
+from local.images import REDIS_EXPORTER
 
 pytestmark = pytest.mark.unit
 
@@ -69,6 +70,10 @@ def test_data_lagging_replicas_and_clients_leave_room_in_the_memory(clusters: in
     limit = amount(redis["resources"]["limits"]["memory"])
     assert limit == (256 + 64 * counted) * 2**20
     assert int(env["MAXMEMORY"]) + int(env["OUTPUT_BUFFER"]) + int(env["CLIENTS"]) < limit * 95 / 100
+
+
+def test_the_default_exporter_is_the_one_that_is_tested() -> None:
+    assert RedisExporterSettings().image == REDIS_EXPORTER.reference
 
 
 def test_no_password_is_in_the_pods_nor_in_acl_files() -> None:
