@@ -30,12 +30,10 @@ class ControlPlanes:
     def lend(self) -> Iterator[Rehearsal]:
         """A control plane without objects of other files."""
         held, rehearsal, empty = self._free.pop() if self._free else self._start()
-        with ExitStack() as failed:
-            failed.push(held.__exit__)
+        with held:
             yield rehearsal
             if _becomes(rehearsal, empty):
-                failed.pop_all()
-                self._free.append((held, rehearsal, empty))
+                self._free.append((held.pop_all(), rehearsal, empty))
 
     def stop(self) -> None:
         """Removes those that are free."""
@@ -51,7 +49,6 @@ class ControlPlanes:
 
 def _becomes(rehearsal: Rehearsal, empty: Counter[str]) -> bool:
     """Whether there is nothing on it but what it started with."""
-    rehearsal.check()
     deadline = time.monotonic() + _SECONDS
     while _objects(rehearsal) != empty:
         if time.monotonic() > deadline:
@@ -63,6 +60,6 @@ def _becomes(rehearsal: Rehearsal, empty: Counter[str]) -> bool:
 def _objects(rehearsal: Rehearsal) -> Counter[str]:
     """How many objects of which kind and name there are."""
     kubectl = Kubectl(rehearsal)
-    kinds = kubectl.does("api-resources", "--verbs=list", "--output=name").split()
+    kinds = kubectl.tries("api-resources", "--verbs=list", "--output=name").stdout.split()
     listed = [kind for kind in kinds if kind.partition(".")[0] not in _BY_THEMSELVES]
-    return Counter(kubectl.does("get", ",".join(listed), "--all-namespaces", "--output=name").split())
+    return Counter(kubectl.tries("get", ",".join(listed), "--all-namespaces", "--output=name").stdout.split())

@@ -1,4 +1,4 @@
-"""A Ray cluster on a local workspace of Cloudera ML, with real Ray and the real engine, and without Kubernetes."""
+"""Ray clusters on a local workspace of Cloudera ML, with real Ray and the real engine, and without Kubernetes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from local import paths
 from local.plugins import Selection
 from testbed.cml.runners import Processes
 from testbed.cml.server import HOST, KEY, Server
-from testbed.cml.workspace import Limits, Workspace
+from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(500)]
@@ -44,8 +44,21 @@ print("done", done)
 """Tasks without a break, none of which is tried twice: a lost one ends the program with an error."""
 
 
+OTHER = {
+    "name": "serving",
+    "project": "two",
+    "rayVersion": "2.60.0",
+    "numWorkers": 1,
+    "resources": {"cpu": 1, "memory": 2},
+    "dashboardPort": 21266,
+    "headRayStartParams": PARAMS,
+    "workerRayStartParams": PARAMS,
+}
+"""A second cluster, in another project, which no test changes."""
+
+
 class Cml:
-    """A stack with one cluster on the workspace."""
+    """A stack with two clusters on the workspace."""
 
     def __init__(self, folder: Path, server: Server, project: Project) -> None:
         self.folder, self.server, self.project = folder, server, project
@@ -68,7 +81,7 @@ class Cml:
             "drainTimeout": "90s",
             **changes,
         }
-        settings = {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster]}
+        settings = {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster, OTHER]}
         content.setdefault("config", {})["ray-platform:cml"] = settings
         file.write_text(yaml.safe_dump(content))
 
@@ -77,8 +90,13 @@ class Cml:
         self.shown += output
         return output
 
-    def statuses(self) -> dict[str, str]:
-        return {app.body["name"].rpartition(".")[2]: app.status for app in self.server.workspace.apps.values()}
+    def applications(self, cluster: str = "training") -> dict[str, App]:
+        """Those of a cluster, by the last part of their names."""
+        found = {app.body["name"].rpartition("."): app for app in self.server.workspace.apps.values()}
+        return {name: app for (prefix, _, name), app in found.items() if prefix.endswith(f".{cluster}")}
+
+    def statuses(self, cluster: str = "training") -> dict[str, str]:
+        return {name: app.status for name, app in self.applications(cluster).items()}
 
 
 @pytest.fixture
@@ -96,18 +114,22 @@ def cml(tmp_path: Path, plugins: Selection) -> Iterator[Cml]:
             print(f"== {log.name}\n{log.read_text()[-2000:]}")
 
 
-def test_a_cluster_forms_scales_under_load_is_repaired_and_leaves_nothing(cml: Cml) -> None:
+def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml) -> None:
     cml.run("config", "set", "--secret", "ray-platform:cmlApiKey", KEY)
     cml.set()
-    cml.project.killed(lambda: bool(cml.statuses()))
+    cml.project.killed(lambda: bool(cml.server.workspace.apps))
     cml.shown += cml.project.recover().output
     # On a busy machine `ray start` may fail by its own time limits, and the update replaces that application.
-    assert cml.server.workspace.created - cml.server.workspace.failed == 3
+    assert cml.server.workspace.created - cml.server.workspace.failed == 5
     assert cml.statuses() == dict.fromkeys(("head", "workers-0", "workers-1"), "APPLICATION_RUNNING")
+    other = {name: app.id for name, app in cml.applications("serving").items()}
+    assert other.keys() == {"head", "workers-0"}
+    assert {app.project for app in cml.applications("serving").values()} == {"two"}
     cml.project.changes_nothing()
-    outputs = cml.project.outputs()["cmlClusters"]["training"]
-    assert outputs["state"] == "ready"
-    assert outputs["status"]["workers"] == {"desired": 2, "ready": 2}
+    outputs = cml.project.outputs()["cmlClusters"]
+    for name, workers in (("training", 2), ("serving", 1)):
+        assert outputs[name]["state"] == "ready"
+        assert outputs[name]["status"]["workers"] == {"desired": workers, "ready": workers}
 
     with Load(cml) as load:
         cml.set(numWorkers=3)
@@ -118,16 +140,17 @@ def test_a_cluster_forms_scales_under_load_is_repaired_and_leaves_nothing(cml: C
         assert len(cml.statuses()) == 2
     assert load.done > 0
 
-    [worker] = [app for app in cml.server.workspace.apps.values() if "workers" in app.body["name"]]
-    cml.server.workspace.fail(worker)
+    [worker] = cml.statuses().keys() - {"head"}
+    cml.server.workspace.fail(cml.applications()[worker])
     assert "FAILED" in cml.run("refresh", "--yes", "--skip-preview", "--diff")
     cml.run("up", "--yes", "--skip-preview")
-    assert cml.statuses() == dict.fromkeys(("head", worker.body["name"].rpartition(".")[2]), "APPLICATION_RUNNING")
+    assert cml.statuses() == dict.fromkeys(("head", worker), "APPLICATION_RUNNING")
+    assert {name: app.id for name, app in cml.applications("serving").items()} == other
 
     tokens = {app.environment["RAY_AUTH_TOKEN"] for app in cml.server.workspace.apps.values()}
     state = json.dumps(cml.project.resources())
     cml.run("destroy", "--yes", "--skip-preview")
-    assert cml.statuses() == {}
+    assert cml.server.workspace.apps == {}
     assert cml.server.workspace.files == {"one": {}, "two": {}}
     for secret in (KEY, *tokens):
         assert secret not in state
@@ -141,7 +164,7 @@ class Load:
     """A program on the cluster that runs tasks until the end of the block, and fails if one is lost."""
 
     def __init__(self, cml: Cml) -> None:
-        [head] = [app for app in cml.server.workspace.apps.values() if app.body["name"].endswith(".head")]
+        head = cml.applications()["head"]
         self._stop, self.done = cml.folder / "stop", 0
         environment = {
             **os.environ,
