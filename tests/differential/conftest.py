@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.differential.operator import Operator, running
-from tests.engine.conftest import cluster, control_planes
+from tests.engine.conftest import cluster
 
-__all__ = ["cluster", "control_planes"]
+__all__ = ["cluster"]
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ from kubernetes import client
 from core.nodes import NodePool
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
-from testbed.control_planes import ControlPlanes
 from testbed.harness import Project
 from testbed.platform_stack import Rays, Stack, install_operator, on_operator, rehearsing
 from testbed.warm_python import warm_python
@@ -59,21 +58,13 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehears
         yield rehearsal
 
 
-@pytest.fixture(scope="session")
-def control_planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlanes]:
-    """The control planes of files without that mark."""
-    made = ControlPlanes(tmp_path_factory.mktemp("clusters"), POOL)
-    yield made
-    made.stop()
-
-
 @pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Rehearsal]:
-    """The control plane of a file: the shared one with that mark, else one on which nothing else is."""
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """The control plane of a file: the shared one with that mark, else a separate one."""
     if request.node.get_closest_marker("shared_cluster"):
         yield request.getfixturevalue("shared_cluster")
         return
-    with request.getfixturevalue("control_planes").lend() as rehearsal:
+    with rehearsing(tmp_path_factory.mktemp("cluster") / "run", POOL) as rehearsal:
         yield rehearsal
 
 
