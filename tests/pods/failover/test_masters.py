@@ -46,8 +46,8 @@ def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
     def silent() -> set[str]:
         up = prometheus.query("up == 1")
         answer = [(each["metric"]["job"], each["metric"]["namespace"]) for each in up]
-        wanted = {(str(Job.REDIS), SYSTEM): 3, (str(Job.GATEWAY), NAMESPACE): 1, (str(Job.GATEWAY), OTHER): 1}
-        return {f"{job} in {space}" for (job, space), number in wanted.items() if answer.count((job, space)) < number}
+        desired = {(str(Job.REDIS), SYSTEM): 3, (str(Job.GATEWAY), NAMESPACE): 1, (str(Job.GATEWAY), OTHER): 1}
+        return {f"{job} in {space}" for (job, space), number in desired.items() if answer.count((job, space)) < number}
 
     with steps.step("Prometheus has scraped Redis and the gateways"):
         until(lambda: not silent(), "all of them answer", seconds=60)
