@@ -26,6 +26,10 @@ class ClusterUnreachableError(Exception):
     """There is no usable kubeconfig, or the API server does not answer or refuses."""
 
 
+class NoAnswerError(ClusterUnreachableError):
+    """The API server has not answered, or not in time."""
+
+
 class ForbiddenError(ClusterUnreachableError):
     """The API server refuses the read: this account has no right to it."""
 
@@ -166,7 +170,7 @@ def _answer(ask: Callable[[], Answer]) -> Answer | None:
             if error.status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > deadline:
                 raise _unreachable(error) from error
         except urllib3.exceptions.HTTPError as error:
-            raise ClusterUnreachableError(f"the API server does not answer: {error}") from error
+            raise NoAnswerError(f"the API server does not answer: {error}") from error
         time.sleep(1.0)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..bodies import FIELD_MANAGER_ANNOTATION
-from ..cluster import ClusterUnreachableError, request
+from ..cluster import NoAnswerError, request
 from .definitions import Body, Definition, content
 
 DIGEST_ANNOTATION = "ray-platform/definition"
@@ -97,7 +97,7 @@ def _send(context: str | None, name: str, manager: str, body: str) -> None:
     while True:
         try:
             request(context, "PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
-        except ClusterUnreachableError:
+        except NoAnswerError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(1)

@@ -18,7 +18,7 @@ from testbed.cml.server import HOST, KEY, Server
 from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(700)]
 
 PARAMS = {"dashboard-agent-listen-port": "0", "object-store-memory": "100000000"}
 """Nodes of Ray on one machine have different ports."""
@@ -50,6 +50,7 @@ OTHER = {
     "rayVersion": "2.60.0",
     "numWorkers": 1,
     "resources": {"cpu": 1, "memory": 2},
+    "port": 6380,
     "dashboardPort": 21266,
     "headRayStartParams": PARAMS,
     "workerRayStartParams": PARAMS,

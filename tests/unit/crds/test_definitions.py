@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.cluster import ClusterUnreachableError
+from components.cluster import ClusterUnreachableError, NoAnswerError
 from components.crds import live
 from components.crds.definitions import (
     Body,
@@ -190,7 +190,12 @@ def applying(monkeypatch: pytest.MonkeyPatch) -> Applying:
 
 
 def test_a_definition_is_applied_again_if_the_api_server_was_too_busy_to_answer(applying: Applying) -> None:
-    assert applying(ClusterUnreachableError("the read operation timed out"), None, SERVED) == ["PATCH", "PATCH", "GET"]
+    assert applying(NoAnswerError("the read operation timed out"), None, SERVED) == ["PATCH", "PATCH", "GET"]
+
+
+def test_a_refused_definition_is_not_applied_again(applying: Applying) -> None:
+    with pytest.raises(ClusterUnreachableError, match=r"spec\.scope"):
+        applying(ClusterUnreachableError("the API server refuses: spec.scope"))
 
 
 def test_an_applied_definition_is_not_read_again_once_its_kind_is_served(applying: Applying) -> None:
