@@ -233,6 +233,9 @@ REDIS_EXPORTER = Tool(
 )
 """Metrics of Redis. Built only for real nodes of stacks with `redis.exporter`, and for tests."""
 
+LOCAL_KMS = Tool("local-kms", "github.com/nsmithuk/local-kms", {"local-kms": "."})
+"""A key service for tests."""
+
 VERSITYGW = Tool(
     "versitygw", "github.com/versity/versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}
 )
@@ -250,6 +253,7 @@ TEST_TOOLS = (
     KUBERAY_1_5,
     VOLCANO,
     KUEUE,
+    LOCAL_KMS,
     OTEL_COLLECTOR,
     PROMETHEUS_OPERATOR,
     REDIS_EXPORTER,

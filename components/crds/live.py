@@ -78,31 +78,34 @@ def other_managers(found: Mapping[str, Any], manager: str) -> list[str]:
     return list(dict.fromkeys(entry["manager"] for entry in sorted(entries, key=_time, reverse=True)))
 
 
-def apply(context: str | None, digests: Mapping[str, str], manager: str, webhook: Mapping[str, Any] | None) -> None:
-    """Applies definitions by server-side apply, and waits until the API server serves their kinds.
+def apply(
+    context: str | None, digests: Mapping[str, str], manager: str, webhook: Mapping[str, Any] | None
+) -> dict[str, Body]:
+    """Applies definitions by server-side apply, and waits until the API server serves their kinds. Returns the metadata
+    of each, by name.
 
     `digests`: of the content, by name. `webhook`: namespace and CA bundle of the conversion webhook.
     Raises DefinitionError, MissingDefinitionError and ClusterUnreachableError.
     """
     bodies = {name: applied(content(digest), digest, webhook) for name, digest in digests.items()}
-    for name, body in bodies.items():
-        _send(context, name, manager, json.dumps(body))
+    sent = {name: _send(context, name, manager, json.dumps(body)) for name, body in bodies.items()}
     _wait(bodies, lambda name: _established(context, bodies[name]), "are not established")
+    return sent
 
 
-def _send(context: str | None, name: str, manager: str, body: str) -> None:
+def _send(context: str | None, name: str, manager: str, body: str) -> Body:
     """Applies a definition, again if the API server does not answer in time: a busy one has taken more than twenty
-    seconds for a megabyte, and the second apply of the same content changes nothing."""
+    seconds for a megabyte, and the second apply of the same content changes nothing. Returns its metadata."""
     query, deadline = {"fieldManager": manager, "force": "true"}, time.monotonic() + _SECONDS
     while True:
         try:
-            request(context, "PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
+            answer = request(context, "PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
         except NoAnswerError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(1)
         else:
-            return
+            return dict((answer or {})["metadata"])
 
 
 def applied(body: Body, digest: str, webhook: Mapping[str, Any] | None) -> Body:

@@ -76,8 +76,8 @@ def _applied(
     props: Mapping[str, Any], changed: Mapping[str, str], kept: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     context, manager = props.get("context"), props["fieldManager"]
-    live.apply(context, changed, manager, props.get("webhook"))
-    owned = {name: live.owned_fields(live.metadata(context, name) or {}, manager) for name in changed}
+    found = live.apply(context, changed, manager, props.get("webhook"))
+    owned = {name: live.owned_fields(metadata, manager) for name, metadata in found.items()}
     applied = {name: fields for name, fields in {**(kept or {}), **owned}.items() if name in props["definitions"]}
     return {**props, "applied": applied}
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
-from local.control_plane import free_ports
 from local.rehearsal import Rehearsal
+from testbed.aws import CREDENTIALS, bucket, key
 from testbed.harness import STATE_AT_END, Project
-from testbed.object_store import bucket
 from tests.engine.conftest import PROGRAMS, MakeProject
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]
@@ -142,19 +141,22 @@ def test_an_external_object_is_named_and_never_adopted(store: Store) -> None:
 
 
 def test_a_stack_moves_into_a_bucket_and_is_recovered_there(store: Store, tmp_path: Path) -> None:
-    """As docs/backends.md describes it. The passphrase encrypts the secrets in both."""
+    """As docs/backends.md describes it. The passphrase encrypts the secrets in both, until a key service does."""
     store.project.configure("password", HIDDEN, "--secret")
     store.project.configure("shelves", "10")
     store.project.up()
     before, moved = store.uids(), str(tmp_path / "moved.json")
     store.project.pulumi("stack", "export", "--file", moved)
-    with bucket(tmp_path / "s3", next(free_ports())) as states:
-        store.project.environment |= {**states.environment, "PULUMI_BACKEND_URL": states.url}
+    with bucket(tmp_path / "s3") as states, key(tmp_path / "kms") as secrets:
+        store.project.environment |= {**CREDENTIALS, "PULUMI_BACKEND_URL": states.url}
         store.project.pulumi("stack", "init", "test")
         store.project.pulumi("stack", "import", "--file", moved)
         store.project.changes_nothing()
         assert store.project.setting("password") == HIDDEN
 
+        store.project.pulumi("stack", "change-secrets-provider", secrets)
+        del store.project.environment["PULUMI_CONFIG_PASSPHRASE"]
+        assert store.project.setting("password") == HIDDEN
         store.project.configure("shelves", str(SHELVES))
         before |= store.killed(SHELVES // 2, environment={})
         assert "the stack is currently locked by 1 lock" in store.project.up(fails=True).output

@@ -160,6 +160,8 @@ def test_a_change_of_a_field_takes_its_ownership() -> None:
 
 Answer = dict[str, Any] | Exception | None
 
+APPLIED: Answer = {"metadata": {}}
+
 SERVED: Answer = {"resources": [{"name": crd()["spec"]["names"]["plural"]}]}
 """The API server's answer for the group of the definition once it serves its kind."""
 
@@ -190,7 +192,7 @@ def applying(monkeypatch: pytest.MonkeyPatch) -> Applying:
 
 
 def test_a_definition_is_applied_again_if_the_api_server_was_too_busy_to_answer(applying: Applying) -> None:
-    assert applying(NoAnswerError("the read operation timed out"), None, SERVED) == ["PATCH", "PATCH", "GET"]
+    assert applying(NoAnswerError("the read operation timed out"), APPLIED, SERVED) == ["PATCH", "PATCH", "GET"]
 
 
 def test_a_refused_definition_is_not_applied_again(applying: Applying) -> None:
@@ -199,10 +201,10 @@ def test_a_refused_definition_is_not_applied_again(applying: Applying) -> None:
 
 
 def test_an_applied_definition_is_not_read_again_once_its_kind_is_served(applying: Applying) -> None:
-    assert applying({}, None, {}, {"resources": []}, {"status": {}}, SERVED) == ["PATCH", *5 * ["GET"]]
+    assert applying(APPLIED, None, {}, {"resources": []}, {"status": {}}, SERVED) == ["PATCH", *5 * ["GET"]]
 
 
 def test_the_reason_of_a_definition_that_is_never_served_is_reported(applying: Applying) -> None:
     refused = {"type": "NamesAccepted", "status": "False", "message": '"rayclusters" is already in use'}
     with pytest.raises(live.DefinitionError, match='not established: "rayclusters" is already in use'):
-        applying({}, None, {"status": {"conditions": [refused]}})
+        applying(APPLIED, None, {"status": {"conditions": [refused]}})
