@@ -21,11 +21,16 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 
 EXAMPLES = paths.ROOT / "docs" / "examples"
 
+GITHUB, GITLAB = "apply-stack.yaml", "gitlab-ci.yaml"
+
 
 def script(file: str, step: str) -> str:
-    """The script of a step of a workflow."""
-    jobs: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())["jobs"]
-    (found,) = (each["run"] for job in jobs.values() for each in job["steps"] if each.get("name", "") == step)
+    """The script of a step of a workflow of GitHub, or of a job of GitLab."""
+    content: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())
+    if file == GITLAB:
+        return "\n".join(content[step]["script"])
+    steps = (each for job in content["jobs"].values() for each in job["steps"])
+    (found,) = (each["run"] for each in steps if each.get("name", "") == step)
     return str(found)
 
 
@@ -44,24 +49,26 @@ class Runner:
             "RUNNER_TEMP": str(folder),
             "KUBECONFIG": str(folder / "kubeconfig"),
             "GITHUB_ENV": str(folder / "variables"),
+            "CI_BUILDS_DIR": str(folder),
         }
 
     def run(self, file: str, step: str) -> Result:
-        """Runs a step as GitHub does, which ends a script at its first error."""
+        """Runs a step as GitHub and GitLab do, which end a script at its first error."""
         command = ["bash", "-e", "-c", script(file, step)]
         done = subprocess.run(
             command, cwd=self.checkout, env=self._environment, capture_output=True, text=True, check=False
         )
         return Result(step, done.returncode, done.stdout + done.stderr, 0.0)
 
-    def preview(self) -> None:
+    def preview(self, file: str) -> None:
         """The step whose log somebody approves."""
-        done = self.run("apply-stack.yaml", "Preview")
+        done = self.run(file, {GITHUB: "Preview", GITLAB: ".preview"}[file])
         assert done.code == 0, done.output
 
-    def update(self) -> Result:
+    def update(self, file: str) -> Result:
         """The step after the approval."""
-        return self.run("apply-stack.yaml", "Update, if the approved changes are still those of a preview")
+        update = "Update, if the approved changes are still those of a preview"
+        return self.run(file, {GITHUB: update, GITLAB: ".up"}[file])
 
     @property
     def approved(self) -> list[str]:
@@ -74,8 +81,8 @@ def runner(stack_on_operator: MakeStack, tmp_path_factory: pytest.TempPathFactor
     """A stack that the workflow has created. The tests use it in their order."""
     stack = stack_on_operator("workflows")
     made = Runner(stack, tmp_path_factory.mktemp("runner"))
-    made.preview()
-    done = made.update()
+    made.preview(GITHUB)
+    done = made.update(GITHUB)
     assert done.code == 0, done.output
     yield made
     stack.destroy()
@@ -88,22 +95,23 @@ def test_a_stack_that_nobody_changed_has_no_drift(runner: Runner) -> None:
 
 def test_what_was_approved_is_applied(runner: Runner) -> None:
     runner.stack.edit(lambda settings: training(settings).update(idleTimeout="90s"))
-    runner.preview()
+    runner.preview(GITLAB)
     (cluster,) = (each for each in runner.approved if "::team-a/training-ray-cluster " in each)
     assert cluster.startswith("update urn:pulumi:workflows::")
     assert cluster.split()[-1] == "spec.autoscalerOptions.idleTimeoutSeconds"
-    done = runner.update()
+    done = runner.update(GITLAB)
     assert done.code == 0, done.output
 
 
 def test_an_approval_is_stale_after_another_update(runner: Runner) -> None:
     runner.stack.edit(lambda settings: training(settings).update(idleTimeout="120s"))
-    runner.preview()
+    runner.preview(GITHUB)
     runner.stack.edit(lambda settings: settings["tenants"][0].update(labels={"cost-center": "42"}))
-    done = runner.update()
-    assert done.code == 1
-    assert "> update urn:pulumi:workflows::" in done.output
-    assert "Updating" not in done.output
+    for file in (GITHUB, GITLAB):
+        done = runner.update(file)
+        assert done.code == 1
+        assert "> update urn:pulumi:workflows::" in done.output
+        assert "Updating" not in done.output
 
 
 def test_drift_is_reported_with_names_and_without_values(runner: Runner, core: client.CoreV1Api) -> None:

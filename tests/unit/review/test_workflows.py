@@ -1,13 +1,22 @@
 """The workflows that call the review: their platforms accept them, and their commands exist."""
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs
 
 import pytest
+import yaml
 
 from stacks.review.comment import MARKER
+from testbed.machine import lacks
 from tests.unit.test_docs import PYTHON, wrong_in_command
 
 pytestmark = pytest.mark.unit
@@ -53,3 +62,54 @@ class TestFile:
 def test_the_comment_is_found_by_its_first_line() -> None:
     for file in (EXAMPLES / "pull-request.yaml", GITLAB):
         assert MARKER in file.read_text()
+
+
+class Notes(BaseHTTPRequestHandler):
+    """The API of a merge request's notes, as far as the job uses it."""
+
+    bodies: ClassVar[dict[int, str]] = {}
+
+    def do_GET(self) -> None:
+        self._answer([{"id": number, "body": body} for number, body in self.bodies.items()])
+
+    def do_POST(self) -> None:
+        self._write(len(self.bodies) + 1)
+
+    def do_PUT(self) -> None:
+        self._write(int(self.path.rpartition("/")[2]))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keeps the output of the tests short."""
+
+    def _write(self, number: int) -> None:
+        content = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.bodies[number] = parse_qs(content)["body"][0]
+        self._answer({})
+
+    def _answer(self, content: object) -> None:
+        self.send_response(200 if self.headers["PRIVATE-TOKEN"] == "token" else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps(content).encode())
+
+
+def test_the_comment_on_a_merge_request_is_updated_in_place(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        lacks("not on the PATH: curl; it is in the package curl")
+    job = yaml.safe_load(GITLAB.read_text())["comment"]
+    Notes.bodies = {1: "Looks good to me."}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Notes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        variables = {
+            **job["variables"],
+            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}",
+            "CI_PROJECT_ID": "1",
+            "CI_MERGE_REQUEST_IID": "2",
+            "REVIEW_TOKEN": "token",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "NO_PROXY": "127.0.0.1",
+        }
+        for text in ("first & only", "100 % = second"):
+            (tmp_path / "review.md").write_text(f"{MARKER}\n{text}\n")
+            subprocess.run(["bash", "-e", "-c", "\n".join(job["script"])], cwd=tmp_path, env=variables, check=True)
+            assert Notes.bodies == {1: "Looks good to me.", 2: f"{MARKER}\n{text}\n"}
+        server.shutdown()
