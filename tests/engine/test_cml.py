@@ -44,17 +44,14 @@ print("done", done)
 """Tasks without a break, none of which is tried twice: a lost one ends the program with an error."""
 
 
-OTHER = {
-    "name": "serving",
-    "project": "two",
+SMALL = {
     "rayVersion": "2.60.0",
-    "numWorkers": 1,
     "resources": {"cpu": 1, "memory": 2},
-    "port": 6380,
-    "dashboardPort": 21266,
     "headRayStartParams": PARAMS,
     "workerRayStartParams": PARAMS,
 }
+
+OTHER = {**SMALL, "name": "serving", "project": "two", "numWorkers": 1, "port": 6380, "dashboardPort": 21266}
 """A second cluster, in another project, which no test changes."""
 
 
@@ -70,14 +67,11 @@ class Cml:
         file = self.project.folder / "Pulumi.test.yaml"
         content = yaml.safe_load(file.read_text()) if file.exists() else {}
         cluster = {
+            **SMALL,
             "name": "training",
             "project": "one",
-            "rayVersion": "2.60.0",
             "numWorkers": 2,
-            "resources": {"cpu": 1, "memory": 2},
             "dashboardPort": 21265,
-            "headRayStartParams": PARAMS,
-            "workerRayStartParams": PARAMS,
             "readyTimeout": "2m",
             "drainTimeout": "90s",
             **changes,
