@@ -111,17 +111,23 @@ def logs(
 
 
 def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
-    """Print the URL of a dashboard, or the command that makes one, and the command that prints its token.
+    """Print the URL of a dashboard, or the command that makes one, and the command that prints its token. NAME may also
+    be that of an external cluster, or of a cluster on Cloudera ML.
 
     Exit code: 0 printed; 1 there is no RayCluster now; 2 wrong use, or the cluster cannot be read.
     """
     with failing():
-        settings = settings_of(stack)
-        target = target_of(settings, name, context)
+        from core.stack_file import stack_name
 
         from .dashboard import lines
+        from .elsewhere import dashboard as elsewhere
 
+        settings = settings_of(stack)
         used = context or settings.kubernetes.context
+        if found := list(elsewhere(settings, stack_name(stack_path(stack)), name, used)):
+            typer.echo("\n".join(found))
+            return
+        target = target_of(settings, name, context)
         if target.cluster is None:
             raise ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
         for line in lines(target.cluster, _urls(settings, target, used), used):
