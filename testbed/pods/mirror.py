@@ -19,8 +19,8 @@ _NAME, _PORT, _SECONDS = "registry", 5000, 30.0
 REGISTRY = f"127.0.0.1:{_PORT}"
 """Its address on the node. Runtimes speak plain HTTP with a registry on their own machine alone."""
 
-MIRRORS = {name: f"{REGISTRY}/{name}" for name in ("docker.io", "quay.io")}
-"""The setting `images.mirrors` of a stack that pulls from it."""
+MIRRORS = {"quay.io": f"{REGISTRY}/quay.io"}
+"""The setting `images.mirrors` of a stack that pulls KubeRay's image from it."""
 
 
 def missing() -> list[str]:

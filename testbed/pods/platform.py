@@ -20,6 +20,7 @@ from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.images.used import used
 from stacks.load import load
+from stacks.render import images_of
 from testbed.platform_stack import Stack
 from testbed.pods import mirror
 from testbed.pods.node import Node, is_ready
@@ -144,31 +145,26 @@ def plugins() -> Selection:
 
 
 @contextmanager
-def brought_up(
-    folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = (), *, mirrored: bool = False
-) -> Iterator[Platform]:
-    """The stack for real pods, edited, on a node of its own. `further`: images that later edits need. `mirrored`: the
-    node has no image, and pulls each from a mirror."""
+def brought_up(folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = ()) -> Iterator[Platform]:
+    """The stack for real pods, edited, on a node of its own. `further`: images that later edits need. The node pulls
+    what its stack has on the mirror, and has all other images."""
     rehearsal = Rehearsal(folder / "run", "real")
     stack = PodsStack("pods", folder, rehearsal, plugins(), FILE)
     stack.edit(edit)
-    if mirrored:
-        stack.edit(lambda settings: settings.update(images={"mirrors": mirror.MIRRORS}))
     platform = Platform(rehearsal, stack)
     try:
         settings = load(stack.file)
-        pulled = used(settings).images
-        images = {*(image.name for image in pulled), *further}
+        mirrored = [image for image in used(settings).images if image.pulled.startswith(mirror.REGISTRY)]
+        images = {*images_of(settings), *further} - {image.pulled for image in mirrored}
         rehearsal.placement.check(images)
         with steps.step("node: from nothing to Ready"):
             rehearsal.start(settings.nodes)
+        with steps.step("load the stack's images"):
+            rehearsal.placement.load(images)
         if mirrored:
-            with steps.step("copy the stack's images to a mirror"):
+            with steps.step("copy images to a mirror"):
                 mirror.serve(rehearsal)
-                mirror.fill(rehearsal, pulled)
-        else:
-            with steps.step("load the stack's images"):
-                rehearsal.placement.load(images)
+                mirror.fill(rehearsal, mirrored)
         try:
             with steps.step("`pulumi up`"):
                 stack.up()

@@ -16,6 +16,7 @@ from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
 from testbed.failover.day import LOSSES
 from testbed.platform_stack import training
+from testbed.pods import mirror
 from testbed.pods.node import Node
 from testbed.pods.platform import (
     CLUSTER,
@@ -46,6 +47,7 @@ WITHOUT_STACK = (
     "test_external_clusters.py",
     "test_idle_termination.py",
     "test_logs.py",
+    "test_mirror.py",
     "test_ray_jobs.py",
     "test_ray_services.py",
     "test_redis.py",
@@ -192,9 +194,11 @@ def platform(before: set[str], folder: Path, steps: Steps) -> Iterator[Platform]
 
 
 def _without_clusters(settings: dict[str, Any]) -> None:
-    """Volcano schedules, and there is no RayCluster."""
+    """Volcano schedules, there is no RayCluster, and KubeRay's image is on a mirror, if this machine can have one."""
     (tenant,) = settings["tenants"]
     tenant["clusters"] = []
+    if not mirror.missing():
+        settings["images"] = {"mirrors": mirror.MIRRORS}
     tenant["queue"] = {"capability": {"gpus": 8}}
     settings["scheduler"] = {"volcano": {}}
 

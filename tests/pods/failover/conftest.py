@@ -11,7 +11,6 @@ from testbed.failover.day import LOSSES, Day
 from testbed.failover.driver import working
 from testbed.failover.redis import KINDS, Redis
 from testbed.failover.stack import fault_tolerant, gateway_counts, started
-from testbed.pods import mirror
 from testbed.pods.platform import Platform, brought_up
 from testbed.pods.prometheus import Prometheus
 from testbed.pods.steps import Steps
@@ -22,8 +21,8 @@ RUNS = int(os.environ.get("FAILOVERS") or 5)
 
 @pytest.fixture(scope="session")
 def platform(built: None, folder: Path, steps: Steps) -> Iterator[Platform]:
-    """The stack after `pulumi up`, on a node that pulls all images from a mirror, if this machine can have one."""
-    with brought_up(folder, steps, fault_tolerant, mirrored=not mirror.missing()) as platform:
+    """The stack after `pulumi up`."""
+    with brought_up(folder, steps, fault_tolerant) as platform:
         yield platform
 
 

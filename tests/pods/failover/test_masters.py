@@ -1,7 +1,5 @@
 """Masters of Redis are lost, and users of Ray lose nothing."""
 
-import json
-
 import pytest
 
 from components.monitoring.metrics import Gateway, Job
@@ -9,23 +7,11 @@ from components.monitoring.metrics import Redis as Exporter
 from testbed.failover.day import Day
 from testbed.failover.redis import SYSTEM, Redis
 from testbed.failover.stack import OTHER
-from testbed.machine import lacks
-from testbed.pods import mirror
-from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
+from testbed.pods.platform import CLUSTER, NAMESPACE
 from testbed.pods.prometheus import Prometheus
 from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
-
-
-def test_all_images_are_those_of_the_mirror(platform: Platform) -> None:
-    if programs := mirror.missing():
-        lacks(f"not on the PATH: {', '.join(programs)}")
-    pods = json.loads(platform.kubectl("get", "pods", "--all-namespaces", "--output=json"))["items"]
-    containers = [each for pod in pods for each in pod["status"]["containerStatuses"]]
-    pulled = {each["imageID"].partition("@")[0] for each in containers}
-    assert {name.rpartition("/")[2] for name in pulled} >= {"operator", "ray", "redis", "redis-gateway", "vc-scheduler"}
-    assert not [name for name in pulled if not name.startswith(tuple(mirror.MIRRORS.values()))]
 
 
 def test_two_clusters_of_one_name_have_separate_keys(redis: Redis) -> None:
