@@ -31,7 +31,7 @@ def fault_tolerant(settings: dict[str, Any]) -> None:
     settings["scheduler"] = {"volcano": {}}
     settings["redis"] = {"image": REDIS.reference, "exporter": {"resources": {"cpu": "1m", "memory": "32Mi"}}}
     settings["network"] = {"monitoring": ["monitoring"]}
-    settings["monitoring"] = {"mode": "scrapeConfig", "interval": "5s"}
+    settings["monitoring"] = {"mode": "scrapeConfig", "interval": "15s"}
     cluster = training(settings)
     for key in ("workers", "idleTimeout"):
         del cluster[key]

@@ -57,7 +57,7 @@ Edit = Callable[[dict[str, Any]], None]
 class PodsStack(Stack):
     """The stack file for real pods. Its RayCluster has to start within an `up`."""
 
-    seconds = 300.0
+    seconds = 600.0
 
 
 class Platform(Node):

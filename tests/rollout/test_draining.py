@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +18,7 @@ import stacks.history.in_head
 from components.rollout import in_head
 from stacks.history.live import Demand, demand_of
 from stacks.impact.live import busy_pods
+from tests.gateway.ray_head import ATTEMPTS
 from tests.gateway.waiting import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -129,15 +130,23 @@ class Ray:
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Ray]:
     """A Ray for all tests of this file, which run in their order."""
+    with ExitStack() as running:
+        starts = (running.enter_context(started()) for _ in range(ATTEMPTS))
+        address = next(filter(None, starts), "")
+        assert address, "no Ray has started"
+        yield Ray(address)
+
+
+@contextmanager
+def started() -> Iterator[str]:
+    """The address of a Ray with its nodes; empty if it has not started in the time that Ray itself allows."""
     script = Path(__file__).with_name("cluster.py")
     with subprocess.Popen(
         [sys.executable, script, "one", "two", "three"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         # Ray prints a few lines before the address.
-        address = next((line.strip() for line in process.stdout if line.startswith("127.") or line[:1].isdigit()), "")
-        assert address, "no Ray has started"
-        yield Ray(address)
+        yield next((line.strip() for line in process.stdout if line.startswith("127.") or line[:1].isdigit()), "")
         process.communicate(timeout=60)
 
 

@@ -36,7 +36,7 @@ def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
         return {f"{job} in {space}" for (job, space), number in desired.items() if answer.count((job, space)) < number}
 
     with steps.step("Prometheus has scraped Redis and the gateways"):
-        until(lambda: not silent(), "all of them answer", seconds=60)
+        until(lambda: not silent(), "all of them answer", seconds=120)
     assert [name for name in (*Exporter, *Gateway) if not prometheus.query(name)] == []
     assert set(prometheus.values(Exporter.UP, "pod").values()) == {1.0}
 
@@ -44,7 +44,7 @@ def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
 def test_the_alert_of_a_failover_fires_and_none_of_lost_writes(prometheus: Prometheus, day: Day, steps: Steps) -> None:
     failovers = {("RayRedisFailover", NAMESPACE), ("RayRedisFailover", OTHER)}
     with steps.step("the alert of a failover fires"):
-        until(lambda: prometheus.firing() >= failovers, "it fires for both RayClusters", seconds=60)
+        until(lambda: prometheus.firing() >= failovers, "it fires for both RayClusters", seconds=120)
     worse = {"RayRedisGatewayLostWrites", "RayRedisQuorumLost", "RayRedisUnreachable"}
     assert not worse & {name for name, _ in prometheus.firing()}
 
