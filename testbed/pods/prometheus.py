@@ -18,10 +18,15 @@ class Prometheus:
     def __init__(self, url: str) -> None:
         self._url = url
 
+    @staticmethod
+    def installed() -> bool:
+        """Whether this machine has the program."""
+        return shutil.which("prometheus") is not None
+
     @classmethod
     def of(cls, platform: Platform) -> Self:
         """Starts it with the rules and targets of the stack."""
-        if shutil.which("prometheus") is None:
+        if not cls.installed():
             lacks("not on the PATH: prometheus; it is in the package prometheus")
         platform.rehearsal.monitor(load(platform.stack.file))
         return cls(platform.rehearsal.prometheus.url)

@@ -39,8 +39,10 @@ def prometheus(platform: Platform) -> Prometheus:
 
 
 @pytest.fixture(scope="session")
-def day(platform: Platform, redis: Redis, prometheus: Prometheus, pytestconfig: pytest.Config) -> Day:
-    """Masters are lost one after the other, in all ways in turn, while Ray works."""
+def day(platform: Platform, redis: Redis, request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Day:
+    """Masters are lost one after the other, in all ways in turn, while Ray works, and Prometheus if it is installed."""
+    if Prometheus.installed():
+        request.getfixturevalue("prometheus")
     before = started(platform)
     with working(platform) as noticed:
         losses = [redis.lose_master(kind) for kind in itertools.islice(itertools.cycle(KINDS), RUNS)]
