@@ -22,7 +22,7 @@ CONTEXT = "rehearsal"
 """The context of its kubeconfigs."""
 
 
-COLLECTION = {"GOGC": "800", "GOMEMLIMIT": "1536MiB"}
+_COLLECTION = {"GOGC": "800", "GOMEMLIMIT": "1536MiB"}
 """Variables of Go's runtime (pkg.go.dev/runtime)."""
 
 
@@ -105,17 +105,17 @@ def programs(
     the command lines."""
     return [
         Program("etcd", [*priority, *_etcd(run, ports)], {}),
-        Program("kube-apiserver", [*priority, *_apiserver(run, ports, address), *apiserver_flags], _collection()),
+        Program("kube-apiserver", [*priority, *_apiserver(run, ports, address), *apiserver_flags], collection()),
         Program("kube-controller-manager", [*priority, *_controller_manager(run, ports)], {}),
         Program("kube-scheduler", [*priority, *_scheduler(run, ports)], {}),
     ]
 
 
-def _collection() -> dict[str, str]:
-    """When the API server collects garbage, unless this command's environment has a setting: at 1.5 GiB, which it
-    reaches anyway while it gets KubeRay's definitions, four megabytes of schemas. By Go's own rule (GOGC=100) it takes
-    half as much CPU again for them."""
-    return {name: value for name, value in COLLECTION.items() if name not in os.environ}
+def collection() -> dict[str, str]:
+    """Variables by which the API server collects garbage at 1.5 GiB, without those that this command's environment
+    sets. It reaches that anyway while it gets KubeRay's definitions, four megabytes of schemas. By Go's own rule
+    (GOGC=100) it takes half as much CPU again for them."""
+    return {name: value for name, value in _COLLECTION.items() if name not in os.environ}
 
 
 def _etcd(run: Path, ports: Ports) -> list[str | Path]:

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,7 @@ import httpx
 from local.control_plane import free_ports
 from local.install import install_missing
 from local.tools import LOCAL_KMS, VERSITYGW
-from testbed.pods.steps import until
-
-_SECONDS = 30.0
+from testbed.pods.steps import until_successful
 
 _ID, _KEY = "testing", "not-for-files"
 
@@ -47,7 +45,7 @@ def bucket(folder: Path) -> Iterator[Bucket]:
     serves = ("--port", address, "--health", "/health", "--quiet")
     keys = {"ROOT_ACCESS_KEY": _ID, "ROOT_SECRET_KEY": _KEY}
     command: list[str | Path] = [VERSITYGW.program("versitygw"), *serves, "posix", "--sidecar", attributes, objects]
-    with _served(command, f"http://{address}/health", folder, keys):
+    with _served(command, lambda: httpx.get(f"http://{address}/health", trust_env=False), folder, keys):
         yield Bucket(made, f"http://{address}")
 
 
@@ -57,10 +55,14 @@ def key(folder: Path) -> Iterator[str]:
     install_missing((LOCAL_KMS,))
     folder.mkdir()
     address = _address()
-    with _served([LOCAL_KMS.program("local-kms"), address, folder / "keys"], f"http://{address}", folder, {}):
-        headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "TrentService.CreateKey"}
-        answer = httpx.post(f"http://{address}", headers=headers, content="{}", trust_env=False)
-        name = answer.raise_for_status().json()["KeyMetadata"]["KeyId"]
+
+    def asked(action: str) -> httpx.Response:
+        headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": f"TrentService.{action}"}
+        return httpx.post(f"http://{address}", headers=headers, content="{}", trust_env=False)
+
+    command: list[str | Path] = [LOCAL_KMS.program("local-kms"), address, folder / "keys"]
+    with _served(command, lambda: asked("ListKeys"), folder, {}):
+        name = asked("CreateKey").raise_for_status().json()["KeyMetadata"]["KeyId"]
         yield f"awskms://{name}?region=us-east-1&endpoint=http://{address}"
 
 
@@ -69,21 +71,16 @@ def _address() -> str:
 
 
 @contextmanager
-def _served(command: Sequence[str | Path], url: str, folder: Path, more: Mapping[str, str]) -> Iterator[None]:
-    """Runs a server, which answers before the block begins."""
+def _served(
+    command: Sequence[str | Path], ask: Callable[[], httpx.Response], folder: Path, more: Mapping[str, str]
+) -> Iterator[None]:
+    """Runs a server, which answers before the block begins. `more`: variables of its environment."""
     with (
         (folder / "server.log").open("wb") as log,
         subprocess.Popen(command, env={**os.environ, **more}, stdout=log, stderr=log) as server,
     ):
         try:
-            until(lambda: _answers(url), f"{url} answers", _SECONDS, 0.1)
+            until_successful(ask, f"{folder.name} answers")
             yield
         finally:
             server.terminate()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return bool(httpx.get(url, trust_env=False).status_code)
-    except httpx.TransportError:
-        return False

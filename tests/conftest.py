@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # has none
 
-from local.control_plane import COLLECTION
+from local.control_plane import collection
 from local.proxies import PROXIES, corrections
 from tests import suites
 from tests.suites import SUITES
@@ -22,7 +22,7 @@ from tests.suites import SUITES
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 # All Go programs collect garbage as late as API servers do, which costs memory and saves CPU.
-os.environ.update({name: value for name, value in COLLECTION.items() if name not in os.environ})
+os.environ.update(collection())
 
 # As the Makefile does: without bytecode, which images often forbid, every process compiles what it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

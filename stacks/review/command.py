@@ -61,8 +61,13 @@ def review(
     from .touched import change
 
     try:
-        beside = previews(preview_json or ()), rehearsals(rehearsal_json or ())
-        found = reviewed(change(base, Path()), load(config or FILE), *beside, price)
+        found = reviewed(
+            change(base, Path()),
+            load(config or FILE),
+            previews(preview_json or ()),
+            rehearsals(rehearsal_json or ()),
+            price,
+        )
     except (ConfigurationError, NoPreviewError, NoRehearsalError, NoSuchSourceError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error

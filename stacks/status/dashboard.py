@@ -11,6 +11,9 @@ from ..access import named_cluster
 from .found import Body
 from .kubectl import kubectl
 
+ASKS = "# The dashboard asks for the token. This prints it:"
+"""The line before the command that prints a token."""
+
 
 def urls(cluster: Body, ingresses: Iterable[Body]) -> Iterator[str]:
     """The URLs of the Ingresses that lead to the head of a RayCluster."""
@@ -37,7 +40,7 @@ def lines(cluster: Body, found: Sequence[str], context: str | None) -> Iterator[
         yield kubectl(context, "port-forward", *within, f"service/{_service(cluster)}", port)
     named = named_cluster(metadata["name"], spec)
     if named.secret:
-        yield "# The dashboard asks for the token. This prints it:"
+        yield ASKS
         shown = f"jsonpath={{.data.{TOKEN_KEY}}}"
         yield f"{kubectl(context, 'get', 'secret', *within, named.secret, '-o', shown)} | base64 -d"
     elif named.accounts:

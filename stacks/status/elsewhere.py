@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from core.problems import in_one_line
 
+from .dashboard import ASKS
 from .kubectl import kubectl
 
 if TYPE_CHECKING:
+    from components.cml.settings import CmlRayClusterSettings, CmlSettings
     from components.external_cluster.settings import ExternalClusterSettings
 
     from ..settings import StackSettings
@@ -25,27 +27,27 @@ def dashboard(settings: StackSettings, stack: str, word: str, context: str | Non
             for cluster in tenant.external_clusters:
                 if cluster.name == name:
                     yield from _external(cluster, tenant.namespace_name, context)
-    if settings.cml and any(each.name == word for each in settings.cml.clusters):
-        yield from _on_cml(settings, stack, word)
+    if settings.cml:
+        for each in settings.cml.clusters:
+            if each.name == word:
+                yield from _on_cml(settings.cml, each, stack)
 
 
 def _external(cluster: ExternalClusterSettings, namespace: str, context: str | None) -> Iterator[str]:
     yield f"{in_one_line(cluster.dashboard_address)}    # as pods in {namespace} reach it"
     if secret := cluster.token_secret:
         shown = f"go-template={{{{index .data {_quoted(secret.key)} | base64decode}}}}"
-        yield "# The dashboard asks for the token. This prints it:"
+        yield ASKS
         yield kubectl(context, "get", "secret", "-n", namespace, secret.name, "-o", shown)
 
 
-def _on_cml(settings: StackSettings, stack: str, name: str) -> Iterator[str]:
+def _on_cml(settings: CmlSettings, cluster: CmlRayClusterSettings, stack: str) -> Iterator[str]:
     from components.cml.manifests import head_url, nodes
 
-    assert settings.cml
-    (cluster,) = (each for each in settings.cml.clusters if each.name == name)
-    yield head_url(nodes(settings.cml, cluster, stack))
-    yield "# The dashboard asks for the token. This prints it:"
+    yield head_url(nodes(settings, cluster, stack))
+    yield ASKS
     tokens = f"pulumi stack output cmlTokens --stack {shlex.quote(stack)} --show-secrets --json"
-    yield f"{tokens} | jq -r {shlex.quote(f'.[{_quoted(name)}]')}"
+    yield f"{tokens} | jq -r {shlex.quote(f'.[{_quoted(cluster.name)}]')}"
 
 
 def _quoted(text: str) -> str:

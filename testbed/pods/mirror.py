@@ -12,9 +12,9 @@ from local import images
 from local.rehearsal import Rehearsal
 from local.supervision import Program
 from stacks.images.used import Image
-from testbed.pods.steps import until
+from testbed.pods.steps import until_successful
 
-_NAME, _PORT, _SECONDS = "registry", 5000, 30.0
+_NAME, _PORT = "registry", 5000
 
 REGISTRY = f"127.0.0.1:{_PORT}"
 """Its address on the node. Runtimes speak plain HTTP with a registry on their own machine alone."""
@@ -42,7 +42,7 @@ def serve(rehearsal: Rehearsal) -> None:
     config.write_text(yaml.safe_dump(settings))
     rehearsal.supervisor.add([Program(_NAME, ["docker-registry", "serve", config], {})])
     rehearsal.supervisor.launch(_NAME)
-    until(lambda: _answers(f"http://{_outside(rehearsal)}/v2/"), "the registry answers", _SECONDS, 0.1)
+    until_successful(lambda: httpx.get(f"http://{_outside(rehearsal)}/v2/", trust_env=False), "the registry answers")
 
 
 def fill(rehearsal: Rehearsal, used: Iterable[Image]) -> None:
@@ -65,10 +65,3 @@ def _copy(archive: Path, target: str) -> None:
 def _outside(rehearsal: Rehearsal) -> str:
     """The registry's address for programs that are not on the node."""
     return f"{rehearsal.placement.address}:{_PORT}"
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url, trust_env=False).is_success
-    except httpx.TransportError:
-        return False

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 
 WAIT_SECONDS = 120.0
@@ -39,6 +40,19 @@ def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS, 
     while not true():
         assert time.monotonic() < deadline, f"after {seconds:.0f} s still not: {what}"
         time.sleep(pause)
+
+
+def until_successful(ask: Callable[[], httpx.Response], what: str) -> None:
+    """Waits for a successful answer of a server that starts on this machine; fails the test, with `what`, after 30
+    seconds."""
+
+    def answers() -> bool:
+        try:
+            return ask().is_success
+        except httpx.TransportError:
+            return False
+
+    until(answers, what, seconds=30, pause=0.1)
 
 
 def until_printed(process: "subprocess.Popen[str]", text: str) -> None:

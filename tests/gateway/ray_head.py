@@ -105,3 +105,4 @@ class Head:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(self._ours, timeout=10)
+        self._ours.clear()

@@ -75,6 +75,6 @@ def test_a_gpu_that_an_actor_holds_is_held_and_used(prometheus: Prometheus, plat
         [used] = prometheus.query(f'{gpus.removesuffix("}")},State="USED"}}')
         assert used["metric"]["ray_io_group"] == "laptop-1gpu"
         assert used["metric"]["ray_io_node_type"] == "worker"
-        assert prometheus.query('ALERTS{alertstate="firing"}') == []
+        assert prometheus.firing() == set()
     finally:
         task.communicate("")
