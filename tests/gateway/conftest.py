@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from local.control_plane import free_ports
 from testbed.machine import lacks
 from tests.gateway.cable import Cable
-from tests.gateway.nodes import Node, Nodes, free_ports, missing
+from tests.gateway.nodes import Node, Nodes, missing
 from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
 
@@ -53,7 +54,7 @@ def cable(node: Node) -> Iterator[Cable]:
 @pytest.fixture(scope="module")
 def gateway_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway for tests that need no master."""
-    one = Gateway(tmp_path_factory.mktemp("gateway"), redis=f"127.0.0.1:{free_ports(1)[0]}")
+    one = Gateway(tmp_path_factory.mktemp("gateway"), redis=f"127.0.0.1:{next(free_ports())}")
     try:
         eventually("it listens", lambda: one.get("livez")[0] == 200)
         yield one

@@ -2,18 +2,19 @@
 
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import trustme
 
 from components.redis.pods import DOWN_AFTER
+from local.control_plane import free_ports
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 
@@ -38,15 +39,6 @@ FAILOVER_TIMEOUT = 5000
 def missing() -> list[str]:
     """The required programs that are missing on this machine."""
     return [program for program in ("redis-server", "redis-sentinel") if not shutil.which(program)]
-
-
-def free_ports(count: int) -> list[int]:
-    """Free ports of loopback."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Certificates:
@@ -119,7 +111,7 @@ class Nodes:
 
     def __init__(self, folder: Path, certificates: Certificates | None = None) -> None:
         self.certificates = certificates
-        ports = free_ports(6)
+        ports = list(islice(free_ports(), 6))
         self.redis = [self._node(folder, "redis-server", port, self._redis_conf(port, ports[0])) for port in ports[:3]]
         self.sentinels = [
             self._node(folder, "redis-sentinel", port, self._sentinel_conf(port, ports[0])) for port in ports[3:]

@@ -7,13 +7,15 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.gateway.nodes import PASSWORD, USER, Nodes, free_ports
+from local.control_plane import free_ports
+from tests.gateway.nodes import PASSWORD, USER, Nodes
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 
@@ -30,7 +32,7 @@ class Gateway:
         self, folder: Path, nodes: Nodes | None = None, before: Sequence[str] = (), **settings: object
     ) -> None:
         folder.mkdir(exist_ok=True)
-        self.port, self.http = free_ports(2)
+        self.port, self.http = islice(free_ports(), 2)
         self._log = folder / "log"
         password = folder / "password"
         password.write_text(f"{PASSWORD}\n")
@@ -56,8 +58,12 @@ class Gateway:
 
     def wait_ready(self) -> "Gateway":
         """Waits until it is ready."""
-        eventually("the gateway is ready", lambda: self.get("readyz")[0] == 200)
+        eventually("the gateway is ready", self._ready)
         return self
+
+    def _ready(self) -> bool:
+        assert self.process.poll() is None, self.log_text()
+        return self.get("readyz")[0] == 200
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of an HTTP response."""

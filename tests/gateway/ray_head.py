@@ -5,13 +5,14 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
-from tests.gateway.nodes import free_ports
+from local.control_plane import free_ports
 from tests.gateway.waiting import eventually
 
 START_SECONDS = 240.0
@@ -32,7 +33,7 @@ class Head:
     def __init__(
         self, redis: int, namespace: str, log: Path, password: str | None = None, user: str | None = None
     ) -> None:
-        self.port, client, agent = free_ports(3)
+        self.port, client, agent = islice(free_ports(), 3)
         # Sockets of Ray are below this folder, and a socket's path has at most 107 characters.
         self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
         self.address = f"127.0.0.1:{self.port}"

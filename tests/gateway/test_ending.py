@@ -8,8 +8,9 @@ import sys
 import psutil
 import pytest
 
+from local.control_plane import free_ports
 from tests.gateway.conftest import MakeGateway
-from tests.gateway.nodes import Nodes, free_ports
+from tests.gateway.nodes import Nodes
 from tests.gateway.process import ROOT, Gateway
 from tests.gateway.waiting import eventually
 
@@ -89,7 +90,7 @@ def test_an_invalid_setting_is_reported_in_one_line(settings: dict[str, str], me
 
 def test_a_port_that_is_taken_is_reported(gateway_of_module: Gateway, nodes: Nodes) -> None:
     taken = f"127.0.0.1:{nodes.redis[0].port}"
-    ended = started(redis="a:1", listen=taken, http_listen=f"127.0.0.1:{free_ports(1)[0]}")
+    ended = started(redis="a:1", listen=taken, http_listen=f"127.0.0.1:{next(free_ports())}")
     assert ended.returncode == 1
     assert "cannot serve" in ended.stderr
     assert "Traceback" not in ended.stderr
