@@ -64,7 +64,8 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     contains CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: separate stacks of
     tenants are validated against these (`platform_outputs.exported`). `split`, if the environment is split: the number
     of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.cluster_of`).
-    `cmlClusters`: by name the same of clusters on Cloudera ML, and `cmlTokens` their tokens, secrets.
+    `cmlClusters`: by name the same of clusters on Cloudera ML, `cmlTokens` their tokens, and `cmlServeKeys` the keys
+    for what they serve; both are secrets.
 
     Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now,
     or the cluster is not the stack's.
@@ -118,9 +119,11 @@ def _on_cml(settings: StackSettings, opts: pulumi.ResourceOptions | None) -> dic
         cluster.name: CmlRayCluster(f"cml-{cluster.name}", CmlRayClusterArgs(settings.cml, cluster), opts)
         for cluster in settings.cml.clusters
     }
+    keys = {name: cluster.serve_key for name, cluster in made.items() if cluster.serve_key is not None}
     return {
         "cmlClusters": {name: cluster.summary for name, cluster in made.items()},
         "cmlTokens": {name: cluster.token for name, cluster in made.items()},
+        **({"cmlServeKeys": keys} if keys else {}),
     }
 
 

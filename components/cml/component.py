@@ -5,7 +5,8 @@ from typing import Any
 
 import pulumi
 
-from .manifests import claim, head_url, nodes
+from .in_application import serve_key
+from .manifests import claim, connection, nodes
 from .provider import CmlClaim, CmlNodes
 from .settings import CmlRayClusterSettings, CmlSettings
 
@@ -26,8 +27,10 @@ class CmlRayCluster(pulumi.ComponentResource):
     everything at once.
 
     Outputs, with the meaning of those of a RayCluster:
-        connection: addresses through HTTPS; `rayAddress` is empty, because Ray's client port is not reached there.
+        connection: addresses through HTTPS; `rayAddress` is empty, because Ray's client port is not reached there. With
+            applications of Serve also `endpoint`, and with a language model `openaiBaseUrl` and `model`.
         token: Ray's token, a secret, which callers of the addresses need.
+        serve_key: the key for `endpoint`, a secret; None if nothing is served.
         worker_groups: name, GPUs, CPUs, memory and replicas of each group.
         greatest_gpus: GPUs of the largest worker.
         status: state, the head's application, the numbers of workers, and the status of each application.
@@ -37,6 +40,7 @@ class CmlRayCluster(pulumi.ComponentResource):
 
     connection: dict[str, str]
     token: pulumi.Output[str]
+    serve_key: pulumi.Output[str] | None
     worker_groups: list[dict[str, Any]]
     greatest_gpus: int
     status: pulumi.Output[dict[str, Any]]
@@ -49,9 +53,10 @@ class CmlRayCluster(pulumi.ComponentResource):
         inputs = nodes(args.settings, cluster, pulumi.get_stack())
         names = CmlClaim(f"{name}-claim", claim(inputs), pulumi.ResourceOptions(parent=self))
         made = CmlNodes(f"{name}-nodes", inputs, names.token, pulumi.ResourceOptions(parent=self, depends_on=[names]))
-        url, desired = head_url(inputs), sum(group.replicas for group in cluster.groups)
-        self.connection = {"rayAddress": "", "dashboardUrl": url, "jobsUrl": url}
+        desired = sum(group.replicas for group in cluster.groups)
+        self.connection = connection(cluster, inputs)
         self.token = names.token
+        self.serve_key = names.token.apply(serve_key) if inputs["serve"] else None
         self.worker_groups = [
             {
                 "name": group.name,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from .applications import Application
 from .manifests import ALIVE, NODE, THE_HEAD, Inputs, Member, is_current, member_of
+from .serving import NOTHING, Served, Serving, serving
 
 Nodes = Mapping[str, str]
 """The states of Ray's nodes by their names: RUNNING, IDLE, DRAINING or DEAD."""
@@ -39,10 +40,21 @@ class Step:
     joined: int = 0
     """Workers whose nodes are in the cluster, and stay."""
 
+    serve: str = ""
+    """Serve config that the head should have; empty if it is not asked for one."""
+
+    serving: Serving = field(default_factory=Serving)
+    """What of it the head does not do yet."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether an application differs, or is on its way."""
+        return bool(self.create or self.delete or self.leaving or self.waiting)
+
     @property
     def done(self) -> bool:
         """Whether nothing differs, and nothing is on its way."""
-        return not (self.create or self.delete or self.leaving or self.waiting)
+        return not (self.joins or self.serving.differs or self.serving.waiting)
 
     def __str__(self) -> str:
         counts = (
@@ -52,11 +64,13 @@ class Step:
             (len(self.leaving), "ending their tasks"),
         )
         rest = ", ".join(f"{count} {what}" for count, what in counts if count)
-        return f"{self.joined} workers have joined" + (f"; applications: {rest}" if rest else "")
+        parts = [f"{self.joined} workers have joined", *([f"applications: {rest}"] if rest else [])]
+        return "; ".join([*parts, *([f"Serve: {self.serving}"] if str(self.serving) else [])])
 
 
-def decide(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None) -> Step:
-    """The next step. `live`: the applications of the cluster. `nodes`: None if the head does not answer."""
+def decide(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None, served: Served | None = None) -> Step:
+    """The next step. `live`: the applications of the cluster. `nodes`: None if the head does not answer. `served`: what
+    it serves; None if it was not asked, and nothing is to be changed."""
     step = Step()
     places: dict[Member, Application] = {}
     for each in sorted(live, key=_preference):
@@ -74,7 +88,12 @@ def decide(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None) -> 
         if not inputs["suspend"] and head is None:
             step.create.append(THE_HEAD)
         return step
-    if inputs["suspend"] or not is_current(inputs, THE_HEAD, head):
+    ends = inputs["suspend"] or not is_current(inputs, THE_HEAD, head)
+    if served is not None and nodes is not None:
+        # Workers with replicas of Serve do not become idle.
+        step.serve = NOTHING if ends else inputs["serve"] or NOTHING
+        step.serving = serving(step.serve, served)
+    if ends:
         _leave(step, list(places.values()), nodes)
         if not places:
             step.delete.append(head)

@@ -1,14 +1,22 @@
-"""Asks the head of a cluster for the states of its nodes, and drains nodes, through HTTPS at its subdomain."""
+"""Asks the head of a cluster for the states of its nodes and for what it serves, drains nodes, and sends it a Serve
+config, through HTTPS at its subdomain."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 
 import httpx
 
 from .applications import Application
-from .client import proxy, tls
+from .client import CmlError, proxy, tls
 from .decisions import Nodes
 from .in_application import DRAIN, NODES
 from .manifests import THE_HEAD, Inputs
+from .serving import Served
+
+_SERVE = "/api/serve/applications/"
+"""Path of the dashboard (ray, python/ray/dashboard/modules/serve/serve_head.py)."""
+
+_LONGEST_MESSAGE = 1000
 
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
@@ -19,6 +27,7 @@ class Head:
     def __init__(self, inputs: Inputs, token: str) -> None:
         """`token`: Ray's. Raises CmlError if the file of authorities has none."""
         self._host, self._prefix, self._url = inputs["host"], inputs["prefix"], ""
+        self._cluster = inputs["cluster"]
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {token}"},
             timeout=_TIMEOUT,
@@ -58,3 +67,30 @@ class Head:
                 self._http.post(self._url + DRAIN, json={"drain": drain})
             except httpx.HTTPError:
                 return
+
+    def served(self) -> Served | None:
+        """The applications of Serve on the head that was asked last; None if Ray does not answer yet.
+
+        Raises CmlError if its runtime has no Ray Serve.
+        """
+        try:
+            answer = self._http.get(self._url + _SERVE)
+            if answer.status_code in (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.NOT_FOUND):
+                raise CmlError(
+                    f"the runtime of Ray cluster {self._cluster} has no Ray Serve: use a runtime with it, or run "
+                    "`pip install 'ray[default,serve]==VERSION'` in a session of the project"
+                )
+            return dict(answer.json()["applications"]) if answer.is_success else None
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return None
+
+    def serve(self, config: str) -> bool:
+        """Sends a Serve config, as JSON. Returns whether Ray has it. Raises CmlError if Ray refuses it."""
+        try:
+            answer = self._http.put(self._url + _SERVE, content=config, headers={"Content-Type": "application/json"})
+        except httpx.HTTPError:
+            return False
+        if answer.status_code == HTTPStatus.BAD_REQUEST:
+            reason = answer.text[:_LONGEST_MESSAGE]
+            raise CmlError(f"Ray refuses the Serve config of Ray cluster {self._cluster}: {reason}")
+        return answer.is_success

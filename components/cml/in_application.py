@@ -4,9 +4,10 @@ Never imported by the stack. It uses the standard library, of Python 3.9 or newe
 variable RAY_PLATFORM (manifests.Node). Ray's token is in RAY_AUTH_TOKEN, where Ray reads it, too.
 
 An application is reached from outside through HTTPS at its subdomain, which ends at CDSW_APP_PORT. There the head
-answers, to callers with the token, `GET /ray-platform/nodes` and `POST /ray-platform/drain`, and hands everything else
-to Ray's dashboard, which asks for the token itself. From the first answer a worker learns where Ray's GCS listens: the
-address of the head's pod, which is not known before it runs. A worker answers only that it is one.
+answers, to callers with the token, `GET /ray-platform/nodes` and `POST /ray-platform/drain`. It hands what is below the
+path of Serve to the proxy of Ray Serve, for callers with the token or the key of Serve, and everything else to Ray's
+dashboard, which asks for the token itself. From the first answer a worker learns where Ray's GCS listens: the address
+of the head's pod, which is not known before it runs. A worker answers only that it is one.
 
 The program ends when Ray ends, so that Cloudera ML shows the application as stopped or failed.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import hmac
 import json
 import os
@@ -64,7 +66,8 @@ def _problem(settings: dict[str, Any]) -> str:
 
 async def _run(settings: dict[str, Any], port: int, address: str) -> int:
     head = settings.get("head")
-    front = Front(settings["dashboardPort"] if head is None else None, f"{address}:{settings['port']}")
+    dashboard = settings["dashboardPort"] if head is None else None
+    front = Front(dashboard, f"{address}:{settings['port']}", settings["servePath"], settings["servePort"])
     server = await asyncio.start_server(front.answer, _HOST, port, limit=_LIMIT)
     async with server:
         gcs = None
@@ -97,7 +100,7 @@ def _gcs_address(head: str, ca: str | None) -> str:
     context = ssl.create_default_context(cadata=ca) if ca else ssl.create_default_context()
     request = urllib.request.Request(head + NODES)  # noqa: S310 (https, by the stack)
     # A workspace that asks for a login redirects to another host, which would get the token with the other headers.
-    request.add_unredirected_header("Authorization", _bearer())
+    request.add_unredirected_header("Authorization", f"Bearer {_token()}")
     deadline, shown = time.monotonic() + _LOOK_SECONDS, ""
     while time.monotonic() < deadline:
         try:
@@ -112,16 +115,18 @@ def _gcs_address(head: str, ca: str | None) -> str:
     raise TimeoutError(shown)
 
 
-def _bearer() -> str:
-    return f"Bearer {os.environ['RAY_AUTH_TOKEN']}"
+def _token() -> str:
+    return os.environ["RAY_AUTH_TOKEN"]
 
 
 class Front:
     """Answers at CDSW_APP_PORT."""
 
-    def __init__(self, dashboard: int | None, gcs: str) -> None:
-        """`dashboard`: the port of Ray's; None on a worker. `gcs`: where the head's GCS listens."""
+    def __init__(self, dashboard: int | None, gcs: str, serve_path: str, serve_port: int) -> None:
+        """`dashboard`: the port of Ray's; None on a worker. `gcs`: where the head's GCS listens. `serve_path`,
+        `serve_port`: where what is served is reached from outside, and where the proxy of Ray Serve listens."""
         self._dashboard, self._gcs = dashboard, gcs
+        self._serve_path, self._serve_port = serve_path, serve_port
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers one request, or connects the caller with the dashboard; then closes."""
@@ -135,6 +140,13 @@ class Front:
             path = target.partition("?")[0]
             if self._dashboard is None:
                 await _send(writer, 200, {"node": "worker"})
+            elif path == self._serve_path or path.startswith(f"{self._serve_path}/"):
+                if not _may(headers, serve_key(_token())):
+                    await _send(writer, 401, {"error": "the key of Serve is needed: Authorization: Bearer KEY"})
+                else:
+                    below = target[len(self._serve_path) :]
+                    request = request.replace(target, below if below.startswith("/") else f"/{below}", 1)
+                    await self._hand_over(reader, writer, request, lines, "upgrade" in headers, self._serve_port)
             elif path in (NODES, DRAIN):
                 if not _may(headers):
                     await _send(writer, 401, {"error": "Ray's token is needed: Authorization: Bearer TOKEN"})
@@ -143,7 +155,7 @@ class Front:
                     desired = json.loads(body or b"{}") if method == "POST" and path == DRAIN else {}
                     await _send(writer, *await self._of_ray(desired.get("drain") or {}))
             else:
-                await self._hand_over(reader, writer, request, lines, upgrade="upgrade" in headers)
+                await self._hand_over(reader, writer, request, lines, "upgrade" in headers, self._dashboard)
         with contextlib.suppress(OSError):
             writer.close()
             await writer.wait_closed()
@@ -157,18 +169,25 @@ class Front:
         return 200, {"address": self._gcs, **found}
 
     async def _hand_over(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: str, lines: list[str], upgrade: bool
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        request: str,
+        lines: list[str],
+        upgrade: bool,
+        port: int,
     ) -> None:
         try:
-            there, back = await asyncio.open_connection(_HOST, self._dashboard)
+            there, back = await asyncio.open_connection(_HOST, port)
         except OSError:
-            await _send(writer, 503, {"error": "Ray's dashboard does not answer yet"})
+            what = "nothing is served" if port == self._serve_port else "Ray's dashboard does not answer yet"
+            await _send(writer, 503, {"error": what})
             return
         kept = lines if upgrade else [each for each in lines if not each.lower().startswith("connection:")]
         more = [] if upgrade else ["Connection: close"]
         back.write(("\r\n".join([request, *kept, *more]) + "\r\n\r\n").encode("latin-1"))
         copies = [asyncio.ensure_future(_copy(reader, back)), asyncio.ensure_future(_copy(there, writer))]
-        # The dashboard closes after its answer.
+        # What answers closes after its answer.
         await copies[1]
         copies[0].cancel()
         back.close()
@@ -181,9 +200,16 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
             await target.drain()
 
 
-def _may(headers: dict[str, str]) -> bool:
-    shown = headers.get("authorization") or headers.get("x-ray-authorization") or ""
-    return hmac.compare_digest(shown.encode(), _bearer().encode())
+def serve_key(token: str) -> str:
+    """The key with which clients use what is served, and nothing else. It follows from Ray's token, and does not show
+    it."""
+    return hmac.new(token.encode(), b"Ray Serve", hashlib.sha256).hexdigest()
+
+
+def _may(headers: dict[str, str], *keys: str) -> bool:
+    """Whether the caller has Ray's token, or one of these keys."""
+    shown = (headers.get("authorization") or headers.get("x-ray-authorization") or "").encode()
+    return any(hmac.compare_digest(shown, f"Bearer {each}".encode()) for each in (_token(), *keys))
 
 
 async def _send(writer: asyncio.StreamWriter, status: int, content: dict[str, Any]) -> None:

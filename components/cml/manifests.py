@@ -18,7 +18,9 @@ from typing import Any
 from core.types import seconds
 
 from .applications import Application
-from .settings import HEAD, CmlRayClusterSettings, CmlResources, CmlSettings
+from .resources import CmlResources
+from .serving import SERVE, SERVE_PORT, serve_config
+from .settings import HEAD, CmlRayClusterSettings, CmlSettings
 
 Inputs = Mapping[str, Any]
 """The inputs of a cluster's nodes in the state of the stack: plain data, without key and token."""
@@ -100,6 +102,7 @@ def nodes(settings: CmlSettings, cluster: CmlRayClusterSettings, stack: str) -> 
         "readySeconds": seconds(cluster.ready_timeout),
         "drainSeconds": seconds(cluster.drain_timeout),
         "script": script_digest(),
+        "serve": serve_config(cluster.serve_config_v2, cluster.llm),
         HEAD: {
             **common,
             "replicas": 1,
@@ -135,6 +138,8 @@ def application(inputs: Inputs, member: Member, token: str, unique: str) -> dict
         "rayVersion": inputs["rayVersion"],
         "port": int(inputs["port"]),
         "dashboardPort": int(inputs["dashboardPort"]),
+        "servePath": SERVE,
+        "servePort": SERVE_PORT,
         "cpus": 0 if member == THE_HEAD else max(1, int(group["cpu"])),
         "gpus": int(group["gpus"]),
         "rayStartParams": dict(group["rayStartParams"]),
@@ -208,6 +213,17 @@ def subdomain(inputs: Inputs, member: Member) -> str:
 def head_url(inputs: Inputs) -> str:
     """Where the head is reached from outside: its dashboard, its jobs API, and in_application's own paths."""
     return f"https://{subdomain(inputs, THE_HEAD)}.{inputs['host'].removeprefix('https://')}"
+
+
+def connection(cluster: CmlRayClusterSettings, inputs: Inputs) -> dict[str, str]:
+    """Where the cluster is reached. `rayAddress` is empty: Ray's client port is not reached through HTTPS."""
+    url = head_url(inputs)
+    found = {"rayAddress": "", "dashboardUrl": url, "jobsUrl": url}
+    if not inputs["serve"]:
+        return found
+    endpoint = f"{url}{SERVE}"
+    of_llm = {"openaiBaseUrl": f"{endpoint}/v1", "model": cluster.llm.model} if cluster.llm else {}
+    return {**found, "endpoint": endpoint, **of_llm}
 
 
 def script_path(inputs: Inputs) -> str:

@@ -108,7 +108,7 @@ class NodesProvider(_Provider):
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         with self._client(props) as client:
             live, nodes, step = Applications(client, props, props["token"]).look()
-        found = {**props, **summary(props, live, nodes)}
+        found = {**props, **summary(step, live, nodes, suspended=props["suspend"])}
         if not live and not props["suspend"]:
             return ReadResult("", found)
         return ReadResult(id_, found if step.done else {**found, "differs": str(step)})
@@ -133,8 +133,12 @@ class NodesProvider(_Provider):
 
     def _made(self, props: dict[str, Any], olds: Mapping[str, Any] | None = None) -> dict[str, Any]:
         inputs = {key: value for key, value in props.items() if key not in _OUTPUTS and key != "differs"}
+        before = olds or inputs
         with self._client(props) as client:
-            return {**inputs, **Applications(client, inputs, inputs["token"], (olds or inputs)["projects"]).make()}
+            applications = Applications(
+                client, inputs, inputs["token"], before["projects"], served=bool(before.get("serve"))
+            )
+            return {**inputs, **applications.make()}
 
     def _differs(self, inputs: dict[str, Any]) -> bool:
         """Whether an application is missing, has failed, or differs. What cannot be read is no difference."""

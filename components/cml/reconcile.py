@@ -13,7 +13,7 @@ from .applications import Application
 from .client import Client, CmlError, ConflictError, NotAnsweredError, QuotaError
 from .decisions import Nodes, Step, decide
 from .head import Head
-from .manifests import NODE, TOKEN, Inputs, Member, application, member_of, script, script_path
+from .manifests import NODE, THE_HEAD, TOKEN, Inputs, Member, application, member_of, script, script_path
 
 _AT_ONCE = 8
 """Requests at a time."""
@@ -50,9 +50,13 @@ def report(line: str) -> None:
 class Applications:
     """The applications of one cluster, in all its projects."""
 
-    def __init__(self, client: Client, inputs: Inputs, token: str, projects: Iterable[str] = ()) -> None:
-        """`token`: Ray's, by which the applications of this stack are known. `projects`: also looked into."""
+    def __init__(
+        self, client: Client, inputs: Inputs, token: str, projects: Iterable[str] = (), *, served: bool = False
+    ) -> None:
+        """`token`: Ray's, by which the applications of this stack are known. `projects`: also looked into. `served`:
+        whether the stack has sent a Serve config before."""
         self._client, self._inputs, self._token = client, inputs, token
+        self._serves = served or bool(inputs.get("serve"))
         self._projects = tuple(dict.fromkeys([*inputs["projects"], *projects]))
 
     def live(self) -> list[Application]:
@@ -78,9 +82,7 @@ class Applications:
     def look(self) -> tuple[list[Application], Nodes | None, Step]:
         """What is live, and what differs. Raises CmlError."""
         with closing(Head(self._inputs, self._token)) as head:
-            live = self.live()
-            nodes = head.nodes(live)
-            return live, nodes, decide(self._inputs, live, nodes)
+            return self._look(head)
 
     def clean(self, show: Report = report, pauses: Pauses | None = None) -> None:
         """Deletes all applications and the script, running tasks or not. Raises CmlError."""
@@ -95,29 +97,39 @@ class Applications:
         for project in self._projects:
             self._client.remove(project, script_path(self._inputs))
 
+    def _look(self, head: Head) -> tuple[list[Application], Nodes | None, Step]:
+        live = self.live()
+        nodes = head.nodes(live)
+        served = head.served() if self._serves and nodes is not None else None
+        if self._serves and served is None:
+            # Ray starts, or restarts.
+            nodes = None
+        return live, nodes, decide(self._inputs, live, nodes, served)
+
     def _upload(self) -> None:
         if not self._inputs["suspend"]:
             for project in self._inputs["projects"]:
                 self._client.upload(project, script_path(self._inputs), script())
 
     def _until_done(self, head: Head, show: Report, pauses: Pauses) -> dict[str, Any]:
-        since, leaving, shown, look = time.monotonic(), False, "", 0
+        since, phase, shown, look, sent = time.monotonic(), "", "", 0, ""
         created: Counter[Member] = Counter()
         refused: Counter[Member] = Counter()
         unanswered: Counter[Member] = Counter()
         while True:
-            live = self.live()
-            nodes = head.nodes(live)
-            step = decide(self._inputs, live, nodes)
+            live, nodes, step = self._look(head)
+            # Ray may write what it has in another way than it was sent.
+            step.serving.differs &= step.serve != sent
             if step.done:
-                return summary(self._inputs, live, nodes)
+                return summary(step, live, nodes, suspended=self._inputs["suspend"])
             line = f"{self._inputs['cluster']}: {step}"
             if line != shown:
                 show(line)
                 shown = line
-            if leaving != bool(step.leaving):
-                since, leaving = time.monotonic(), bool(step.leaving)
-            if time.monotonic() - since > self._inputs["drainSeconds" if leaving else "readySeconds"]:
+            before, phase = phase, "leaving" if step.leaving else "joining" if step.joins else "serving"
+            if phase != before:
+                since = time.monotonic()
+            if time.monotonic() - since > self._inputs["drainSeconds" if step.leaving else "readySeconds"]:
                 raise NotReadyError(f"Ray cluster {self._inputs['cluster']}: {_why(step, live)}")
             for member in step.create:
                 if created[member] == _TRIES:
@@ -125,6 +137,12 @@ class Applications:
                         f"application {self._inputs['prefix']}{member} has failed {_TRIES} times: read its log in "
                         "Cloudera ML, correct the reason, and run `pulumi up` again"
                     )
+            if THE_HEAD in step.create:
+                sent = ""
+            if step.serving.failed and step.serve == sent:
+                raise NotReadyError(f"Ray cluster {self._inputs['cluster']} does not serve: {step.serving}")
+            if (step.serving.differs or step.serving.failed) and head.serve(step.serve):
+                sent = step.serve
             self._each(self._client.delete, step.delete)
             head.drain(step.idle, step.busy, time.time() + self._inputs["drainSeconds"])
             created.update(self._create(step, refused, unanswered))
@@ -163,12 +181,10 @@ class Applications:
         return [future.result() for future in futures]
 
 
-def summary(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None) -> dict[str, Any]:
+def summary(step: Step, live: Iterable[Application], nodes: Nodes | None, *, suspended: bool) -> dict[str, Any]:
     """`applications`: by name, their statuses, and those of their nodes if they have joined. `state`: `ready`,
     `suspended`, or None; `joined`: the number of workers."""
-    live = list(live)
-    step = decide(inputs, live, nodes)
-    state = ("suspended" if inputs["suspend"] else "ready") if step.done else None
+    state = ("suspended" if suspended else "ready") if step.done else None
     states = {each.name: (each.status, (nodes or {}).get(each.environment.get(NODE, ""))) for each in live}
     applications = {name: {"status": status, "node": _joined(node)} for name, (status, node) in sorted(states.items())}
     return {"applications": applications, "state": state, "joined": step.joined}
@@ -184,6 +200,11 @@ def _why(step: Step, live: Iterable[Application]) -> str:
         return (
             f"{', '.join(step.leaving)} still run tasks, which `up` never ends: run `pulumi up` again when they have "
             "ended, or set a longer drainTimeout"
+        )
+    if not step.joins:
+        return (
+            f"does not serve in time: {step.serving}. Read the logs in its dashboard, or set a longer readyTimeout, "
+            "then run `pulumi up` again"
         )
     states = {each.name: each.status for each in live}
     waiting = ", ".join(f"{name} ({states.get(name, 'missing')})" for name in step.waiting)

@@ -2,33 +2,33 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, Strict, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, Strict, model_validator
 
 from core.problems import Problem, Problems
-from core.types import Duration, Env, Gpus, NonEmptyText, Settings, Version, dns_1035_label
+from core.types import Duration, Env, NonEmptyText, Settings, Version
 from core.versions import version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 from ..external_cluster.address import parse
 from ..ray_cluster.settings import ClusterName
-
-MOST_APPLICATIONS = 500
-"""Workers of a group: a bound for typing errors. Cloudera ML's own limits are quotas."""
+from ..ray_service.llm import LanguageModelSettings
+from ..ray_service.serve_config import ServeConfigSettings
+from .resources import (
+    CmlHeadResources,
+    CmlResources,
+    CmlWorkerGroupSettings,
+    Count,
+    ProjectId,
+    RayStartParams,
+)
+from .serving import SERVE_PORT, problems_of_serving
 
 GROUP = "workers"
 """Name of the only group, if no groups are set."""
 
 HEAD = "head"
 
-Cpus = Annotated[float, Field(gt=0, le=1024)]
-Gigabytes = Annotated[float, Field(gt=0, le=65536)]
-Count = Annotated[int, Strict(), Field(ge=0, le=MOST_APPLICATIONS)]
 Port = Annotated[int, Strict(), Field(ge=1024, le=65535)]
-
-ProjectId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$", max_length=128)]
-"""The id of a project in the API, the last part of its address there; not its name."""
-
-RayStartParams = dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")], NonEmptyText]
 
 
 def _host(text: str) -> str:
@@ -50,54 +50,6 @@ class Encrypted(Settings):
 
     secure: NonEmptyText
     """The encrypted text."""
-
-
-class CmlResources(Settings):
-    """Resources of an application."""
-
-    cpu: Cpus
-    """CPUs: `16`."""
-
-    memory: Gigabytes
-    """Memory in GB, as Cloudera ML counts: `64`."""
-
-    gpus: Gpus = 0
-    """GPUs."""
-
-
-class CmlHeadResources(Settings):
-    """Resources of the head, which never has GPUs."""
-
-    cpu: Cpus
-    """CPUs."""
-
-    memory: Gigabytes
-    """Memory in GB."""
-
-
-class CmlWorkerGroupSettings(Settings):
-    """Workers of one size."""
-
-    name: Annotated[str, dns_1035_label(30)]
-    """Name of the group."""
-
-    replicas: Count
-    """Number of its workers; each is an application."""
-
-    resources: CmlResources
-    """Resources of each."""
-
-    project: ProjectId | None = None
-    """Id of the project of its applications. Default: the cluster's."""
-
-    runtime_identifier: NonEmptyText | None = None
-    """Runtime of its applications. Default: the cluster's."""
-
-    env: Env = Field(default_factory=dict)
-    """Environment variables, beside and before the cluster's."""
-
-    ray_start_params: RayStartParams = Field(default_factory=dict)
-    """Further parameters of `ray start`, as in KubeRay: `{object-store-memory: "1000000000"}`."""
 
 
 class CmlRayClusterSettings(Settings):
@@ -143,11 +95,18 @@ class CmlRayClusterSettings(Settings):
     dashboard_port: Port = 8265
     """Port of the dashboard inside the head; from outside it is reached at the head's subdomain."""
 
+    serve_config_v2: ServeConfigSettings | None = None
+    """What is served, in the words of Ray Serve, at `https://SUBDOMAIN.HOST/serve` with the key of `cmlServeKeys`. A
+    change is applied to the running cluster; no node ends. Default: nothing is served by the stack."""
+
+    llm: LanguageModelSettings | None = None
+    """A language model with OpenAI's API, in place of `serveConfigV2`. Its replicas run on the workers."""
+
     suspend: bool = False
     """True: no application runs, also no head. Busy workers end their tasks first."""
 
     ready_timeout: Duration = "20m"
-    """Time for applications to start and to join. `up` waits for it."""
+    """Time for applications to start and to join, and again for what is served to run. `up` waits for it."""
 
     drain_timeout: Duration = "30m"
     """Time for workers that are removed to end their tasks. `up` waits for it, and fails if they are still busy: it
@@ -190,6 +149,11 @@ def _problems(cluster: CmlRayClusterSettings) -> Any:
     if cluster.port == cluster.dashboard_port:
         message = f"{cluster.port} is also the GCS's port, and both listen in the head: set another one"
         yield Problem(("dashboardPort",), cluster.dashboard_port, message, "cml-ports")
+    if cluster.serve_config_v2 or cluster.llm:
+        for key, port in (("port", cluster.port), ("dashboardPort", cluster.dashboard_port)):
+            if port == SERVE_PORT:
+                message = f"{port} is also the port of Ray Serve, and both listen in the head: set another one"
+                yield Problem((key,), port, message, "cml-ports")
     if cluster.worker_groups and (cluster.resources or cluster.num_workers is not None):
         field = "resources" if cluster.resources else "numWorkers"
         message = "workerGroups are set, which have their own numbers and resources: remove one of both"
@@ -203,6 +167,7 @@ def _problems(cluster: CmlRayClusterSettings) -> Any:
             message = f"{group.name!r} is the name of another group or of the head: set a unique name"
             yield Problem(("workerGroups", at, "name"), group.name, message, "repeated-name")
         seen.add(group.name)
+    yield from problems_of_serving(cluster.serve_config_v2, cluster.llm, cluster.groups)
 
 
 def _clusters(clusters: tuple[CmlRayClusterSettings, ...]) -> tuple[CmlRayClusterSettings, ...]:

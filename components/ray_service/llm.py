@@ -58,9 +58,8 @@ Gpus = Annotated[int, Strict(), Field(ge=1, le=64)]
 Count = Annotated[int, Strict(), Field(ge=1, le=1000)]
 
 
-class LlmSettings(Settings):
-    """A language model with OpenAI's API. It becomes the Serve config and the workers of the service: one worker for
-    each replica, with the replica's GPUs."""
+class LanguageModelSettings(Settings):
+    """A language model with OpenAI's API."""
 
     model: NonEmptyText
     """Name of the model for clients: `model` of their requests."""
@@ -68,9 +67,6 @@ class LlmSettings(Settings):
     source: NonEmptyText | None = None
     """Where its weights are: a repository of Hugging Face, a URI (`s3://`, `gs://`), or a folder of the image or of
     shared storage. Default: `model`."""
-
-    pool: PoolName
-    """Pool of `nodes` whose nodes run the replicas."""
 
     tensor_parallel_size: Gpus = 1
     """GPUs of a replica, over which vLLM spreads the model; all on one node."""
@@ -82,12 +78,25 @@ class LlmSettings(Settings):
     """Most replicas: Serve scales them with the requests, and the autoscaler their workers. Default: `replicas`."""
 
     accelerator_type: Accelerator | None = None
-    """Ray's name of the GPUs. A replica then starts only on GPUs that Ray finds to be these. Default:
-    any GPU of the pool."""
+    """Ray's name of the GPUs. A replica then starts only on GPUs that Ray finds to be these. Default: any GPU of the
+    workers."""
 
     engine_kwargs: dict[NonEmptyText, Any] = Field(default_factory=dict)
     """Further settings of vLLM in its own words, such as `max_model_len`. Neither Ray nor `check` knows them: a wrong
     one is an error of the replica."""
+
+    @property
+    def most(self) -> int:
+        """Most replicas at a time."""
+        return self.max_replicas or self.replicas
+
+
+class LlmSettings(LanguageModelSettings):
+    """A language model with OpenAI's API. It becomes the Serve config and the workers of the service: one worker for
+    each replica, with the replica's GPUs."""
+
+    pool: PoolName
+    """Pool of `nodes` whose nodes run the replicas."""
 
     cache: DnsLabel | None = None
     """Name of a storage of the tenant for models. It is HF_HOME of head and workers, so that each model is downloaded
@@ -96,13 +105,8 @@ class LlmSettings(Settings):
     hugging_face_token: SecretKeySettings | None = None
     """Key of a Secret with the token for the model hub, as a file of the pods. Default: none."""
 
-    @property
-    def most(self) -> int:
-        """Most replicas at a time."""
-        return self.max_replicas or self.replicas
 
-
-def serve_config_of(llm: LlmSettings) -> ServeConfigSettings:
+def serve_config_of(llm: LanguageModelSettings) -> ServeConfigSettings:
     """The Serve config of the model."""
     scaled = {"autoscaling_config": {"min_replicas": llm.replicas, "max_replicas": llm.most}}
     config: dict[str, Any] = {
@@ -138,8 +142,8 @@ def cluster_of(llm: LlmSettings, cluster: ClusterTemplateSettings) -> ClusterTem
     return cluster.model_copy(update=update)
 
 
-def problems_of_llm(llm: LlmSettings, cluster: ClusterTemplateSettings) -> Iterator[Problem]:
-    """Conflicts between settings; paths in the service's settings."""
+def problems_of_model(llm: LanguageModelSettings) -> Iterator[Problem]:
+    """Conflicts between its settings; paths in those of what has `llm`."""
     if llm.max_replicas is not None and llm.max_replicas < llm.replicas:
         message = f"replicas {llm.replicas} is more than maxReplicas {llm.max_replicas}: lower it, or raise maxReplicas"
         yield Problem(("llm", "replicas"), llm.replicas, message, "replica-bounds")
@@ -147,6 +151,11 @@ def problems_of_llm(llm: LlmSettings, cluster: ClusterTemplateSettings) -> Itera
         message = "the size of the workers follows from tensorParallelSize: set that instead"
         value = llm.engine_kwargs["tensor_parallel_size"]
         yield Problem(("llm", "engineKwargs", "tensor_parallel_size"), value, message, "said-twice")
+
+
+def problems_of_llm(llm: LlmSettings, cluster: ClusterTemplateSettings) -> Iterator[Problem]:
+    """Conflicts between settings; paths in the service's settings."""
+    yield from problems_of_model(llm)
     if llm.engine_kwargs.get("pipeline_parallel_size", 1) not in (None, 1):
         message = "a replica is on one worker: remove it, and write the Serve config yourself (serveConfigV2) for more"
         value = llm.engine_kwargs["pipeline_parallel_size"]

@@ -1,8 +1,10 @@
 """What an edit does to the Ray clusters on Cloudera ML. Pure functions."""
 
+import json
 from collections.abc import Iterator
 
 from components.cml.manifests import Inputs, digest, nodes
+from components.cml.serving import NOTHING
 from components.cml.settings import HEAD
 from kuberay.edits import Verdict
 
@@ -69,6 +71,7 @@ def _effects(was: Inputs | None, will: Inputs | None) -> Iterator[Effect]:
         return
     for group in sorted({*was["groups"], *will["groups"]}):
         yield from _of_group(group, was, will)
+    yield from _of_serve(was["serve"], will["serve"])
 
 
 def _of_group(name: str, was: Inputs, will: Inputs) -> Iterator[Effect]:
@@ -81,3 +84,17 @@ def _of_group(name: str, was: Inputs, will: Inputs) -> Iterator[Effect]:
     if min(before, after) and digest(was, name) != digest(will, name):
         text = f"replaces the workers of group {name}: each takes no new tasks, and is deleted after its present ones"
         yield Effect(Verdict.ROLLING, text, groups=(name,), source=_SOURCE)
+
+
+def _of_serve(was: str, will: str) -> Iterator[Effect]:
+    """By the names of applications: Serve decides what of one it restarts."""
+    before, after = (
+        {each["name"]: each for each in json.loads(text or NOTHING)["applications"]} for text in (was, will)
+    )
+    for name in sorted({*before, *after}):
+        if name not in after:
+            yield Effect(Verdict.DELETES, f"application {name} of Serve ends, with the requests that run")
+        elif name not in before:
+            yield Effect(Verdict.CREATES, f"application {name} of Serve is deployed on the workers")
+        elif before[name] != after[name]:
+            yield Effect(Verdict.ROLLING, f"application {name} of Serve is updated by Serve; no node ends")

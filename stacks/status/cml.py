@@ -10,6 +10,7 @@ from enum import StrEnum
 from components.cml.applications import Application
 from components.cml.decisions import Nodes, Step, decide
 from components.cml.manifests import ALIVE, THE_HEAD, TOKEN, Inputs, head_url, nodes
+from components.cml.serving import Served
 from components.cml.settings import CmlSettings
 
 
@@ -54,16 +55,19 @@ def cml_statuses(settings: CmlSettings, stack: str) -> Iterator[CmlStatus]:
         inputs = nodes(settings, cluster, stack)
         try:
             live = _applications(inputs)
-            yield cml_status(inputs, live, _nodes(inputs, live))
+            yield cml_status(inputs, live, *_asked(inputs, live))
         except CmlError as error:
             yield CmlStatus(
                 cluster.name, CmlState.UNKNOWN, head_url(inputs), desired=_desired(inputs), reasons=(str(error),)
             )
 
 
-def cml_status(inputs: Inputs, live: Sequence[Application], found: Nodes | None) -> CmlStatus:
-    """The status of a cluster. `live`: its applications; `found`: None if the head does not answer."""
-    step = decide(inputs, live, found)
+def cml_status(
+    inputs: Inputs, live: Sequence[Application], found: Nodes | None, served: Served | None = None
+) -> CmlStatus:
+    """The status of a cluster. `live`: its applications; `found`: None if the head does not answer; `served`: None if
+    it serves nothing for the stack."""
+    step = decide(inputs, live, found, served)
     head = next((each for each in live if each.name == f"{inputs['prefix']}{THE_HEAD}"), None)
     if step.done:
         state = CmlState.SUSPENDED if inputs["suspend"] else CmlState.READY
@@ -89,15 +93,19 @@ def _applications(inputs: Inputs) -> list[Application]:
         return [each for project in inputs["projects"] for each in client.applications(project, inputs["prefix"])]
 
 
-def _nodes(inputs: Inputs, live: Sequence[Application]) -> Nodes | None:
-    """Whoever may read the applications may read Ray's token in their environment."""
+def _asked(inputs: Inputs, live: Sequence[Application]) -> tuple[Nodes | None, Served | None]:
+    """The nodes of Ray, and what Serve has. Raises CmlError.
+
+    Whoever may read the applications may read Ray's token in their environment.
+    """
     from components.cml.head import Head
 
     token = next((each.environment[TOKEN] for each in live if each.environment.get(TOKEN)), None)
     if token is None:
-        return None
+        return None, None
     with closing(Head(inputs, token)) as head:
-        return head.nodes(live)
+        found = head.nodes(live)
+        return found, head.served() if inputs["serve"] and found is not None else None
 
 
 def _desired(inputs: Inputs) -> int:
@@ -119,3 +127,7 @@ def _reasons(inputs: Inputs, step: Step, live: Sequence[Application]) -> Iterato
         yield f"{each.name} is {each.status}, and `up` deletes it"
     for member in step.create:
         yield f"{inputs['prefix']}{member} does not exist: `up` creates it"
+    for name, why in step.serving.waiting.items():
+        yield f"application {name} of Serve is {why}"
+    if step.serving.differs and not inputs["suspend"]:
+        yield "Serve has another config: `up` sends that of the stack file"

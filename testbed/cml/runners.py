@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 from aiohttp import web
@@ -28,9 +29,10 @@ class Processes:
     container.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        """`environment`: further variables, such as the proxy by which the workspace is reached."""
-        self._folder, self._environment = folder, dict(environment)
+    def __init__(self, folder: Path, environment: Mapping[str, str], runtimes: Mapping[str, Path]) -> None:
+        """`environment`: further variables, such as the proxy by which the workspace is reached. `runtimes`: the Python
+        of each runtime that is not this one."""
+        self._folder, self._environment, self._runtimes = folder, dict(environment), runtimes
         self._numbers = itertools.count(2)
         # Ray's sockets have paths of at most 107 characters.
         self._short = Path(tempfile.mkdtemp(prefix="cml"))
@@ -62,9 +64,10 @@ class Processes:
             **self._environment,
             **app.environment,
         }
+        python = self._runtimes.get(app.body["runtime_identifier"], Path(sys.executable))
         with self.log(app).open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, str(script)], cwd=home, env=environment, stdout=output, stderr=subprocess.STDOUT
+                [str(python), str(script)], cwd=home, env=environment, stdout=output, stderr=subprocess.STDOUT
             )
 
         def wait() -> None:
@@ -102,6 +105,10 @@ class Simulated:
         """Names of nodes that never become idle."""
         self.lost: list[str] = []
         """Nodes that were stopped while they had tasks."""
+        self.configs: dict[str, dict[str, Any]] = {}
+        """By the head's name: the Serve config that it got last."""
+        self.statuses: dict[str, str] = {}
+        """By the names of applications of Serve: other statuses than RUNNING."""
 
     def work(self, node: str) -> None:
         """A node gets a task that does not end."""
@@ -125,6 +132,7 @@ class Simulated:
         node = app.environment["RAY_CLOUD_INSTANCE_ID"]
         if node.startswith("head."):
             self.nodes[self._cluster(app)] = {}
+            self.configs.pop(self._cluster(app), None)
         self.nodes.setdefault(self._cluster(app), {})[node] = "RUNNING" if node in self.busy else "IDLE"
 
     def stop(self, app: App) -> None:
@@ -139,6 +147,8 @@ class Simulated:
         """Answers as in_application's Front."""
         if request.headers.get("Authorization") != f"Bearer {app.environment['RAY_AUTH_TOKEN']}":
             return web.Response(status=401)
+        if request.path == "/api/serve/applications/":
+            return await self._serve(self._cluster(app), request)
         states = self.nodes.get(self._cluster(app), {})
         before, accepted = dict(states), []
         desired = (await request.json())["drain"] if request.method == "POST" else {}
@@ -148,3 +158,26 @@ class Simulated:
             accepted.append(node)
             states[node] = "DRAINING" if node in self.busy else "DEAD"
         return web.json_response({"nodes": before, "accepted": accepted, "address": "127.0.0.1:6379"})
+
+    async def _serve(self, cluster: str, request: web.Request) -> web.StreamResponse:
+        """Answers as Ray's dashboard. With `refused` among the applications it refuses a config."""
+        if request.method == "PUT":
+            config = await request.json()
+            if any(each["name"] == "refused" for each in config["applications"]):
+                return web.Response(status=400, text="a config of that name is refused")
+            self.configs[cluster] = config
+        applications = self.configs.get(cluster, {"applications": []})["applications"]
+        statuses = {each["name"]: self.statuses.get(each["name"], "RUNNING") for each in applications}
+        return web.json_response(
+            {
+                "applications": {
+                    each["name"]: {
+                        "status": statuses[each["name"]],
+                        "message": f"{each['name']} cannot start" if statuses[each["name"]] != "RUNNING" else "",
+                        "deployed_app_config": each,
+                        "deployments": {},
+                    }
+                    for each in applications
+                }
+            }
+        )

@@ -22,6 +22,8 @@ from .workspace import App, RefusedError, Workspace
 HOST = "ml.example.test"
 KEY = "key-of-the-workspace-4711"
 
+RUNTIMES = ("docker.example/ray:2.60.0", "docker.example/ray-serve:2.60.0")
+
 _PAGE = 50
 _HTTPS = 443
 
@@ -179,7 +181,7 @@ class Server:
                     raise RefusedError(404, "no such file")
                 return {}
             case "GET", ["runtimes"]:
-                return _page([{"image_identifier": "docker.example/ray:2.60.0"}], "runtimes", query)
+                return _page([{"image_identifier": each} for each in RUNTIMES], "runtimes", query)
             case "GET", ["nodelabels"]:
                 return {"node_labels": [{"max_gpu_per_workload": 4}]}
         raise RefusedError(404, f"{method} {path} was not found")

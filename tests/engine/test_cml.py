@@ -2,19 +2,22 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
 from local import paths
 from local.plugins import Selection
 from testbed.cml.runners import Processes
-from testbed.cml.server import HOST, KEY, Server
+from testbed.cml.runtime import serve_python
+from testbed.cml.server import HOST, KEY, RUNTIMES, Server
 from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
 
@@ -51,8 +54,31 @@ SMALL = {
     "workerRayStartParams": PARAMS,
 }
 
-OTHER = {**SMALL, "name": "serving", "project": "two", "numWorkers": 1, "port": 6380, "dashboardPort": 21266}
-"""A second cluster, in another project, which no test changes."""
+HELLO = """
+from ray import serve
+
+@serve.deployment
+class Hello:
+    def reconfigure(self, config):
+        self.greeting = config["greeting"]
+
+    async def __call__(self, request):
+        return f"{self.greeting} at {request.url.path}"
+
+app = Hello.bind()
+"""
+
+OTHER = {
+    **SMALL,
+    "name": "serving",
+    "project": "two",
+    "runtimeIdentifier": RUNTIMES[1],
+    "numWorkers": 1,
+    "port": 6380,
+    "dashboardPort": 21266,
+    "readyTimeout": "4m",
+}
+"""A second cluster, in another project, which serves."""
 
 
 class Cml:
@@ -62,6 +88,24 @@ class Cml:
         self.folder, self.server, self.project = folder, server, project
         self.shown = ""
         self.others: list[dict[str, Any]] = []
+
+    def greet(self, greeting: str) -> None:
+        """Lets the second cluster serve HELLO with another greeting."""
+        deployment = {"name": "Hello", "user_config": {"greeting": greeting}}
+        application = {"name": "hello", "import_path": "hello:app", "deployments": [deployment]}
+        self.others = [
+            {**OTHER, "env": {"PYTHONPATH": str(self.folder)}, "serveConfigV2": {"applications": [application]}}
+        ]
+        self.set()
+        self.run("up", "--yes", "--skip-preview")
+
+    def asks(self, path: str, key: str) -> tuple[int, str]:
+        """Status and body of the second cluster's answer to a client."""
+        endpoint = self.project.outputs()["cmlClusters"]["serving"]["endpoint"]
+        verified = ssl.create_default_context(cafile=str(self.server.ca_file))
+        with httpx.Client(verify=verified, proxy=self.server.proxy, trust_env=False, timeout=30) as client:
+            answer = client.get(endpoint + path, headers={"Authorization": f"Bearer {key}"})
+        return answer.status_code, answer.text
 
     def set(self, **changes: Any) -> None:
         """Writes the stack file, with the encrypted key that it has."""
@@ -97,9 +141,10 @@ class Cml:
 
 @pytest.fixture
 def cml(tmp_path: Path, plugins: Selection) -> Iterator[Cml]:
-    runner = Processes(tmp_path / "cml", {})
+    runner = Processes(tmp_path / "cml", {}, {RUNTIMES[1]: serve_python()})
     workspace = Workspace(runner, ("one", "two"), Limits())
     (tmp_path / "cml").mkdir()
+    (tmp_path / "hello.py").write_text(HELLO)
     with Server(workspace, tmp_path / "cml") as server:
         runner.allow(server.environment)
         project = Project.make(tmp_path / "pulumi", paths.ROOT / "__main__.py", plugins, name="ray-platform")
@@ -118,9 +163,7 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     # On a busy machine `ray start` may fail by its own time limits, and the update replaces that application.
     assert cml.server.workspace.created - cml.server.workspace.failed == 3
     assert cml.statuses() == dict.fromkeys(("head", "workers-0", "workers-1"), "APPLICATION_RUNNING")
-    cml.others.append(OTHER)
-    cml.set()
-    cml.run("up", "--yes", "--skip-preview")
+    cml.greet("Hello")
     assert cml.server.workspace.created - cml.server.workspace.failed == 5
     other = {name: app.id for name, app in cml.applications("serving").items()}
     assert other.keys() == {"head", "workers-0"}
@@ -130,6 +173,13 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     for name, workers in (("training", 2), ("serving", 1)):
         assert outputs[name]["state"] == "ready"
         assert outputs[name]["status"]["workers"] == {"desired": workers, "ready": workers}
+
+    shown = cml.project.pulumi("stack", "output", "cmlServeKeys", "--show-secrets", "--json").output
+    key = json.loads(shown)["serving"]
+    assert cml.asks("/there", key) == (200, "Hello at /serve/there")
+    assert cml.asks("/there", "another key")[0] == 401
+    cml.greet("Good evening")
+    assert cml.asks("", key) == (200, "Good evening at /serve/")
 
     with Load(cml) as load:
         cml.set(numWorkers=3)
@@ -152,7 +202,7 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     cml.run("destroy", "--yes", "--skip-preview")
     assert cml.server.workspace.apps == {}
     assert cml.server.workspace.files == {"one": {}, "two": {}}
-    for secret in (KEY, *tokens):
+    for secret in (KEY, key, *tokens):
         assert secret not in state
         assert secret not in cml.shown
     assert not [request for request in cml.server.requests if KEY in request]

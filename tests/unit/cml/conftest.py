@@ -47,8 +47,8 @@ class Place:
         settings = self.settings(**changes)
         return nodes(settings, settings.clusters[0], stack)
 
-    def applications(self, inputs: dict[str, Any], token: str = TOKEN) -> Applications:
-        return Applications(self.client(), inputs, token)
+    def applications(self, inputs: dict[str, Any], token: str = TOKEN, *, served: bool = False) -> Applications:
+        return Applications(self.client(), inputs, token, served=served)
 
     def make(self, inputs: dict[str, Any], token: str = TOKEN) -> dict[str, Any]:
         return self.applications(inputs, token).make(self.lines.append, QUICK)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from components.cml import in_application
-from components.cml.in_application import DRAIN, NODES, Front, command
+from components.cml.in_application import DRAIN, NODES, Front, command, serve_key
 from components.cml.manifests import head_url
 
 from .conftest import TOKEN, Place
@@ -23,6 +23,8 @@ SETTINGS = {
     "rayVersion": "2.60.0",
     "port": 6379,
     "dashboardPort": 8265,
+    "servePath": "/serve",
+    "servePort": 8000,
     "cpus": 4,
     "gpus": 1,
     "rayStartParams": {"object-store-memory": "1000000000", "num-cpus": "3"},
@@ -41,6 +43,10 @@ def test_a_worker_joins_the_head_with_its_own_address() -> None:
 def test_the_dashboard_of_a_head_listens_inside_its_pod_alone() -> None:
     started = command({**SETTINGS, "head": None, "cpus": 0, "rayStartParams": {}}, "10.0.0.3", None)
     assert {"--head", "--port=6379", "--dashboard-host=127.0.0.1", "--num-cpus=0"} <= set(started)
+
+
+def front(dashboard: int | None, gcs: str = "", serve_port: int = 1) -> Front:
+    return Front(dashboard, gcs, "/serve", serve_port)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -79,7 +85,7 @@ def drains(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_a_head_answers_who_has_the_token(drains: list[Any]) -> None:
     async def asks() -> None:
-        async with listening(Front(1, "10.0.0.3:6379").answer) as port:
+        async with listening(front(1, "10.0.0.3:6379").answer) as port:
             assert (await ask(port, f"GET {NODES} HTTP/1.1\n\n"))[0] == 401
             assert (await ask(port, f"POST {DRAIN} HTTP/1.1\nAuthorization: Bearer wrong\n\n"))[0] == 401
             status, body = await ask(port, f"GET {NODES} HTTP/1.1\nAuthorization: Bearer right\n\n")
@@ -110,18 +116,46 @@ def test_everything_else_is_answered_by_the_dashboard(drains: list[Any]) -> None
         writer.close()
 
     async def asks() -> None:
-        async with listening(dashboard) as behind, listening(Front(behind, "").answer) as port:
+        async with listening(dashboard) as behind, listening(front(behind).answer) as port:
             text = "POST /api/jobs/ HTTP/1.1\nConnection: keep-alive\nContent-Length: 2\n\n{}"
             assert await ask(port, text) == (200, "jobs")
-        async with listening(Front(1, "").answer) as port:
+        async with listening(front(1).answer) as port:
             assert (await ask(port, "GET / HTTP/1.1\n\n"))[0] == 503
-        async with listening(Front(None, "").answer) as port:
+        async with listening(front(None).answer) as port:
             assert await ask(port, f"GET {NODES} HTTP/1.1\n\n") == (200, '{"node": "worker"}')
 
     run(asks())
     assert "Connection: close" in seen[0]
     assert "keep-alive" not in seen[0]
     assert seen[1] == "{}"
+    assert drains == []
+
+
+def test_what_is_below_serve_is_answered_by_its_proxy_to_who_has_the_key(drains: list[Any]) -> None:
+    seen: list[str] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).decode().splitlines()[0])
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    async def asks() -> None:
+        key = f"Authorization: Bearer {serve_key('right')}"
+        async with listening(proxy) as behind, listening(front(1, serve_port=behind).answer) as port:
+            assert await ask(port, f"GET /serve/v1/models?x=/serve HTTP/1.1\n{key}\n\n") == (200, "hello")
+            assert await ask(port, "POST /serve HTTP/1.1\nAuthorization: Bearer right\n\n") == (200, "hello")
+            assert await ask(port, f"GET /serve?a=b HTTP/1.1\n{key}\n\n") == (200, "hello")
+            for wrong in ("", "Authorization: Bearer\n", "Authorization: Bearer wrong\n", "Authorization: right\n"):
+                assert (await ask(port, f"GET /serve/ HTTP/1.1\n{wrong}\n"))[0] == 401
+            for others in (NODES, DRAIN):
+                assert (await ask(port, f"GET {others} HTTP/1.1\n{key}\n\n"))[0] == 401
+            assert (await ask(port, f"GET /served HTTP/1.1\n{key}\n\n"))[0] == 503
+        async with listening(front(1).answer) as port:
+            assert await ask(port, f"GET /serve/ HTTP/1.1\n{key}\n\n") == (503, '{"error": "nothing is served"}')
+
+    run(asks())
+    assert seen == ["GET /v1/models?x=/serve HTTP/1.1", "POST / HTTP/1.1", "GET /?a=b HTTP/1.1"]
     assert drains == []
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +27,17 @@ def test_a_ready_cluster_has_its_workers_and_gpus(place: Place) -> None:
     found = status(place)
     assert (found.ok, found.state, found.head) == (True, CmlState.READY, "RUNNING")
     assert (found.joined, found.desired, found.gpus, found.reasons) == (2, 2, 2, ())
+
+
+def test_an_application_of_serve_that_does_not_run_is_named(place: Place) -> None:
+    serves: dict[str, Any] = {"serveConfigV2": {"applications": [{"name": "chat", "import_path": "chat:app"}]}}
+    place.make(place.inputs(**serves))
+    assert status(place, **serves).ok
+    place.ray.statuses["chat"] = "UNHEALTHY"
+    found = status(place, **serves)
+    assert (found.state, found.joined) == (CmlState.NOT_READY, 2)
+    assert found.reasons == ("application chat of Serve is UNHEALTHY: chat cannot start",)
+    assert status(place).ok
 
 
 def test_a_cluster_that_was_never_made_is_missing(place: Place) -> None:

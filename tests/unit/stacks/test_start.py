@@ -34,7 +34,7 @@ REVIEW = "from stacks.review import comment, judged, previewed, touched; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 541, CLUSTER | RARE | {"rich"}),
+    "check": (CHECK, 542, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 591, CLUSTER | RARE),
     "impact": (IMPACT, 585, CLUSTER | RARE),
     "review": (REVIEW, 645, CLUSTER | RARE),
