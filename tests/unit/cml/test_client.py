@@ -17,7 +17,7 @@ from components.cml.client import (
     tls,
 )
 from components.cml.manifests import THE_HEAD, application, script, script_path
-from testbed.cml.server import HOST, KEY, Faults
+from testbed.cml.server import HOST, KEY, RUNTIMES, Faults
 
 from .conftest import TOKEN, MakePlace, Place
 
@@ -34,7 +34,7 @@ def test_failures_are_repeated_and_pages_are_read(place_with: MakePlace) -> None
     assert len(client.applications("one")) == 120
     assert len(client.applications("one", "a.11")) == 11
     assert client.applications("one")[0].environment["RAY_AUTH_TOKEN"] == TOKEN
-    assert client.runtimes() == ["docker.example/ray:2.60.0"]
+    assert client.runtimes() == list(RUNTIMES)
     assert client.most_gpus() == 4
     for each in client.applications("one"):
         client.delete(each)
