@@ -6,6 +6,7 @@ from typing import Any
 
 from google.protobuf import json_format, struct_pb2
 
+from .cml import cluster_on_cml
 from .values import UNKNOWN, Change, Object, Secret
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
@@ -28,6 +29,9 @@ _UNKNOWNS = frozenset(
 _TOKEN = re.compile(r"kubernetes:(?:core/)?(?P<version>(?:[^:/]+/)?v\d\w*):(?P<kind>\w+)")
 """Type token of a resource that is one Kubernetes object."""
 
+_CLUSTER_ON_CML = "pulumi-python:dynamic/ray-platform:CmlNodes"
+"""Type token of the resource that has the applications of a cluster on Cloudera ML (components/cml/provider.py)."""
+
 _NO_OBJECTS = ("helm.sh/", "kustomize/", "yaml/")
 """Versions of resources that create objects: either each object is a resource itself, or Helm creates it."""
 
@@ -35,11 +39,13 @@ _UNJUDGED = ("CustomResourceDefinition",)
 """Kinds without rules, of a megabyte each."""
 
 
-def kubernetes_object(type_: str, properties: struct_pb2.Struct, urn: str, protect: bool) -> Object | None:
-    """The Kubernetes object of a resource; None if no rule applies to it.
+def judged_object(type_: str, properties: struct_pb2.Struct, urn: str, protect: bool) -> Object | None:
+    """The Kubernetes object of a resource, or its cluster on Cloudera ML; None if no rule applies to it.
 
     `*Patch` resources are not judged: they have only some fields of an object.
     """
+    if type_ == _CLUSTER_ON_CML:
+        return Object(cluster_on_cml(decoded(properties)), urn, protected=protect)
     found = _TOKEN.fullmatch(type_)
     if found is None or found["version"].startswith(_NO_OBJECTS):
         return None

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from core.environment import environment_of, group_of
 
 from .configuration import Configuration, Level, PoliciesSettings
-from .decode import kubernetes_object, mended
+from .decode import judged_object, mended
 from .judge import Finding, Judge, Report
 from .read import FILE, ConfigurationError, load, of_config
 from .rule import Rule, Severity
@@ -126,7 +126,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         response, properties = analyzer_pb2.RemediateResponse(), request.properties
         if not self._judge.mends:
             return response
-        owner = kubernetes_object(request.type, properties, request.urn, request.options.protect)
+        owner = judged_object(request.type, properties, request.urn, request.options.protect)
         for rule, changes in self._judge.changes(owner) if owner else ():
             properties = mended(properties, changes)
             response.remediations.add(
@@ -138,7 +138,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         self, request: analyzer_pb2.AnalyzeRequest, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzeResponse:
         """Judges the inputs of a resource before it is created."""
-        owner = kubernetes_object(request.type, request.properties, request.urn, request.options.protect)
+        owner = judged_object(request.type, request.properties, request.urn, request.options.protect)
         self._objects[request.urn] = owner
         findings = list(self._judge.of_object(owner)) if owner else []
         self._findings[request.urn] = findings
@@ -150,7 +150,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         """Judges all resources together, by their inputs if this run has them, and lists the exceptions."""
         for each in request.resources:
             if each.urn not in self._objects:
-                self._objects[each.urn] = kubernetes_object(each.type, each.properties, each.urn, each.options.protect)
+                self._objects[each.urn] = judged_object(each.type, each.properties, each.urn, each.options.protect)
         objects = (self._objects[each.urn] for each in request.resources)
         stack = Stack.of_all((each for each in objects if each), part=self._part)
         findings = list(self._judge.of_stack(stack))

@@ -5,6 +5,7 @@ import itertools
 from ..rule import Rule
 from . import (
     accepted,
+    cml,
     images,
     jobs,
     namespaces,
@@ -42,6 +43,7 @@ FAMILIES = {
     "rbac": rbac,
     "namespaces": namespaces,
     "plain_secrets": plain_secrets,
+    "cml": cml,
     "stack": stack,
 }
 """The families by name, in the order of the reference."""

@@ -24,12 +24,14 @@ _NAME_AND_TAG_IN_CEL = "c.image.split('@')[0].find('[^/]*$')"
 )
 def no_latest(container: Container) -> Violations:
     """Rejects a missing tag and `latest` in any form, such as `latest-gpu`, unless the image has a digest."""
-    image = container.image.given
-    if image is None or "@sha256:" in image:
-        return
-    tag = image_tag(image)
-    if tag is None or tag.partition("-")[0] in ("latest", "nightly", "master", "main"):
+    if (image := container.image.given) and moves(image):
         yield container.image.wrong(f"{container.image.shown()} is another image tomorrow")
+
+
+def moves(image: str) -> bool:
+    """Whether a name is another image tomorrow: it has no digest, and no tag or one in the form of `latest`."""
+    tag = image_tag(image)
+    return "@sha256:" not in image and (tag or "latest").partition("-")[0] in ("latest", "nightly", "master", "main")
 
 
 @rule(
@@ -91,13 +93,16 @@ def _registry_in_cel(options: Registries) -> str:
 def registry(container: Container, options: Registries) -> Violations:
     """The image begins with an allowed prefix. A name without a registry is of Docker Hub."""
     image = container.image.given if options.allowed else None
-    if image is None:
-        return
+    if image is not None and not is_of(image, options.allowed):
+        yield container.image.wrong(f"{container.image.shown()} is from none of {', '.join(options.allowed)}")
+
+
+def is_of(image: str, allowed: tuple[str, ...]) -> bool:
+    """Whether the name of an image begins with one of the prefixes."""
     first, slash, _ = image.partition("/")
     named = slash and ("." in first or ":" in first or first == "localhost")
     full = image if named else f"docker.io/{image if slash else f'library/{image}'}"
-    if not any(full.startswith(f"{each}/") or full.startswith((f"{each}:", f"{each}@")) for each in options.allowed):
-        yield container.image.wrong(f"{container.image.shown()} is from none of {', '.join(options.allowed)}")
+    return any(full.startswith((f"{each}/", f"{each}:", f"{each}@")) for each in allowed)
 
 
 @rule(

@@ -1,9 +1,12 @@
 """The policies over all objects that a stack file makes, before and after a change of it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from components.cml.manifests import nodes
+from policies.cml import cluster_on_cml
 from policies.configuration import Configuration
 from policies.judge import Finding, Judge
 from policies.values import Object
@@ -46,9 +49,15 @@ def judged(configuration: Configuration, name: str, before: StackSettings | None
 
 def _violations(configuration: Configuration, name: str, stack: StackSettings) -> Iterator[Finding]:
     judge = Judge(configuration.with_stack(name, stack.policies), name)
-    for each in judge.report(Object(made.body) for made in render_as(stack, name).values()).findings:
+    bodies = [*(made.body for made in render_as(stack, name).values()), *_on_cml(stack, name)]
+    for each in judge.report(map(Object, bodies)).findings:
         if each.known and each.exception is None:
             yield each
+
+
+def _on_cml(stack: StackSettings, name: str) -> Iterator[Mapping[str, Any]]:
+    if cml := stack.cml:
+        yield from (cluster_on_cml(nodes(cml, cluster, name)) for cluster in cml.clusters)
 
 
 def _key(finding: Finding) -> Key:

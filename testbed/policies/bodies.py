@@ -257,3 +257,10 @@ def ingress() -> Body:
         "Ingress",
         spec={"rules": [{"host": "ray.example.com"}], "tls": [{"hosts": ["ray.example.com"], "secretName": "ray"}]},
     )
+
+
+def cml_cluster() -> Body:
+    """A cluster on Cloudera ML."""
+    group = {"runtime": "docker.example.com/ray:2.60.0", "env": {"HF_HOME": "/home/cdsw/models"}, "replicas": 1}
+    spec = {"rayVersion": "2.60.0", "head": group, "groups": {"workers": group}, "serve": ""}
+    return body("cml/v2", "CmlRayCluster", None, spec=spec)

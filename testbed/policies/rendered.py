@@ -14,7 +14,7 @@ import yaml
 from components.operator.upgrade import Live
 from core.stack_file import PREFIX
 from local import paths, tools
-from policies.decode import kubernetes_object
+from policies.decode import judged_object
 from policies.values import UNKNOWN, Object, Secret
 from stacks.build import build
 from stacks.load import parse
@@ -31,7 +31,7 @@ class Decoding(Recorder):
         self.objects: list[Object] = []
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
-        found = kubernetes_object(request.type, request.object, request.name, request.protect)
+        found = judged_object(request.type, request.object, request.name, request.protect)
         self.objects += [found] if found else []
         return super().RegisterResource(request)
 

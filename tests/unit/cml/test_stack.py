@@ -9,10 +9,12 @@ import pytest
 from components.cml.manifests import Member, member_of, nodes, prefix, subdomain
 from components.cml.settings import CmlSettings
 from core.problems import StackFileError
+from policies.configuration import Configuration
 from stacks.build import build
 from stacks.impact.comparison import impact_of
 from stacks.load import load, parse
 from stacks.planning.cml import as_objects
+from stacks.review.judged import judged
 from stacks.running import running_stack
 from stacks.settings import StackSettings
 from testbed.recorder import record
@@ -74,6 +76,19 @@ def test_impact_reports_what_leaves_and_what_is_replaced() -> None:
     assert suspended.startswith("lab rolling: is suspended")
     [deleted] = texts(stack(two), stack())
     assert deleted.startswith("lab deletes: all its applications are deleted at once")
+
+
+def test_policies_judge_these_clusters() -> None:
+    def violated(stack: StackSettings) -> list[str]:
+        return [f"{each.rule.id}: {each.place}" for each in judged(Configuration(), "prod", None, stack).new]
+
+    assert violated(load(FILE)) == []
+    old = {**CLUSTER, "rayVersion": "2.53.0", "runtimeIdentifier": "docker.example.com/ray:latest"}
+    assert violated(stack(old)) == [
+        "cml-min-version: CmlRayCluster/lab: spec.rayVersion",
+        "cml-no-latest: CmlRayCluster/lab: spec.head.runtime",
+        "cml-no-latest: CmlRayCluster/lab: spec.groups.workers.runtime",
+    ]
 
 
 def test_no_name_of_one_cluster_is_one_of_another() -> None:

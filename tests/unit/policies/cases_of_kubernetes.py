@@ -4,6 +4,7 @@ from testbed.policies.bodies import (
     binding,
     body,
     budget,
+    cml_cluster,
     default_deny,
     deployment,
     for_ray,
@@ -258,4 +259,22 @@ STACK = [
     case("pdb-lets-drain", "spec maxUnavailable", 1, 0, budget()),
 ]
 
-CASES = [*NETWORK, *RBAC, *NAMESPACES, *STACK]
+SERVED = '{"applications": [{"name": "a", "runtime_env": {"env_vars": {"DB_PASSWORD": "%s"}}}]}'
+
+CML = [
+    case("cml-min-version", "spec rayVersion", "2.54.0", "2.53.0", cml_cluster()),
+    case("cml-no-latest", "spec head runtime", "", "docker.example.com/ray:latest-gpu", cml_cluster()),
+    case("cml-no-latest", "spec groups workers runtime", "ray@sha256:abc", "docker.example.com/ray", cml_cluster()),
+    case(
+        "cml-registry",
+        "spec groups workers runtime",
+        "docker.example.com/ray:2.60.0",
+        "quay.io/someone/ray:2.60.0",
+        cml_cluster(),
+        options={"allowed": ["docker.example.com"]},
+    ),
+    case("no-plain-secrets", "spec groups workers env DB_PASSWORD", "", "correct-horse-4711", cml_cluster()),
+    case("no-plain-secrets", "spec serve", SERVED % "", SERVED % "correct-horse-4711", cml_cluster()),
+]
+
+CASES = [*NETWORK, *RBAC, *NAMESPACES, *STACK, *CML]

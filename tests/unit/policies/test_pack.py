@@ -266,3 +266,14 @@ def test_a_wrong_configuration_ends_it_with_a_message(tmp_path: Path) -> None:
     assert output == ""
     assert f"{configuration}: option: unknown key 'option': did you mean 'options'?" in error
     assert "Traceback" not in error
+
+
+def test_a_cluster_on_cloudera_ml_is_judged_by_the_inputs_of_its_applications() -> None:
+    pack = Pack(Configuration(), "prod")
+    group = {"runtime": "docker.example.com/ray:latest", "env": {}, "replicas": 1}
+    inputs = {"cluster": "lab", "rayVersion": "2.60.0", "head": group, "groups": {"workers": group}, "serve": ""}
+    added = {"__provider": "gANj", "token": SECRET | {"value": "token-of-ray-0815"}}
+    found = asked(pack, inputs | added, "pulumi-python:dynamic/ray-platform:CmlNodes")
+    assert [each.policyName for each in found] == ["cml-no-latest"]
+    assert "CmlRayCluster/lab: spec.head.runtime and 1 more" in found[0].message
+    assert "token-of-ray-0815" not in found[0].message

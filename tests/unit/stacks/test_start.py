@@ -34,14 +34,14 @@ REVIEW = "from stacks.review import comment, judged, previewed, touched; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 542, CLUSTER | RARE | {"rich"}),
+    "check": (CHECK, 545, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 591, CLUSTER | RARE),
-    "impact": (IMPACT, 585, CLUSTER | RARE),
-    "review": (REVIEW, 645, CLUSTER | RARE),
-    "schema": ("import stacks.schema.stack_file, stacks.__main__", 465, CLUSTER | RARE),
+    "impact": (IMPACT, 587, CLUSTER | RARE),
+    "review": (REVIEW, 647, CLUSTER | RARE),
+    "schema": ("import stacks.schema.stack_file, stacks.__main__", 467, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
-    "the Pulumi program": ("import stacks.build, stacks.running", 878, CLIENT | NOT_OF_PULUMI),
+    "the Pulumi program": ("import stacks.build, stacks.running", 880, CLIENT | NOT_OF_PULUMI),
     "the dynamic providers": (PROVIDERS, 621, CLIENT | NOT_OF_PULUMI),
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
