@@ -24,6 +24,7 @@ def monitored(stack: StackSettings) -> Monitored:
         quorum=any(part.settings.mode == "managed" for part in exported),
         volcano=volcano.namespace if volcano and volcano.metrics else None,
         kueue=kueue.namespace if kueue and kueue.metrics else None,
+        issuers=_issuers(stack),
         prices=_prices(stack),
     )
 
@@ -32,6 +33,12 @@ def monitored(stack: StackSettings) -> Monitored:
 def objects_of_monitoring(stack: StackSettings) -> list[Body]:
     """All objects of monitoring; none if the stack has none."""
     return list(monitoring_objects(stack.monitoring, monitored(stack))) if stack.monitoring else []
+
+
+def _issuers(stack: StackSettings) -> bool:
+    clusters = (cluster for tenant in stack.tenants for cluster in tenant.all_clusters)
+    certified = [part.settings.tls for part in redis_parts(stack)] + [cluster.tls for cluster in clusters]
+    return any(tls and tls.issuer for tls in certified)
 
 
 def _prices(stack: StackSettings) -> dict[float, tuple[str, ...]]:

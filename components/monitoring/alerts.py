@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .metrics import Gateway, Job, KubeRay, Kueue, Prometheus, Ray, Recorded, Redis, Volcano
+from .metrics import CertManager, Gateway, Job, KubeRay, Kueue, Prometheus, Ray, Recorded, Redis, Volcano
 
 Severity = Literal["critical", "warning"]
 """`critical`: work has stopped or is lost. `warning`: somebody should look at it today."""
 
-Part = Literal["ray", "gateway", "redis", "redis-quorum", "volcano", "kueue"]
+Part = Literal["ray", "gateway", "redis", "redis-quorum", "volcano", "kueue", "cert-manager"]
 """What a stack must have for an alert."""
 
 
@@ -248,5 +248,18 @@ _OF_QUEUES = (
     ),
 )
 
-ALERTS: Mapping[str, Alert] = {each.name: each for each in (*_OF_RAY, *_OF_REDIS, *_OF_QUEUES)}
+_OF_CERTIFICATES = (
+    Alert(
+        "RayCertificateNotRenewed",
+        "cert-manager",
+        # Prometheus renames a label of the metric that the target has, too, unless the target honors labels.
+        f"(max by (namespace, exported_namespace, name) ({CertManager.RENEWAL}) > 0) < time()",
+        "1h",
+        "warning",
+        "cert-manager should have renewed certificate {{ $labels.name }} of namespace "
+        "{{ or $labels.exported_namespace $labels.namespace }}, and has not: once it ends, nothing connects with it.",
+    ),
+)
+
+ALERTS: Mapping[str, Alert] = {each.name: each for each in (*_OF_RAY, *_OF_REDIS, *_OF_QUEUES, *_OF_CERTIFICATES)}
 """All alerts by their names."""

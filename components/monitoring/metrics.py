@@ -145,3 +145,10 @@ class Kueue(StrEnum):
 
     PENDING = "kueue_pending_workloads"
     ADMITTED = "kueue_admitted_active_workloads"
+
+
+class CertManager(StrEnum):
+    """Metrics of cert-manager 1.18, by `namespace` and `name` of a Certificate (pkg/metrics/metrics.go)."""
+
+    RENEWAL = "certmanager_certificate_renewal_timestamp_seconds"
+    """Time at which it is to be renewed; 0 before it is issued."""

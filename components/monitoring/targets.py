@@ -32,6 +32,9 @@ class Monitored:
     volcano: str | None
     kueue: str | None
 
+    issuers: bool
+    """Whether cert-manager issues certificates of RayClusters or of Redis."""
+
     prices: Mapping[float, tuple[str, ...]]
     """Prices of a GPU for an hour, each with the worker groups that have it."""
 
@@ -45,6 +48,7 @@ class Monitored:
             "redis-quorum": bool(self.redis) and self.quorum,
             "volcano": self.volcano is not None,
             "kueue": self.kueue is not None,
+            "cert-manager": self.issuers,
         }
         return frozenset(part for part, present in has.items() if present)
 

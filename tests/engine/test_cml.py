@@ -5,7 +5,9 @@ import os
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,8 @@ class Hello:
 app = Hello.bind()
 """
 
+JOB = 'import ray; ray.init(); print("tasks:", sum(ray.get([ray.remote(int).remote(each) for each in range(6)])))'
+
 OTHER = {
     **SMALL,
     "name": "serving",
@@ -91,7 +95,8 @@ class Cml:
 
     def greet(self, greeting: str) -> None:
         """Lets the second cluster serve HELLO with another greeting."""
-        deployment = {"name": "Hello", "user_config": {"greeting": greeting}}
+        no_cpu = {"num_cpus": 0}  # that of the worker is for tasks
+        deployment = {"name": "Hello", "user_config": {"greeting": greeting}, "ray_actor_options": no_cpu}
         application = {"name": "hello", "import_path": "hello:app", "deployments": [deployment]}
         self.others = [
             {**OTHER, "env": {"PYTHONPATH": str(self.folder)}, "serveConfigV2": {"applications": [application]}}
@@ -99,13 +104,32 @@ class Cml:
         self.set()
         self.run("up", "--yes", "--skip-preview")
 
-    def asks(self, path: str, key: str) -> tuple[int, str]:
-        """Status and body of the second cluster's answer to a client."""
-        endpoint = self.project.outputs()["cmlClusters"]["serving"]["endpoint"]
+    @contextmanager
+    def client(self, output: str, key: str) -> Iterator[httpx.Client]:
+        """Calls an address of the second cluster, with a key or token."""
+        url = self.project.outputs()["cmlClusters"]["serving"][output]
         verified = ssl.create_default_context(cafile=str(self.server.ca_file))
-        with httpx.Client(verify=verified, proxy=self.server.proxy, trust_env=False, timeout=30) as client:
-            answer = client.get(endpoint + path, headers={"Authorization": f"Bearer {key}"})
+        headers = {"Authorization": f"Bearer {key}"}
+        with httpx.Client(
+            base_url=url, verify=verified, proxy=self.server.proxy, headers=headers, trust_env=False, timeout=60
+        ) as client:
+            yield client
+
+    def asks(self, path: str, key: str) -> tuple[int, str]:
+        """Status and body of an answer of what the second cluster serves."""
+        with self.client("endpoint", key) as client:
+            answer = client.get(path)
         return answer.status_code, answer.text
+
+    def runs(self, entrypoint: str) -> tuple[str, str]:
+        """Status and log of a job that is submitted to the second cluster."""
+        token = self.applications("serving")["head"].environment["RAY_AUTH_TOKEN"]
+        with self.client("jobsUrl", token) as client:
+            job = f"/api/jobs/{client.post('/api/jobs/', json={'entrypoint': entrypoint}).json()['submission_id']}"
+            end = time.monotonic() + 120
+            while (status := client.get(job).json()["status"]) in ("PENDING", "RUNNING") and time.monotonic() < end:
+                time.sleep(0.5)
+            return status, client.get(f"{job}/logs").json()["logs"]
 
     def set(self, **changes: Any) -> None:
         """Writes the stack file, with the encrypted key that it has."""
@@ -178,6 +202,8 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     key = json.loads(shown)["serving"]
     assert cml.asks("/there", key) == (200, "Hello at /serve/there")
     assert cml.asks("/there", "another key")[0] == 401
+    status, log = cml.runs(f"{serve_python()} -c '{JOB}'")
+    assert (status, "tasks: 15" in log) == ("SUCCEEDED", True), log
     cml.greet("Good evening")
     assert cml.asks("", key) == (200, "Good evening at /serve/")
 

@@ -56,6 +56,10 @@ def service(condition: str) -> str:
     return f'kuberay_service_condition_ready{{namespace="team-a",name="chat",condition="{condition}"}}'
 
 
+def renewal(certificate: str) -> str:
+    return f'certmanager_certificate_renewal_timestamp_seconds{{namespace="team-a",name="{certificate}"}}'
+
+
 def gpus(state: str) -> str:
     return f'ray_resources{{job="ray-worker",{PODS},ray_io_group="a100-8g",Name="GPU",State="{state}"}}'
 

@@ -1,4 +1,4 @@
-"""The alerts about Redis, its gateway, Volcano and Kueue."""
+"""The alerts about Redis, its gateway, Volcano, Kueue and cert-manager."""
 
 from .case import (
     CLIENTS,
@@ -13,6 +13,7 @@ from .case import (
     over,
     queue,
     redis,
+    renewal,
 )
 
 CASES = (
@@ -137,5 +138,16 @@ CASES = (
         labels={"cluster_queue": "research"},
         summary="3 RayClusters and RayJobs wait in queue research, and none is admitted there.",
         quiet={KUEUE_PENDING: over((3, 120)), KUEUE_ADMITTED: over((1, 120))},
+    ),
+    Case(
+        "RayCertificateNotRenewed",
+        # Prometheus' tests begin at the time 0: a certificate is due after ten minutes, and renewed after 80.
+        {renewal("training"): over((600, 80), (1_000_000, 40))},
+        begins=71,
+        ends=80,
+        labels={"namespace": "team-a", "name": "training"},
+        summary="cert-manager should have renewed certificate training of namespace team-a, and has not: once it ends, "
+        "nothing connects with it.",
+        quiet={renewal("training"): over((1_000_000, 120)), renewal("not-issued-yet"): over((0, 120))},
     ),
 )

@@ -74,6 +74,11 @@ def test_one_node_of_redis_has_no_quorum() -> None:
     assert "RayRedisQuorumLost" not in alerts(made(redis=redis))
 
 
+@pytest.mark.parametrize(("file", "issued"), [("tls", True), ("redis", True), ("queues", False)])
+def test_certificates_are_watched_where_cert_manager_issues_them(file: str, issued: bool) -> None:
+    assert ("cert-manager" in monitored(load(GOOD / f"{file}.yaml")).parts) is issued
+
+
 def test_objects_are_in_the_operators_namespace_with_the_labels_that_prometheus_selects() -> None:
     for body in made(monitoring={"labels": {"release": "stack"}}).values():
         assert body["metadata"]["namespace"] == "ray-system"

@@ -31,6 +31,7 @@ EVERYTHING = Monitored(
     quorum=True,
     volcano="volcano-system",
     kueue="kueue-system",
+    issuers=True,
     prices={2.5: ("a100-1g", "a100-8g"), 1.0: ("l4-1g",)},
 )
 
