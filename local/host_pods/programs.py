@@ -44,10 +44,11 @@ class HostProgram:
 
 
 def _merged(base: Any, over: Any, ports: Mapping[int, int]) -> Any:
-    """Merges `over` into `base`. The number of a port of the pod becomes its port of loopback."""
+    """Merges `over` into `base`. The number of a port of the pod becomes its port of loopback, and so does
+    `{ports[PORT]}` in a text."""
     if isinstance(over, Mapping):
         return {**base, **{key: _merged(base.get(key, {}), value, ports) for key, value in over.items()}}
-    return ports.get(over, over)
+    return over.format(ports=ports) if isinstance(over, str) else ports.get(over, over)
 
 
 _OF_VOLCANO = ("--kubeconfig={kubeconfig}", "--healthz-address=127.0.0.1:0")
@@ -80,11 +81,11 @@ PROGRAMS = {
         KUEUE,
         "kueue",
         ("--kubeconfig={kubeconfig}",),
-        serves=(9443,),
+        serves=(9443, 8443),
         settings={
             "controller_manager_config.yaml": {
                 "webhook": {"host": "127.0.0.1", "port": 9443},
-                "metrics": {"bindAddress": "127.0.0.1:0"},
+                "metrics": {"bindAddress": "127.0.0.1:{ports[8443]}"},
                 "health": {"healthProbeBindAddress": "127.0.0.1:0"},
             }
         },

@@ -1,10 +1,12 @@
 """RayClusters that are gangs, created as with kubectl, on simulated nodes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from core.nodes import GPU_RESOURCE
 from testbed.gangs import CONFINED, Gangs, pod_spec, settled
+
+KUEUE_API = ("kueue.x-k8s.io", "v1beta2")
 
 
 class RayGangs(Gangs):
@@ -67,3 +69,27 @@ def ray_cluster(name: str, workers: Mapping[int, int], labels: Mapping[str, str]
 
 def _gpus(pod: Mapping[str, Any]) -> int:
     return sum(int(each["resources"].get("limits", {}).get(GPU_RESOURCE, 0)) for each in pod["spec"]["containers"])
+
+
+class Suspended(RayGangs):
+    """RayClusters that wait in a queue of Kueue."""
+
+    queue_label = "kueue.x-k8s.io/queue-name"
+
+    def pending(self, queue: str) -> int:
+        """The number of RayClusters that wait in a queue."""
+        found = self.objects.get_cluster_custom_object(*KUEUE_API, "clusterqueues", queue)
+        return int(cast("dict[str, Any]", found)["status"]["pendingWorkloads"])
+
+    def why(self, name: str) -> str:
+        """Kueue's messages about a waiting RayCluster."""
+        found = cast("dict[str, Any]", self.objects.list_namespaced_custom_object(*KUEUE_API, self.home, "workloads"))
+        return str(
+            [
+                condition["message"]
+                for body in found["items"]
+                if body["metadata"]["ownerReferences"][0]["name"] == name
+                for condition in body.get("status", {}).get("conditions", [])
+                if condition["type"] == "QuotaReserved"
+            ]
+        )

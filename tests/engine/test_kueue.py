@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
+import urllib3
 import yaml
-from kubernetes import utils
+from kubernetes import client, utils
+from prometheus_client.parser import text_string_to_metric_families
 
+from components.monitoring import metrics
 from components.ray_job.settings import JOB_LABEL
 from local import tools
 from local.host_pods.states import read_states
@@ -23,13 +26,11 @@ from testbed.gangs import settled
 from testbed.platform_stack import Rays, Stack, existing
 from tests.engine.conftest import MakeStack
 from tests.engine.people import Judge, Person, account, refusal
-from tests.engine.ray_gangs import RayGangs
+from tests.engine.ray_gangs import KUEUE_API, Suspended
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 KUEUE, MANAGER = "kueue-system", "kueue-controller-manager"
-
-OBJECTS = ("kueue.x-k8s.io", "v1beta2")
 
 TRAINING = {
     "name": "training",
@@ -56,30 +57,6 @@ def with_kueue(settings: dict[str, Any]) -> None:
     tenant = settings["tenants"][0]
     tenant["queue"] = {"capability": {"gpus": 16}}
     tenant["clusters"] = [TRAINING]
-
-
-class Suspended(RayGangs):
-    """RayClusters that wait in a queue of Kueue."""
-
-    queue_label = "kueue.x-k8s.io/queue-name"
-
-    def pending(self, queue: str) -> int:
-        """The number of RayClusters that wait in a queue."""
-        found = self.objects.get_cluster_custom_object(*OBJECTS, "clusterqueues", queue)
-        return int(cast("dict[str, Any]", found)["status"]["pendingWorkloads"])
-
-    def why(self, name: str) -> str:
-        """Kueue's messages about a waiting RayCluster."""
-        found = cast("dict[str, Any]", self.objects.list_namespaced_custom_object(*OBJECTS, self.home, "workloads"))
-        return str(
-            [
-                condition["message"]
-                for body in found["items"]
-                if body["metadata"]["ownerReferences"][0]["name"] == name
-                for condition in body.get("status", {}).get("conditions", [])
-                if condition["type"] == "QuotaReserved"
-            ]
-        )
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +90,40 @@ def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, clus
     assert training["spec"]["suspend"] is False
 
 
+def test_an_account_that_may_read_metrics_gets_those_of_the_alerts(
+    up: Stack, cluster: Rehearsal, core: client.CoreV1Api
+) -> None:
+    """As docs/monitoring.md has it for a Prometheus."""
+    rbac = client.RbacAuthorizationV1Api(cluster.client())
+    [port] = [pod.ports[8443] for pod in read_states(cluster.run) if pod.deployment == f"{KUEUE}/{MANAGER}"]
+    url, http = f"https://127.0.0.1:{port}/metrics", urllib3.PoolManager(cert_reqs="CERT_NONE", assert_hostname=False)
+    group, reader = "rbac.authorization.k8s.io", {"name": "prometheus", "namespace": "default"}
+    bodies = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": reader},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "prometheus"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "kueue-metrics-reader"},
+            "subjects": [{"kind": "ServiceAccount", **reader}],
+        },
+    ]
+    for body in bodies:
+        utils.create_from_dict(cluster.client(), body)
+    try:
+        asked = client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
+        granted = core.create_namespaced_service_account_token("prometheus", "default", asked).status
+        assert granted
+        assert http.request("GET", url).status == 401
+        answer = http.request("GET", url, headers={"Authorization": f"Bearer {granted.token}"})
+    finally:
+        rbac.delete_cluster_role_binding("prometheus")
+        core.delete_namespaced_service_account("prometheus", "default")
+    assert answer.status == 200
+    families = text_string_to_metric_families(answer.data.decode())
+    assert set(metrics.Kueue) <= {sample.name for family in families for sample in family.samples}
+
+
 def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
     """Kueue admits RayClusters by `suspend` and node selectors, and writes its certificate into existing objects."""
     up.changes_nothing(refreshed=True)
@@ -125,7 +136,7 @@ def test_it_admits_a_rayjob_with_its_submitter_and_up_leaves_it_alone(
     up.up()
     settled(lambda: bool(rays.named("team-a", f"{JOB_LABEL}=count")))
     team = Suspended(cluster, "team-a")
-    workloads: Any = team.objects.list_namespaced_custom_object(*OBJECTS, "team-a", "workloads")
+    workloads: Any = team.objects.list_namespaced_custom_object(*KUEUE_API, "team-a", "workloads")
     [of_job] = [each for each in workloads["items"] if each["metadata"]["ownerReferences"][0]["kind"] == "RayJob"]
     assert [each["name"] for each in of_job["spec"]["podSets"]] == ["head", "submitter"]
     up.changes_nothing(refreshed=True)
@@ -274,12 +285,12 @@ def test_while_it_is_down_only_objects_with_a_queue_are_refused(team: Suspended,
 def test_destroy_is_refused_while_an_external_queue_exists_and_then_deletes_everything(
     up: Stack, team: Suspended, cluster: Rehearsal, before: set[str]
 ) -> None:
-    external = {"apiVersion": "/".join(OBJECTS), "kind": "ResourceFlavor", "metadata": {"name": "external"}}
+    external = {"apiVersion": "/".join(KUEUE_API), "kind": "ResourceFlavor", "metadata": {"name": "external"}}
     settled(
-        lambda: not refusal(lambda: team.objects.create_cluster_custom_object(*OBJECTS, "resourceflavors", external))
+        lambda: not refusal(lambda: team.objects.create_cluster_custom_object(*KUEUE_API, "resourceflavors", external))
     )
     output = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
     assert "Kueue's CRDs are not deleted while there is ResourceFlavor external" in output
-    team.objects.delete_cluster_custom_object(*OBJECTS, "resourceflavors", "external")
+    team.objects.delete_cluster_custom_object(*KUEUE_API, "resourceflavors", "external")
     up.destroy()
     settled(lambda: existing(cluster) == before)
