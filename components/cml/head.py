@@ -16,6 +16,9 @@ from .serving import Served
 _SERVE = "/api/serve/applications/"
 """Path of the dashboard (ray, python/ray/dashboard/modules/serve/serve_head.py)."""
 
+_WITHOUT_SERVE = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.NOT_FOUND)
+"""The dashboard's answer there: Ray is installed without `serve`, or without `default`."""
+
 _LONGEST_MESSAGE = 1000
 
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
@@ -69,27 +72,28 @@ class Head:
                 return
 
     def served(self) -> Served | None:
-        """The applications of Serve on the head that was asked last; None if Ray does not answer yet.
-
-        Raises CmlError if its runtime has no Ray Serve.
-        """
+        """The applications of Serve on the head that was asked last; None if Ray does not answer yet. A runtime without
+        Ray Serve has none."""
         try:
             answer = self._http.get(self._url + _SERVE)
-            if answer.status_code in (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.NOT_FOUND):
-                raise CmlError(
-                    f"the runtime of Ray cluster {self._cluster} has no Ray Serve: use a runtime with it, or run "
-                    "`pip install 'ray[default,serve]==VERSION'` in a session of the project"
-                )
+            if answer.status_code in _WITHOUT_SERVE:
+                return {}
             return dict(answer.json()["applications"]) if answer.is_success else None
         except (httpx.HTTPError, ValueError, KeyError, TypeError):
             return None
 
     def serve(self, config: str) -> bool:
-        """Sends a Serve config, as JSON. Returns whether Ray has it. Raises CmlError if Ray refuses it."""
+        """Sends a Serve config, as JSON. Returns whether Ray has it. Raises CmlError if Ray refuses it, or if the
+        runtime has no Ray Serve."""
         try:
             answer = self._http.put(self._url + _SERVE, content=config, headers={"Content-Type": "application/json"})
         except httpx.HTTPError:
             return False
+        if answer.status_code in _WITHOUT_SERVE:
+            raise CmlError(
+                f"the runtime of Ray cluster {self._cluster} has no Ray Serve: use a runtime with it, or run "
+                "`pip install 'ray[default,serve]==VERSION'` in a session of the project"
+            )
         if answer.status_code == HTTPStatus.BAD_REQUEST:
             reason = answer.text[:_LONGEST_MESSAGE]
             raise CmlError(f"Ray refuses the Serve config of Ray cluster {self._cluster}: {reason}")

@@ -109,6 +109,8 @@ class Simulated:
         """By the head's name: the Serve config that it got last."""
         self.statuses: dict[str, str] = {}
         """By the names of applications of Serve: other statuses than RUNNING."""
+        self.has_serve = True
+        """Whether the runtime has Ray Serve."""
 
     def work(self, node: str) -> None:
         """A node gets a task that does not end."""
@@ -161,6 +163,8 @@ class Simulated:
 
     async def _serve(self, cluster: str, request: web.Request) -> web.StreamResponse:
         """Answers as Ray's dashboard. With `refused` among the applications it refuses a config."""
+        if not self.has_serve:
+            return web.Response(status=501, text="Serve dependencies are not installed.")
         if request.method == "PUT":
             config = await request.json()
             if any(each["name"] == "refused" for each in config["applications"]):

@@ -168,3 +168,11 @@ def test_a_head_that_was_replaced_gets_the_config_again(place: Place) -> None:
     place.make(place.inputs(**serves(CHAT)))
     assert place.ray.configs[PREFIX]["applications"] == [CHAT]
     assert place.workspace.created == 6
+
+
+def test_a_runtime_without_serve_is_named_and_does_not_keep_a_cluster_from_being_suspended(place: Place) -> None:
+    place.ray.has_serve = False
+    with pytest.raises(CmlError, match="the runtime of Ray cluster training has no Ray Serve: use a runtime with it"):
+        place.make(place.inputs(**serves(CHAT)))
+    place.make(place.inputs(suspend=True, **serves(CHAT)))
+    assert place.names == []
