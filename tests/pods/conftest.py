@@ -170,6 +170,8 @@ def _tested(settings: dict[str, Any]) -> None:
     """
     tenant = settings["tenants"][0]
     training(settings)["idleTimeout"] = "5s"
+    training(settings)["storage"] = [{"name": "models", "mountPath": "/mnt/models", "hfHome": True}]
+    tenant["storage"] = [{"name": "models", "storageClass": "standard", "size": "1Gi", "retain": False}]
     alone = {key: value for key, value in training(settings).items() if key not in ("workers", "idleTimeout")}
     tenant["clusters"] += [
         {**training(settings), "name": SECURED, "tls": {}, "overrides": {"autoscalerOptions": SMALL}},

@@ -30,9 +30,32 @@ def test_an_idle_worker_ends(platform: Platform, steps: Steps) -> None:
         until(lambda: not platform.workers(), "no worker is left")
 
 
-def test_a_task_for_a_full_worker_gets_a_whole_node(platform: Platform, steps: Steps) -> None:
+TUNING = """
+import os, pathlib, ray, socket
+ray.init(logging_level="error")
+
+def model():
+    return pathlib.Path(os.environ["HF_HOME"], "model")
+
+@ray.remote(num_cpus=0, max_retries=0, resources={"full-worker": 1})
+def tune():
+    return socket.gethostname(), model().read_text()
+
+model().write_text("downloaded once")
+print(*ray.get(tune.remote(), timeout=%d))
+"""
+"""As SFTTrainer of ado asks for its workers: each has a node of its own, and all read one copy of the model."""
+
+
+def test_a_task_for_a_full_worker_gets_a_whole_node_and_reads_the_model_of_the_head(
+    platform: Platform, steps: Steps
+) -> None:
     with steps.step("a task that only a full worker can run"):
-        assert "laptop-8gpu" in _ran(platform, 'resources={"full-worker": 1}')
+        task = platform.start_in_head(TUNING % WAIT_SECONDS)
+        output, _ = task.communicate(timeout=WAIT_SECONDS + 20)
+    assert task.returncode == 0, output
+    assert "laptop-8gpu" in output
+    assert "downloaded once" in output
 
 
 def test_a_task_that_fits_no_worker_is_reported_and_starts_none(platform: Platform, steps: Steps) -> None:
