@@ -47,14 +47,14 @@ class Step:
     """What of it the head does not do yet."""
 
     @property
-    def joins(self) -> bool:
+    def differs(self) -> bool:
         """Whether an application differs, or is on its way."""
         return bool(self.create or self.delete or self.leaving or self.waiting)
 
     @property
     def done(self) -> bool:
         """Whether nothing differs, and nothing is on its way."""
-        return not (self.joins or self.serving.differs or self.serving.waiting)
+        return not (self.differs or self.serving.differs or self.serving.waiting)
 
     def __str__(self) -> str:
         counts = (

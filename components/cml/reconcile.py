@@ -126,7 +126,7 @@ class Applications:
             if line != shown:
                 show(line)
                 shown = line
-            before, phase = phase, "leaving" if step.leaving else "joining" if step.joins else "serving"
+            before, phase = phase, "leaving" if step.leaving else "joining" if step.differs else "serving"
             if phase != before:
                 since = time.monotonic()
             if time.monotonic() - since > self._inputs["drainSeconds" if step.leaving else "readySeconds"]:
@@ -201,7 +201,7 @@ def _why(step: Step, live: Iterable[Application]) -> str:
             f"{', '.join(step.leaving)} still run tasks, which `up` never ends: run `pulumi up` again when they have "
             "ended, or set a longer drainTimeout"
         )
-    if not step.joins:
+    if not step.differs:
         return (
             f"does not serve in time: {step.serving}. Read the logs in its dashboard, or set a longer readyTimeout, "
             "then run `pulumi up` again"

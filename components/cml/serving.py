@@ -81,10 +81,16 @@ def _has(live: Any, desired: Any) -> bool:
 
 def _reasons(application: Mapping[str, Any]) -> Iterator[str]:
     if application.get("message"):
-        yield application["message"]
+        yield _short(application["message"])
     for name, each in (application.get("deployments") or {}).items():
         if each.get("status") != "HEALTHY" and each.get("message"):
-            yield f"deployment {name}: {each['message']}"
+            yield f"deployment {name}: {_short(each['message'])}"
+
+
+def _short(message: str) -> str:
+    """Without what is between the first line and the last: Ray shows an exception with its whole traceback."""
+    first, *rest = message.strip().splitlines() or [""]
+    return f"{first} {rest[-1].strip()}" if rest else first
 
 
 def problems_of_serving(

@@ -76,6 +76,19 @@ def test_what_differs_is_found_and_defaults_of_ray_are_no_difference() -> None:
     assert not serving(NOTHING, {"mine": by_hand["mine"]}).differs
 
 
+def test_of_a_traceback_its_beginning_and_its_error_are_shown() -> None:
+    config = serve_config(ServeConfigSettings.model_validate({"applications": [CHAT]}), None)
+    message = "Deploying failed:\nTraceback (most recent call last):\n  File ...\nImportError: No module named 'chat'\n"
+    deployments = {"Chat": {"status": "UPDATING", "message": "1 replica waits for CPUs"}}
+    failed: dict[str, dict[str, Any]] = {
+        "chat": {"status": "DEPLOY_FAILED", "message": message, "deployed_app_config": CHAT, "deployments": deployments}
+    }
+    assert serving(config, failed).waiting == {
+        "chat": "DEPLOY_FAILED: Deploying failed: ImportError: No module named 'chat': "
+        "deployment Chat: 1 replica waits for CPUs"
+    }
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
