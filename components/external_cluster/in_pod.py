@@ -32,6 +32,9 @@ PAUSE = 2.0
 LOST = 300.0
 """Seconds without an answer after which the pod gives up, so that the next one tries."""
 
+SETTLED = 30.0
+"""Seconds to wait for the resources of nodes that have just started."""
+
 LONGEST = 3000
 """Characters of a message; Kubernetes keeps 4096 bytes."""
 
@@ -109,10 +112,18 @@ def connect(task: dict[str, Any]) -> tuple[Any, str]:
 
 
 def nodes(client: Any) -> dict[str, Any]:
-    """The number of its workers and the GPUs of its largest node; nothing if it does not report them."""
+    """The number of its workers and the GPUs of its largest node; nothing if it does not report them.
+
+    A node that has just started has no resources yet.
+    """
+    deadline = time.monotonic() + SETTLED
     try:
-        listed = client._do_request("GET", "/api/v0/nodes?limit=10000").json()["data"]["result"]["result"]
-        alive = [each for each in listed if each["state"] == "ALIVE"]
+        while True:
+            listed = client._do_request("GET", "/api/v0/nodes?limit=10000").json()["data"]["result"]["result"]
+            alive = [each for each in listed if each["state"] == "ALIVE"]
+            if (alive and all(each.get("resources_total") for each in alive)) or time.monotonic() > deadline:
+                break
+            time.sleep(PAUSE)
         gpus = [int((each.get("resources_total") or {}).get("GPU", 0)) for each in alive]
         return {"workers": sum(not each["is_head_node"] for each in alive), "greatestGpus": max(gpus, default=0)}
     except Exception as error:

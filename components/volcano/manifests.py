@@ -187,6 +187,8 @@ def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate)
         case name if name == SCHEDULER:
             # The manifest has no leader election, so two schedulers would place pods at the same time.
             spec["strategy"] = {"type": "Recreate"}
+            if ignored := settings.scheduler.ignored_provisioners:
+                container["args"].append(f"--ignored-provisioners={','.join(ignored)}")
             _sized(container, settings.scheduler.resources, SCHEDULER_REQUESTS)
             _annotate(spec, hashlib.sha256(scheduler_conf(settings.scheduler).encode()).hexdigest())
         case _:

@@ -7,7 +7,7 @@ from pydantic import Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
 from core.problems import Problem, Problems
-from core.types import DnsLabel, DnsSubdomain, Settings, Version
+from core.types import DnsLabel, DnsSubdomain, NonEmptyText, Settings, Version
 from core.versions import release_of
 
 from ..operator.settings import ComputeResources
@@ -60,6 +60,11 @@ class VolcanoSchedulerSettings(Settings):
 
     extra_plugins: tuple[ExtraPlugin, ...] = ()
     """Other plugins."""
+
+    ignored_provisioners: tuple[NonEmptyText, ...] = ()
+    """Provisioners of StorageClasses that are no CSI drivers of the nodes: `rancher.io/local-path`. A pod with a claim
+    of such a class that is not bound yet stays Pending otherwise: Volcano counts the claim as a volume of a CSI driver
+    (pkg/scheduler/cache/event_handlers.go: getPodCSIVolumes), and no node has that driver."""
 
     resources: ComputeResources | None = None
     """Resources of its pod. Default: requests of 50m and 256Mi, without limits."""

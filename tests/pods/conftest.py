@@ -14,6 +14,7 @@ from local.images.ray import RAY
 from local.install import install_missing
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
+from local.volumes import PROVISIONER
 from testbed.failover.day import LOSSES
 from testbed.platform_stack import training
 from testbed.pods import mirror
@@ -177,7 +178,7 @@ def _tested(settings: dict[str, Any]) -> None:
         {**training(settings), "name": SECURED, "tls": {}, "overrides": {"autoscalerOptions": SMALL}},
         {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
     ]
-    settings["scheduler"] = {"volcano": {}}
+    settings["scheduler"] = {"volcano": {"scheduler": {"ignoredProvisioners": [PROVISIONER]}}}
     settings["network"] = {"monitoring": ["monitoring"]}
     settings["monitoring"] = {"mode": "scrapeConfig", "interval": "5s"}
     tenant["queue"] = {"capability": {"gpus": 8}}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from components.external_cluster import in_pod
-from components.external_cluster.in_pod import ENDED, follow, submit
+from components.external_cluster.in_pod import ENDED, follow, nodes, submit
 
 pytestmark = pytest.mark.unit
 
@@ -58,6 +58,29 @@ def end_of(jobs: Jobs, seconds: float | None = None) -> tuple[Any, str]:
     with pytest.raises(SystemExit) as ended:
         asyncio.run(follow(jobs, "count", seconds))  # type: ignore[arg-type] # whole seconds are too long here
     return ended.value.code, in_pod.MESSAGE.read_text()
+
+
+class Nodes:
+    """Ray's client, for a cluster whose nodes have these resources, one list for each look."""
+
+    def __init__(self, *looks: list[dict[str, float] | None]) -> None:
+        self.looks = list(looks)
+
+    def _do_request(self, *_: str) -> Any:
+        found = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        nodes = [
+            {"state": "ALIVE", "is_head_node": number == 0, "resources_total": resources}
+            for number, resources in enumerate(found)
+        ]
+        dead = {"state": "DEAD", "is_head_node": False, "resources_total": {}}
+        return SimpleNamespace(json=lambda: {"data": {"result": {"result": [*nodes, dead]}}})
+
+
+def test_resources_of_nodes_that_have_just_started_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Nodes([], [None], [{"GPU": 3.0}, {}], [{"GPU": 3.0}, {"GPU": 8.0}])
+    assert nodes(starts) == {"workers": 1, "greatestGpus": 8}
+    monkeypatch.setattr(in_pod, "SETTLED", 0.05)
+    assert nodes(Nodes([{"CPU": 1.0}, {}])) == {"workers": 1, "greatestGpus": 0}
 
 
 def test_a_job_that_succeeds_ends_the_pod_and_its_log_is_the_pods(capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,6 +158,15 @@ def test_one_of_several_webhooks_keeps_running_while_nodes_are_drained(manifest:
     assert ("PodDisruptionBudget", "volcano-admission") not in objects(manifest)
 
 
+def test_claims_of_provisioners_that_are_no_csi_drivers_can_be_ignored(manifest: Manifest) -> None:
+    def flags(*ignored: str) -> list[str]:
+        found = container(manifest, "volcano-scheduler", scheduler={"ignoredProvisioners": ignored})["args"]
+        return [each for each in found if each.startswith("--ignored-provisioners")]
+
+    assert flags() == []
+    assert flags("rancher.io/local-path", "a.b/nfs") == ["--ignored-provisioners=rancher.io/local-path,a.b/nfs"]
+
+
 def test_metrics_can_be_disabled(manifest: Manifest) -> None:
     assert ("Service", "volcano-scheduler-service") in objects(manifest)
     without = objects(manifest, metrics=False)
