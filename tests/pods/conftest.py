@@ -172,6 +172,8 @@ def _tested(settings: dict[str, Any]) -> None:
     tenant = settings["tenants"][0]
     training(settings)["idleTimeout"] = "5s"
     training(settings)["storage"] = [{"name": "models", "mountPath": "/mnt/models", "hfHome": True}]
+    for node in ("head", "workers"):
+        training(settings)[node]["podTemplate"]["spec"]["securityContext"] = {"fsGroup": 100}  # docs/storage.md
     tenant["storage"] = [{"name": "models", "storageClass": "standard", "size": "1Gi", "retain": False}]
     alone = {key: value for key, value in training(settings).items() if key not in ("workers", "idleTimeout")}
     tenant["clusters"] += [
