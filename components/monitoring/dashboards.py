@@ -1,14 +1,19 @@
-"""Grafana dashboards: that of the fleet, and Ray's own. The sidecar of Grafana's Helm chart reads their ConfigMaps.
+"""Grafana dashboards: the project's own (boards), and Ray's. The sidecar of Grafana's Helm chart reads their
+ConfigMaps.
 
 The files in `grafana/` are those of Ray's wheel: `python -m testbed.ray_dashboards --write` generates them.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .fleet import fleet_dashboard
+from .boards import FLEET, QUEUES, REDIS, TENANT, Board
 from .settings import Dashboard
+
+BOARDS: Mapping[str, Board] = {"fleet": FLEET, "tenant": TENANT, "queues": QUEUES, "redis": REDIS}
+"""The project's own dashboards by their names in the stack file."""
 
 FOLDER = Path(__file__).with_name("grafana")
 
@@ -20,8 +25,8 @@ def file_name(dashboard: Dashboard) -> str:
 
 def content(dashboard: Dashboard) -> str:
     """A dashboard as Grafana reads it."""
-    if dashboard == "fleet":
-        return shortest(fleet_dashboard())
+    if board := BOARDS.get(dashboard):
+        return shortest(board.body)
     return (FOLDER / file_name(dashboard)).read_text()
 
 

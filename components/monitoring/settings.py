@@ -11,9 +11,10 @@ from core.types import DnsLabel, Duration, Labels, Settings, seconds
 
 from .alerts import ALERTS, Severity
 
-Dashboard = Literal["fleet", "default", "serve", "serveLlm", "data", "train"]
-"""`fleet`: GPUs, GPU-hours, cost and what waits, by tenant. Ray's own: `default` is about nodes, tasks, actors and the
-autoscaler; the others are those of Ray's libraries."""
+Dashboard = Literal["fleet", "tenant", "queues", "redis", "default", "serve", "serveLlm", "data", "train"]
+"""`fleet`: GPUs, GPU-hours, cost and what waits, by tenant; `tenant`: the same and more of one, by RayCluster; `queues`
+of Volcano and Kueue; `redis`, and its gateways. Ray's own: `default` is about nodes, tasks, actors and the autoscaler;
+the others are those of Ray's libraries."""
 
 _SHORTEST, _LONGEST = 5, 120
 """Seconds. Prometheus forgets a value after five minutes (prometheus.io, Querying basics: Staleness), and rules look
@@ -99,9 +100,9 @@ class MonitoringSettings(Settings):
     """URL of docs/runbooks.md, to which the alerts' annotation `runbook_url` points. Default: no such annotation."""
 
     dashboards: tuple[Dashboard, ...] = ()
-    """Grafana dashboards as ConfigMaps. `fleet`: GPUs, GPU-hours, cost and what waits, by tenant. `default`, `serve`,
-    `serveLlm`, `data`, `train`: Ray's own, of Ray 2.60, each of which adds 0.1 to 0.4 MB to the state of the stack.
-    Default: none."""
+    """Grafana dashboards as ConfigMaps. `fleet`: GPUs, GPU-hours, cost and what waits, by tenant; `tenant`: one tenant,
+    by RayCluster; `queues`; `redis`, with its gateways. `default`, `serve`, `serveLlm`, `data`, `train`: Ray's own, of
+    Ray 2.60, each of which adds 0.1 to 0.4 MB to the state of the stack. Default: none."""
 
     dashboard_labels: Labels = Field(default_factory=lambda: {"grafana_dashboard": "1"})
     """Labels of these ConfigMaps, by which Grafana's sidecar selects them. Default: those of Grafana's Helm chart."""

@@ -182,7 +182,9 @@ def _tested(settings: dict[str, Any]) -> None:
     ]
     settings["scheduler"] = {"volcano": {"scheduler": {"ignoredProvisioners": [PROVISIONER]}}}
     settings["network"] = {"monitoring": ["monitoring"]}
-    settings["monitoring"] = {"mode": "scrapeConfig", "interval": "5s"}
+    settings["nodes"][0]["gpuHourPrice"] = 2
+    soon = {"RayGpusIdle": {"after": "15s"}}
+    settings["monitoring"] = {"mode": "scrapeConfig", "interval": "5s", "alerts": soon}
     tenant["queue"] = {"capability": {"gpus": 8}}
     tenant["clusterNames"] = list(GANGS)
     tenant["users"] = [

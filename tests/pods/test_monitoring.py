@@ -2,6 +2,7 @@
 
 import pytest
 
+from components.monitoring.boards import FLEET, QUEUES, TENANT
 from components.monitoring.metrics import Job, KubeRay, Ray, Volcano
 from testbed.pods.platform import CLUSTER, NAMESPACE, REVIEWED, SECURED, Platform
 from testbed.pods.prometheus import Prometheus
@@ -78,3 +79,38 @@ def test_a_gpu_that_an_actor_holds_is_held_and_used(prometheus: Prometheus, plat
         assert prometheus.firing() == set()
     finally:
         task.communicate("")
+
+
+REQUEST = """
+import ray, sys
+from ray.autoscaler.sdk import request_resources
+ray.init(logging_level="error")
+request_resources(bundles=[{"GPU": 1}] * int(sys.argv[1]))
+"""
+"""Keeps workers whether or not a task runs there."""
+
+SILENT = {
+    "RayJobs": "the stack has none",
+    "Deserved, by queue of Volcano": "its queue has no deserved share",
+    "Workloads that wait, by queue of Kueue": "Volcano schedules here",
+    "Workloads that are admitted, by queue of Kueue": "Volcano schedules here",
+}
+"""Panels without data, and why."""
+
+
+@pytest.mark.timeout(500, func_only=True)
+def test_a_gpu_that_is_held_idle_raises_its_alert_and_every_panel_has_data(
+    prometheus: Prometheus, platform: Platform, steps: Steps
+) -> None:
+    idle = ("RayGpusIdle", NAMESPACE)
+    platform.in_head("python", "-c", REQUEST, "1")
+    try:
+        with steps.step("the alert of an idle GPU fires"):
+            until(lambda: idle in prometheus.firing(), "the alert fires", seconds=300, pause=2)
+        panels = [panel for board in (FLEET, TENANT, QUEUES) for panel in board.panels]
+        silent = {panel.title for panel in panels if not prometheus.query(panel.query.replace("$tenant", ".*"))}
+    finally:
+        platform.in_head("python", "-c", REQUEST, "0")
+    assert silent == SILENT.keys()
+    with steps.step("the alert has ended"):
+        until(lambda: idle not in prometheus.firing(), "the alert ends", seconds=180, pause=2)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from components.monitoring.boards import REDIS
 from components.monitoring.metrics import Gateway, Job
 from components.monitoring.metrics import Redis as Exporter
 from testbed.failover.day import Day
@@ -38,6 +39,7 @@ def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
     with steps.step("Prometheus has scraped Redis and the gateways"):
         until(lambda: not silent(), "all of them answer", seconds=120)
     assert [name for name in (*Exporter, *Gateway) if not prometheus.query(name)] == []
+    assert [panel.title for panel in REDIS.panels if not prometheus.query(panel.query)] == []
     # The last scrape of an exporter may be of the time when its Redis was lost.
     until(lambda: set(prometheus.values(Exporter.UP, "pod").values()) == {1.0}, "all exporters reach their Redis")
 

@@ -218,10 +218,15 @@ def test_dashboards_are_those_of_rays_wheel() -> None:
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == generated()
 
 
-def test_the_fleets_dashboard_has_a_variable_for_the_tenant_and_a_stable_uid() -> None:
-    board = json.loads(made(monitoring={"dashboards": ["fleet"]})["ConfigMap", "ray-fleet"]["data"]["ray-fleet.json"])
-    assert board["uid"] == "ray-platform-fleet"
-    assert all('namespace=~"$tenant"' in panel["targets"][0]["expr"] for panel in board["panels"])
+@pytest.mark.parametrize(
+    ("name", "by_tenant"), [("fleet", True), ("tenant", True), ("queues", False), ("redis", False)]
+)
+def test_a_dashboard_has_a_stable_uid_and_perhaps_a_variable_for_the_tenant(name: str, by_tenant: bool) -> None:
+    found = made(monitoring={"dashboards": [name]})["ConfigMap", f"ray-{name}"]
+    board = json.loads(found["data"][f"ray-{name}.json"])
+    assert board["uid"] == f"ray-platform-{name}"
+    assert {'namespace=~"$tenant"' in panel["targets"][0]["expr"] for panel in board["panels"]} == {by_tenant}
+    assert ("tenant" in {each["name"] for each in board["templating"]["list"]}) is by_tenant
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
 
 

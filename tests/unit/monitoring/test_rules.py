@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from components.monitoring.alerts import ALERTS
-from components.monitoring.fleet import queries
+from components.monitoring.dashboards import BOARDS
 from components.monitoring.manifests import RUNBOOKS, rules_file, scrape_file
 from components.monitoring.settings import MonitoringSettings
 from components.monitoring.targets import Monitored
@@ -123,8 +123,9 @@ def test_gpu_hours_and_their_cost_are_recorded(promtool: str, tmp_path: Path) ->
     run(promtool, "test", "rules", str(tmp_path / "tests.yaml"))
 
 
-def test_the_queries_of_the_fleets_dashboard_are_valid(promtool: str, tmp_path: Path) -> None:
-    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries())]
+def test_the_queries_of_the_dashboards_are_valid(promtool: str, tmp_path: Path) -> None:
+    queries = dict.fromkeys(query for board in BOARDS.values() for query in board.queries)
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
     run(promtool, "check", "rules", str(tmp_path / "rules.yaml"))
 
