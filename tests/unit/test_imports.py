@@ -98,7 +98,7 @@ def test_imports_go_one_way(part: str) -> None:
     [
         ("components", {"policies.cel"} | RULES),
         ("stacks", {"policies.configuration"}),
-        (REVIEW, {f"policies.{module}" for module in ("configuration", "judge", "read", "values")}),
+        (REVIEW, {f"policies.{module}" for module in ("cml", "configuration", "judge", "read", "values")}),
     ],
 )
 def test_other_parts_import_only_the_rules_and_their_settings_from_policies(part: str, known: set[str]) -> None:

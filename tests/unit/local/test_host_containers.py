@@ -128,9 +128,11 @@ def test_a_file_configures_the_ports_of_a_program_without_such_arguments() -> No
         "controller_manager_config.yaml",
         b"{webhook: {port: 9443, certDir: /certs}, metrics: {}, health: {}}",
     )
-    adapted = yaml.safe_load(program.adapted(file, configuration, {9443: 23456}))
+    ports = {9443: 23456, 8443: 23457}
+    adapted = yaml.safe_load(program.adapted(file, configuration, ports))
     assert adapted["webhook"] == {"host": "127.0.0.1", "port": 23456, "certDir": "/certs"}
-    assert program.adapted("tls.crt", b"PEM", {9443: 23456}) == b"PEM"
+    assert adapted["metrics"] == {"bindAddress": "127.0.0.1:23457"}
+    assert program.adapted("tls.crt", b"PEM", ports) == b"PEM"
 
 
 def test_only_tools_for_the_images_of_a_stack_are_built() -> None:
