@@ -91,7 +91,7 @@ request_resources(bundles=[{"GPU": 1}] * int(sys.argv[1]))
 
 SILENT = {
     "RayJobs": "the stack has none",
-    "Deserved, by queue of Volcano": "its queue has no deserved share",
+    "RayClusters that are not ready": "all are ready",
     "Workloads that wait, by queue of Kueue": "Volcano schedules here",
     "Workloads that are admitted, by queue of Kueue": "Volcano schedules here",
 }
