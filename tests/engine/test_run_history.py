@@ -1,5 +1,6 @@
 """A run history of a live stack: what its program records with the rights of its account alone, and who may read."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -74,10 +75,16 @@ def test_a_job_is_recorded_and_its_record_outlives_it(
 
     running = program()
     until(lambda: record().get("gpuHours"), "a worker of the job holds its GPUs")
-    found = record(later=READ_SECONDS)
+    times = itertools.count(1)
+
+    def objects() -> set[str]:
+        events = record(later=next(times) * READ_SECONDS)["events"].values()
+        return {each["object"].partition("/")[0] for each in events}
+
+    until(lambda: objects() >= {"RayJob", "RayCluster", "Pod"}, "it has events of each kind")
+    found = record()
     assert (found["name"], found["entrypoint"]) == (NAME, "python train.py --api-key=***")
     assert sorted(each["gpus"] for each in found["pods"].values()) == [0, 2]
-    assert {each["object"].partition("/")[0] for each in found["events"].values()} >= {"RayJob", "RayCluster", "Pod"}
     Rays(cluster, "rayjobs").delete(NAMESPACE, NAME)
     until(lambda: not rays.named(NAMESPACE, f"{JOB_LABEL}={NAME}"), "its RayCluster is deleted")
     before = found["gpuHours"]
