@@ -182,8 +182,8 @@ class Rays:
     def patch(self, namespace: str, name: str, body: Any, **options: Any) -> None:
         self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, self._plural, name, body, **options)
 
-    def delete(self, namespace: str, name: str) -> None:
-        self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, self._plural, name)
+    def delete(self, namespace: str, name: str, **options: Any) -> None:
+        self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, self._plural, name, **options)
 
 
 def training(settings: dict[str, Any]) -> dict[str, Any]:

@@ -261,26 +261,23 @@ def test_a_cluster_admin_makes_no_raycluster_that_runs_as_the_operator(
     assert refusal_of(PEOPLE["Cluster admin"], judge, own_cluster(rays)) == ""
 
 
-def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: Rays) -> None:
+def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: Rays, cluster: Rehearsal) -> None:
     """The operator makes the RayCluster of a RayJob; a RayJob that is deleted alone leaves it without an owner."""
-    # Before the garbage collector knows the kinds, it deletes the RayCluster instead.
+    job = inside("RayJob", {**own_cluster(rays)["spec"], "enableInTreeAutoscaling": False})
+    # A RayJob that is deleted alone before the garbage collector knows the kind never ends, so it has to know it.
     gone = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "gone"}
-    rays.create(TEAM, {**own_cluster(rays), "metadata": {"name": "adhoc", "ownerReferences": [gone]}})
-    until(lambda: not rays.exists(TEAM, "adhoc"), "a RayCluster without its owner is gone", COLLECTED)
-    spec = own_cluster(rays)["spec"]
-    as_admin: Any = client.CustomObjectsApi(acting_as(PEOPLE["Ray cluster admin"], judge.api))
-    job = inside("RayJob", {**spec, "enableInTreeAutoscaling": False})
-    as_admin.create_namespaced_custom_object("ray.io", "v1", TEAM, "rayjobs", job)
+    jobs, orphan = Rays(cluster, "rayjobs"), {"metadata": {"name": "adhoc", "ownerReferences": [gone]}}
+    jobs.create(TEAM, {**job, **orphan, "spec": {**job["spec"], "suspend": True}})
+    until(lambda: not jobs.exists(TEAM, "adhoc"), "a RayJob without its owner is gone", COLLECTED)
+    as_admin = Rays(cluster, "rayjobs", acting_as(PEOPLE["Ray cluster admin"], judge.api))
+    as_admin.create(TEAM, job)
 
     def owned() -> list[Any]:
         return rays.named(TEAM, "ray.io/originated-from-cr-name=other")
 
-    # A RayCluster of a moment ago may be unknown to the garbage collector, and would be deleted, too.
     until(lambda: [each.get("status", {}).get("state") for each in owned()] == ["ready"], "the RayJob has a cluster")
     assert [each["metadata"]["ownerReferences"][0]["kind"] for each in owned()] == ["RayJob"]
-    as_admin.delete_namespaced_custom_object(
-        "ray.io", "v1", TEAM, "rayjobs", "other", body={"propagationPolicy": "Orphan"}
-    )
+    as_admin.delete(TEAM, "other", propagation_policy="Orphan")
     until(lambda: ["ownerReferences" in each["metadata"] for each in owned()] == [False], "it has no owner", COLLECTED)
     rays.delete(TEAM, owned()[0]["metadata"]["name"])
 
