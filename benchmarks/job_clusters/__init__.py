@@ -1,1 +1,0 @@
-"""The same jobs on standing RayClusters and on RayClusters of their own."""
