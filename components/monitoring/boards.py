@@ -99,10 +99,12 @@ def _panel(number: int, panel: Panel) -> Body:
     }
 
 
+_WASTED = Panel("GPUs held that no task uses", f"sum by ({_BY}) ({Recorded.WASTED}{_OF_TENANT}) > 0", _CLUSTER)
+
 _GPUS = (
     Panel("GPUs held", f"sum by (namespace) ({Recorded.HELD}{_OF_TENANT})", "{{namespace}}"),
     Panel("GPUs used", f"sum by (namespace) ({Recorded.USED}{_OF_TENANT})", "{{namespace}}"),
-    Panel("GPUs held that no task uses", f"sum by ({_BY}) ({Recorded.WASTED}{_OF_TENANT}) > 0", _CLUSTER),
+    _WASTED,
     Panel("Cost per hour", f"{Recorded.COST}{_OF_TENANT}", "{{namespace}}"),
     *(
         Panel(f"GPU-hours {what} in 24 hours", f"sort_desc({record}{_OF_TENANT})", "{{namespace}}", now=True)
@@ -155,7 +157,7 @@ TENANT = Board(
             f"sum by (ray_io_cluster, ray_io_group) ({Recorded.USED}{_OF_TENANT})",
             "{{ray_io_cluster}} {{ray_io_group}}",
         ),
-        Panel("GPUs held that no task uses", f"sum by ({_BY}) ({Recorded.WASTED}{_OF_TENANT}) > 0", _CLUSTER),
+        _WASTED,
         Panel("Cost of 24 hours", f"{Recorded.COST_OF_DAY}{_OF_TENANT}", "{{namespace}}", now=True),
         Panel(
             "Spilled objects in bytes",

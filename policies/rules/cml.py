@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from core.versions import version_tuple
 
-from ..cml import CML_CLUSTER
+from ..cml import CML_CLUSTER, groups_of
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
 from .images import Registries, is_of, moves
@@ -15,9 +15,7 @@ _KINDS = (CML_CLUSTER,)
 
 def runtimes(owner: Object) -> Iterator[Node]:
     """Those of head and workers; without one the project's own runs. Raises NotKnownYetError."""
-    spec = owner.root.at("spec")
-    groups = [spec.at("head"), *(group for _, group in spec.at("groups").entries())]
-    yield from (group.at("runtime") for group in groups if group.at("runtime").text)
+    yield from (group.at("runtime") for group in groups_of(owner) if group.at("runtime").text)
 
 
 @rule(

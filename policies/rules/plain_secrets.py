@@ -9,7 +9,7 @@ from core.problems import Path
 from core.secrets import is_secret, secret_in
 from core.yaml_reader.document import DocumentError, documents
 
-from ..cml import CML_CLUSTER
+from ..cml import CML_CLUSTER, groups_of
 from ..rule import Severity, Violations, rule
 from ..search import OBJECT, TEXT, inside
 from ..values import Node, NotKnownYetError, Object, is_placeholder
@@ -124,10 +124,10 @@ def _variables_of(owner: Object) -> Iterator[tuple[Node, list[tuple[str, Any]]]]
         node = owner.root.at(*_ENVIRONMENTS[owner.kind])
         yield node, list(_env_vars(_parsed(node.text or "")))
     if owner.kind == CML_CLUSTER:
-        spec = owner.root.at("spec")
-        for group in (spec.at("head"), *(each for _, each in spec.at("groups").entries())):
+        for group in groups_of(owner):
             yield group.at("env"), [(name, value.text) for name, value in group.at("env").entries()]
-        yield spec.at("serve"), list(_env_vars(_parsed(spec.at("serve").text or "")))
+        served = owner.root.at("spec", "serve")
+        yield served, list(_env_vars(_parsed(served.text or "")))
     commands = [each.node.at(key) for each in containers(owner) for key in ("command", "args")]
     texts = [(node, " ".join(word.text or "" for word in node.items())) for node in commands]
     if owner.kind in RAY_JOBS:

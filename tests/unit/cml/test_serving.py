@@ -1,5 +1,5 @@
 """What a cluster serves: its Serve config, the rules for it, and what `up` does. Ray is simulated, unlike in
-tests/pods/test_cml_serve.py."""
+tests/engine/test_cml.py."""
 
 import json
 import time
