@@ -28,6 +28,7 @@ def delegate(address: str, arguments: list[str]) -> None:
 
     import array
     import json
+    import select
     import signal
     import socket
 
@@ -45,10 +46,18 @@ def delegate(address: str, arguments: list[str]) -> None:
     }
     content = json.dumps(request).encode()
     descriptors = array.array("i", [0, 1, 2]).tobytes()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     server.sendmsg([len(content).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
     server.sendall(content)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: server.sendall(bytes([number])))
+    # Python sends the number of a signal as it comes. A function as handler would wait for the answer of the server, if
+    # the signal came just before `recv`.
+    server.setblocking(False)
+    signal.set_wakeup_fd(server.fileno())
+    for number in signals:
+        signal.signal(number, lambda _number, _frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    select.select([server], [], [])
     code = int.from_bytes(server.recv(4) or (-signal.SIGKILL).to_bytes(4, "big", signed=True), "big", signed=True)
     if code < 0:
         if code != -signal.SIGKILL:
