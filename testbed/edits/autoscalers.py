@@ -166,7 +166,12 @@ class Autoscalers:
     @property
     def patches(self) -> int:
         """The number of patches to the current RayClusters."""
-        return sum(api.patches for api, _ in self._players.values())
+        return sum(self.patched.values())
+
+    @property
+    def patched(self) -> Mapping[str, int]:
+        """The number of patches to each of them."""
+        return {name: api.patches for name, (api, _) in self._players.items()}
 
     def forget(self, cluster: str, group: str) -> None:
         """Forgets the replicas of a group that was removed, or that something else has set."""

@@ -1,6 +1,6 @@
 """Compares the effect of an `up` on busy workers with the prediction of `impact`. Pure functions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from kuberay.edits import Verdict
@@ -28,7 +28,7 @@ class Outcome:
     """Those of them whose pods were deleted, but not by an autoscaler."""
 
     unpredicted: frozenset[Worker]
-    """Those of the lost workers that `impact` had not predicted."""
+    """Those of the lost workers that `impact` had not predicted, and could have."""
 
     set_back: tuple[str, ...]
     """Worker groups whose replicas differ from those that their autoscaler set, each with both numbers."""
@@ -48,6 +48,20 @@ def unpredicted(lost: Iterable[Worker], impact: Impact) -> frozenset[Worker]:
         for worker in lost
         if not any(not effect.groups or worker.group in effect.groups for effect in effects.get(worker.cluster, ()))
     )
+
+
+def overtaken(before: Running, after: Running, scaled: Set[str]) -> set[str]:
+    """RayClusters whose workers `impact` could not all know: their autoscaler has scaled since, and was switched off.
+    KubeRay then deletes any of the workers beyond `replicas`.
+
+    `scaled`: RayClusters that were scaled after they were read as `before`.
+    """
+    both = before.keys() & after.keys() & scaled
+    return {name for name in both if _scales(before[name]) and not _scales(after[name])}
+
+
+def _scales(known: Known) -> bool:
+    return bool(known.body["spec"].get("enableInTreeAutoscaling"))
 
 
 def _ends_busy(effect: Effect) -> bool:

@@ -18,7 +18,7 @@ from stacks.impact.ray_pods import Known
 from stacks.load import load
 from testbed.edits.autoscalers import SCALES, Autoscalers
 from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
-from testbed.edits.outcome import Outcome, gone, set_back, unpredicted
+from testbed.edits.outcome import Outcome, gone, overtaken, set_back, unpredicted
 from testbed.harness import STATE_AT_END
 from testbed.platform_stack import Stack
 
@@ -143,6 +143,7 @@ class Rounds:
         """Runs `pulumi up`, and reads the running pods before and after it."""
         with self._autoscalers.still():
             before, busy = self._running(), frozenset(self._autoscalers.busy)
+            patched = self._autoscalers.patched
         live = {pod["metadata"]["name"] for known in before.values() for pod in known.pods}
         busy = frozenset(worker for worker in busy if worker.pod in live)
         try:
@@ -154,11 +155,14 @@ class Rounds:
         with self._autoscalers.still():
             after = self._running()
             lost = gone(busy, self._autoscalers.ended, after)
+            scaled = {full for full, number in self._autoscalers.patched.items() if number > patched[full]}
             moved = set_back(self._autoscalers.set_replicas, after)
             for full, group, _ in moved:
                 self._autoscalers.forget(full, group)
         moved = [each for each in moved if each[1] in {group["name"] for group in self._groups(each[0])}]
-        not_predicted = unpredicted(lost, impact) if impact else lost
+        late = overtaken(before, after, scaled)
+        known = [worker for worker in lost if worker.cluster not in late]
+        not_predicted = unpredicted(known, impact) if impact else frozenset(known)
         outcome = Outcome(
             process.returncode, output, busy, lost, not_predicted, tuple(sentence for *_, sentence in moved)
         )
