@@ -67,6 +67,12 @@ class Platform(Node):
         super().__init__(rehearsal)
         self.stack = stack
 
+    def beside(self, name: str, folder: Path, edit: Edit) -> "Platform":
+        """Another stack on the same node. It is not created yet."""
+        stack = PodsStack(name, folder, self.rehearsal, plugins(), FILE)
+        stack.edit(edit)
+        return Platform(self.rehearsal, stack)
+
     def stacks(self, *arguments: str) -> str:
         """The output of `python -m stacks`."""
         command, stack = [sys.executable, "-m", "stacks", *arguments], self.stack

@@ -52,6 +52,7 @@ WITHOUT_STACK = (
     "test_ray_jobs.py",
     "test_ray_services.py",
     "test_redis.py",
+    "test_run_history.py",
 )
 
 FAILOVER = "tests/pods/failover/"

@@ -1,0 +1,83 @@
+"""A run history on a claim that exists already: a later stack reads the runs of one that was destroyed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.run_history.manifests import POD
+from testbed.pods.platform import Edit, Platform, pods_cluster
+from testbed.pods.steps import Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
+
+NAMESPACE, JOB = "archive", "prepare"
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "runs", "namespace": NAMESPACE},
+    "spec": {
+        "storageClassName": "standard",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+
+
+def of_the_namespace(settings: dict[str, Any]) -> None:
+    """No RayCluster: a tenant in the namespace, and its run history on the claim."""
+    settings["operator"] = {"install": "existing"}
+    settings["tenants"] = [
+        {
+            "name": NAMESPACE,
+            "createNamespace": False,
+            "allowDelete": True,
+            "storage": [{"name": "runs", "claim": "runs"}],
+            "runHistory": {"storage": "runs", "image": pods_cluster()["image"]},
+        }
+    ]
+
+
+def with_a_job(settings: dict[str, Any]) -> None:
+    """The same with a job."""
+    of_the_namespace(settings)
+    model = pods_cluster()
+    cluster = {key: model[key] for key in ("rayVersion", "image", "head")} | {"autoscaling": False}
+    settings["tenants"][0]["jobs"] = [
+        {"name": JOB, "entrypoint": "echo prepared", "cluster": cluster, "waitFor": "succeeded"}
+    ]
+
+
+def runs(platform: Platform, *arguments: str) -> str:
+    return platform.stacks("runs", str(platform.stack.file), *arguments)
+
+
+def recorded(platform: Platform) -> list[str]:
+    shown = json.loads(runs(platform, "--format", "json"))
+    return [each["name"] for each in shown["runs"] if each["complete"]]
+
+
+def test_a_stack_reads_the_runs_of_one_that_was_destroyed(
+    without_clusters: Platform, tmp_path: Path, steps: Steps
+) -> None:
+    without_clusters.create_namespace(NAMESPACE)
+    without_clusters.kubectl("create", "-f", "-", given=yaml.safe_dump(CLAIM))
+
+    def up(name: str, edit: Edit) -> Platform:
+        made = without_clusters.beside(name, tmp_path, edit)
+        made.stack.up()
+        return made
+
+    with steps.step("a stack with a job, its record, and its `destroy`"):
+        first = up("first", with_a_job)
+        until(lambda: recorded(first) == [JOB], "its record is complete")
+        first.stack.destroy()
+    assert POD not in without_clusters.pods("", NAMESPACE)
+    with steps.step("another stack that reads the record"):
+        second = up("second", of_the_namespace)
+        assert recorded(second) == [JOB]
+        assert "prepared" in runs(second, JOB, "--logs")
+        second.stack.destroy()
