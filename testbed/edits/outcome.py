@@ -50,7 +50,7 @@ def unpredicted(lost: Iterable[Worker], impact: Impact) -> frozenset[Worker]:
     )
 
 
-def overtaken(before: Running, after: Running, scaled: Set[str]) -> set[str]:
+def switched_off(before: Running, after: Running, scaled: Set[str]) -> set[str]:
     """RayClusters whose workers `impact` could not all know: their autoscaler has scaled since, and was switched off.
     KubeRay then deletes any of the workers beyond `replicas`.
 

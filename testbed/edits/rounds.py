@@ -18,7 +18,7 @@ from stacks.impact.ray_pods import Known
 from stacks.load import load
 from testbed.edits.autoscalers import SCALES, Autoscalers
 from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
-from testbed.edits.outcome import Outcome, gone, overtaken, set_back, unpredicted
+from testbed.edits.outcome import Outcome, gone, set_back, switched_off, unpredicted
 from testbed.harness import STATE_AT_END
 from testbed.platform_stack import Stack
 
@@ -160,7 +160,7 @@ class Rounds:
             for full, group, _ in moved:
                 self._autoscalers.forget(full, group)
         moved = [each for each in moved if each[1] in {group["name"] for group in self._groups(each[0])}]
-        late = overtaken(before, after, scaled)
+        late = switched_off(before, after, scaled)
         known = [worker for worker in lost if worker.cluster not in late]
         not_predicted = unpredicted(known, impact) if impact else frozenset(known)
         outcome = Outcome(

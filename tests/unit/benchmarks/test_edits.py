@@ -13,7 +13,7 @@ from stacks.impact.effects import Effect, ObjectImpact, Range
 from stacks.impact.ray_pods import Known
 from testbed.edits.autoscalers import Worker
 from testbed.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded, strategy, wrong
-from testbed.edits.outcome import gone, overtaken, set_back, unpredicted
+from testbed.edits.outcome import gone, set_back, switched_off, unpredicted
 from tests.unit.planning.stacks import stack, tenant
 
 pytestmark = pytest.mark.unit
@@ -105,9 +105,9 @@ def test_a_number_is_reported_as_set_back_if_it_differs_from_the_autoscalers() -
     assert sentence == "a/training one: 1 where its autoscaler had set 3"
 
 
-def test_an_autoscaler_may_overtake_the_edit_that_switches_it_off() -> None:
+def test_an_autoscaler_may_scale_before_the_edit_that_switches_it_off() -> None:
     scales, rests = running(one=1), running(one=1)
     del rests[BUSY.cluster].body["spec"]["enableInTreeAutoscaling"]
-    assert overtaken(scales, rests, {BUSY.cluster, "a/removed"}) == {BUSY.cluster}
-    assert overtaken(scales, rests, set()) == set()
-    assert overtaken(scales, scales, {BUSY.cluster}) == set()
+    assert switched_off(scales, rests, {BUSY.cluster, "a/removed"}) == {BUSY.cluster}
+    assert switched_off(scales, rests, set()) == set()
+    assert switched_off(scales, scales, {BUSY.cluster}) == set()
