@@ -1,0 +1,1 @@
+"""The same jobs on standing RayClusters and on RayClusters of their own."""
