@@ -42,12 +42,10 @@ LOOK_SECONDS = 1.0
 @dataclass
 class Way:
     """What jobs cost in one way. Fields: `took`: seconds of each job from its submission to its end; `held`:
-    GPU-seconds that pods held, from the first submission to the end of the last pause; `window`: seconds of that
-    time."""
+    GPU-seconds that pods held, from the first submission to the end of the last pause."""
 
     took: list[float] = field(default_factory=list)
     held: float = 0.0
-    window: float = 0.0
 
 
 def template(way: str) -> str:
@@ -94,10 +92,9 @@ def held(pod: dict[str, Any]) -> int:
 def watched(platform: Platform, name: str, way: Way) -> Iterator[None]:
     """Adds up the GPUs that pods of a way hold during the context."""
     ended = threading.Event()
-    begun = time.monotonic()
 
     def look() -> None:
-        last = begun
+        last = time.monotonic()
         while not ended.wait(LOOK_SECONDS):
             pods = platform.pods("ray.io/cluster", NAMESPACE).values()
             now = time.monotonic()
@@ -111,7 +108,6 @@ def watched(platform: Platform, name: str, way: Way) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        way.window = time.monotonic() - begun
 
 
 def measured(platform: Platform, name: str, jobs: int, pause: int) -> Way:

@@ -48,7 +48,7 @@ class UnknownScaleError(Exception):
     """The autoscaler's values of a RayCluster are not known; the message has the reason."""
 
 
-def scales(body: Body) -> bool:
+def scales(body: Mapping[str, Any]) -> bool:
     """Whether an autoscaler sets the numbers of its workers."""
     return bool(body["spec"].get("enableInTreeAutoscaling"))
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
+from components.ray_cluster.scaled import scales
 from kuberay.edits import Verdict
 from stacks.impact.comparison import Impact
 from stacks.impact.effects import Effect
@@ -57,11 +58,7 @@ def switched_off(before: Running, after: Running, scaled: Set[str]) -> set[str]:
     `scaled`: RayClusters that were scaled after they were read as `before`.
     """
     both = before.keys() & after.keys() & scaled
-    return {name for name in both if _scales(before[name]) and not _scales(after[name])}
-
-
-def _scales(known: Known) -> bool:
-    return bool(known.body["spec"].get("enableInTreeAutoscaling"))
+    return {name for name in both if scales(before[name].body) and not scales(after[name].body)}
 
 
 def _ends_busy(effect: Effect) -> bool:
@@ -74,10 +71,9 @@ def set_back(autoscaled: Mapping[tuple[str, str], int], after: Running) -> list[
     set."""
     found = []
     for (cluster, group), replicas in autoscaled.items():
-        spec = after[cluster].body["spec"] if cluster in after else {}
-        if not spec.get("enableInTreeAutoscaling"):
+        if cluster not in after or not scales(after[cluster].body):
             continue
-        live = {each["groupName"]: each.get("replicas") for each in spec["workerGroupSpecs"]}
+        live = {each["groupName"]: each.get("replicas") for each in after[cluster].body["spec"]["workerGroupSpecs"]}
         if group in live and live[group] != replicas:
             found.append((cluster, group, f"{cluster} {group}: {live[group]} where its autoscaler had set {replicas}"))
     return found

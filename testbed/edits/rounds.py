@@ -161,8 +161,8 @@ class Rounds:
                 self._autoscalers.forget(full, group)
         moved = [each for each in moved if each[1] in {group["name"] for group in self._groups(each[0])}]
         late = switched_off(before, after, scaled)
-        known = [worker for worker in lost if worker.cluster not in late]
-        not_predicted = unpredicted(known, impact) if impact else frozenset(known)
+        known = frozenset(worker for worker in lost if worker.cluster not in late)
+        not_predicted = unpredicted(known, impact) if impact else known
         outcome = Outcome(
             process.returncode, output, busy, lost, not_predicted, tuple(sentence for *_, sentence in moved)
         )

@@ -67,11 +67,12 @@ class Platform(Node):
         super().__init__(rehearsal)
         self.stack = stack
 
-    def beside(self, name: str, folder: Path, edit: Edit) -> "Platform":
-        """Another stack on the same node. It is not created yet."""
-        stack = PodsStack(name, folder, self.rehearsal, plugins(), FILE)
+    @classmethod
+    def of(cls, rehearsal: Rehearsal, name: str, folder: Path, edit: Edit) -> "Platform":
+        """The stack file for real pods, edited, as a stack of that name on a node. It is not created yet."""
+        stack = PodsStack(name, folder, rehearsal, plugins(), FILE)
         stack.edit(edit)
-        return Platform(self.rehearsal, stack)
+        return cls(rehearsal, stack)
 
     def stacks(self, *arguments: str) -> str:
         """The output of `python -m stacks`."""
@@ -81,6 +82,16 @@ class Platform(Node):
         )
         assert done.returncode in (0, 1), done.stderr
         return done.stdout
+
+    def runs(self, *arguments: str) -> str:
+        """The output of `python -m stacks runs`."""
+        return self.stacks("runs", str(self.stack.file), *arguments)
+
+    def recorded_runs(self) -> dict[str, dict[str, Any]]:
+        """The runs whose records are complete, by name."""
+        shown = json.loads(self.runs("--format", "json"))
+        assert shown["problems"] == {}
+        return {each["name"]: each for each in shown["runs"] if each["complete"]}
 
     def token(self, cluster: str = CLUSTER) -> str:
         """The token that a RayCluster requires."""
@@ -155,11 +166,9 @@ def brought_up(folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = 
     """The stack for real pods, edited, on a node of its own. `further`: images that later edits need. The node pulls
     what its stack has on the mirror, and has all other images."""
     rehearsal = Rehearsal(folder / "run", "real")
-    stack = PodsStack("pods", folder, rehearsal, plugins(), FILE)
-    stack.edit(edit)
-    platform = Platform(rehearsal, stack)
+    platform = Platform.of(rehearsal, "pods", folder, edit)
     try:
-        settings = load(stack.file)
+        settings = load(platform.stack.file)
         mirrored = [image for image in used(settings).images if image.pulled.startswith(mirror.REGISTRY)]
         images = {*images_of(settings), *further} - {image.pulled for image in mirrored}
         rehearsal.placement.check(images)
@@ -173,7 +182,7 @@ def brought_up(folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = 
                 mirror.fill(rehearsal, mirrored)
         try:
             with steps.step("`pulumi up`"):
-                stack.up()
+                platform.stack.up()
         except BaseException as error:
             error.add_note(platform.evidence())
             raise

@@ -153,28 +153,16 @@ def test_no_ended_job_starts_again(platform: Platform) -> None:
     assert "~ jobs" not in platform.stack.changes_nothing(refreshed=True).output
 
 
-def stacks_runs(platform: Platform, *arguments: str) -> str:
-    """The output of `python -m stacks runs`."""
-    return platform.stacks("runs", str(platform.stack.file), *arguments)
-
-
-def recorded(platform: Platform) -> dict[str, dict[str, Any]]:
-    """The runs whose records are complete, by name."""
-    shown = json.loads(stacks_runs(platform, "--format", "json"))
-    assert shown["problems"] == {}
-    return {each["name"]: each for each in shown["runs"] if each["complete"]}
-
-
 def test_the_run_history_has_what_ray_and_kubernetes_knew(platform: Platform) -> None:
-    until(lambda: recorded(platform).keys() >= {SUCCEEDS, FAILS, WAITS}, "all records are complete")
-    runs = recorded(platform)
+    until(lambda: platform.recorded_runs().keys() >= {SUCCEEDS, FAILS, WAITS}, "all records are complete")
+    runs = platform.recorded_runs()
     facts = {name: tuple(runs[name][key] for key in ("status", "reason", "exitCode")) for name in (SUCCEEDS, FAILS)}
     assert facts == {SUCCEEDS: ("SUCCEEDED", "", 0), FAILS: ("FAILED", "AppFailed", 3)}
     assert (runs[WAITS]["deploymentStatus"], runs[WAITS]["reason"]) == ("Failed", "PreRunningDeadlineExceeded")
     assert len(runs[FAILS]["attempts"]) == 2
-    whole = json.loads(stacks_runs(platform, WAITS, "--format", "json"))
+    whole = json.loads(platform.runs(WAITS, "--format", "json"))
     assert any("in gang unschedulable" in each["message"] for each in whole["events"].values())
-    whole = json.loads(stacks_runs(platform, SUCCEEDS, "--format", "json"))
+    whole = json.loads(platform.runs(SUCCEEDS, "--format", "json"))
     assert [each["gpus"] for each in whole["pods"].values()] == [0]
     assert whole["gpuHours"] == 0
     assert whole["rayEvents"]
@@ -186,9 +174,9 @@ def test_records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) ->
     platform.kubectl("delete", "pod", "-n", NAMESPACE, POD, "--wait=false")
     platform.kubectl("wait", "--for=delete", "-n", NAMESPACE, f"pod/{POD}", "--timeout=60s")
     platform.kubectl("rollout", "status", "-n", NAMESPACE, "statefulset/ray-run-history", "--timeout=60s")
-    listed = stacks_runs(platform)
+    listed = platform.runs()
     assert re.search(rf"{NAMESPACE}/{SUCCEEDS} +SUCCEEDED", listed)
     assert "AppFailed" in listed
-    assert "counted 42" in stacks_runs(platform, SUCCEEDS, "--logs")
+    assert "counted 42" in platform.runs(SUCCEEDS, "--logs")
     # Of a job in HTTPMode only the head had the log, and it is gone.
-    assert "no data at s3://bucket" in stacks_runs(platform, FAILS, "--logs")
+    assert "no data at s3://bucket" in platform.runs(FAILS, "--logs")

@@ -1,6 +1,5 @@
 """A run history on a claim that exists already: a later stack reads the runs of one that was destroyed."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +50,6 @@ def with_a_job(settings: dict[str, Any]) -> None:
     ]
 
 
-def runs(platform: Platform, *arguments: str) -> str:
-    return platform.stacks("runs", str(platform.stack.file), *arguments)
-
-
-def recorded(platform: Platform) -> list[str]:
-    shown = json.loads(runs(platform, "--format", "json"))
-    return [each["name"] for each in shown["runs"] if each["complete"]]
-
-
 def test_a_stack_reads_the_runs_of_one_that_was_destroyed(
     without_clusters: Platform, tmp_path: Path, steps: Steps
 ) -> None:
@@ -67,17 +57,17 @@ def test_a_stack_reads_the_runs_of_one_that_was_destroyed(
     without_clusters.kubectl("create", "-f", "-", given=yaml.safe_dump(CLAIM))
 
     def up(name: str, edit: Edit) -> Platform:
-        made = without_clusters.beside(name, tmp_path, edit)
+        made = Platform.of(without_clusters.rehearsal, name, tmp_path, edit)
         made.stack.up()
         return made
 
     with steps.step("a stack with a job, its record, and its `destroy`"):
         first = up("first", with_a_job)
-        until(lambda: recorded(first) == [JOB], "its record is complete")
+        until(lambda: list(first.recorded_runs()) == [JOB], "its record is complete")
         first.stack.destroy()
     assert POD not in without_clusters.pods("", NAMESPACE)
     with steps.step("another stack that reads the record"):
         second = up("second", of_the_namespace)
-        assert recorded(second) == [JOB]
-        assert "prepared" in runs(second, JOB, "--logs")
+        assert list(second.recorded_runs()) == [JOB]
+        assert "prepared" in second.runs(JOB, "--logs")
         second.stack.destroy()
