@@ -37,7 +37,7 @@ def job() -> dict[str, Any]:
 
 
 def test_a_removed_cluster_leaves_no_key(platform: Platform, redis: Redis) -> None:
-    platform.stack.edit(lambda settings: settings["tenants"][0].update(clusters=[]))
+    platform.stack.edit(lambda settings: settings["tenants"][0].update(clusters=[], services=[]))
     platform.stack.up()
     left = redis.keys()
     assert not [key for key in left if NAMESPACE in key]
