@@ -36,6 +36,10 @@ REASON = "the stack has fewer applications of its group now, or other settings f
 _HOST = "127.0.0.1"
 """Where an application has to listen (Cloudera ML, Applications: web applications listen on 127.0.0.1)."""
 
+API_KEYS = ("CDSW_APIV2_KEY", "CDSW_API_KEY", "CML_API_KEY")
+"""Variables in which Cloudera ML or its users give a workload the key of a user. Ray hands its environment to every
+task, and needs none of them."""
+
 _INSIDE = "RAY_PLATFORM_INSIDE"
 _LIMIT = 64 * 1024
 _LONGEST_BODY = 16 * 1024 * 1024
@@ -248,4 +252,5 @@ if __name__ == "__main__":
         sys.exit(main())
     # Runtimes may run a script in a Jupyter kernel, which has an event loop already and ends with code 0 always.
     _script = str(Path(os.environ.get("HOME", "/home/cdsw")) / os.environ["RAY_PLATFORM_SCRIPT"])
-    sys.exit(subprocess.call([sys.executable, _script], env={**os.environ, _INSIDE: "1"}))
+    _without_keys = {name: value for name, value in os.environ.items() if name not in API_KEYS}
+    sys.exit(subprocess.call([sys.executable, _script], env={**_without_keys, _INSIDE: "1"}))

@@ -216,9 +216,10 @@ def head_url(inputs: Inputs) -> str:
 
 
 def connection(cluster: CmlRayClusterSettings, inputs: Inputs) -> dict[str, str]:
-    """Where the cluster is reached. `rayAddress` is empty: Ray's client port is not reached through HTTPS."""
+    """Where the cluster is reached, with the keys of a RayCluster's. Those of Kubernetes are empty, and `rayAddress`,
+    because Ray's client port is not reached through HTTPS."""
     url = head_url(inputs)
-    found = {"rayAddress": "", "dashboardUrl": url, "jobsUrl": url}
+    found = {"namespace": "", "headService": "", "rayAddress": "", "dashboardUrl": url, "jobsUrl": url}
     if not inputs["serve"]:
         return found
     endpoint = f"{url}{SERVE}"

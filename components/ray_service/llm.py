@@ -151,15 +151,15 @@ def problems_of_model(llm: LanguageModelSettings) -> Iterator[Problem]:
         message = "the size of the workers follows from tensorParallelSize: set that instead"
         value = llm.engine_kwargs["tensor_parallel_size"]
         yield Problem(("llm", "engineKwargs", "tensor_parallel_size"), value, message, "said-twice")
+    if llm.engine_kwargs.get("pipeline_parallel_size", 1) not in (None, 1):
+        message = "a replica is on one worker: remove it, and write the Serve config yourself (serveConfigV2) for more"
+        value = llm.engine_kwargs["pipeline_parallel_size"]
+        yield Problem(("llm", "engineKwargs", "pipeline_parallel_size"), value, message, "service-llm")
 
 
 def problems_of_llm(llm: LlmSettings, cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     """Conflicts between settings; paths in the service's settings."""
     yield from problems_of_model(llm)
-    if llm.engine_kwargs.get("pipeline_parallel_size", 1) not in (None, 1):
-        message = "a replica is on one worker: remove it, and write the Serve config yourself (serveConfigV2) for more"
-        value = llm.engine_kwargs["pipeline_parallel_size"]
-        yield Problem(("llm", "engineKwargs", "pipeline_parallel_size"), value, message, "service-llm")
     for field, key in (("workers", "workers"), ("worker_groups", "workerGroups")):
         if getattr(cluster, field):
             message = (

@@ -35,11 +35,17 @@ class Processes:
         self._folder, self._environment, self._runtimes = folder, dict(environment), runtimes
         self._numbers = itertools.count(2)
         # Ray's sockets have paths of at most 107 characters.
-        self._short = Path(tempfile.mkdtemp(prefix="cml"))
+        self.short = Path(tempfile.mkdtemp(prefix="cml"))
+        """The temporary folders of all applications."""
 
     def allow(self, environment: Mapping[str, str]) -> None:
         """Adds variables that are known later."""
         self._environment |= environment
+
+    def holders(self, value: str) -> list[list[str]]:
+        """The command lines of all processes of applications that have a value in their environment."""
+        found = ((each, _environment(each)) for each in psutil.process_iter())
+        return [each.cmdline() for each, environment in found if MARK in environment and value in environment.values()]
 
     def log(self, app: App) -> Path:
         """Its output."""
@@ -47,7 +53,7 @@ class Processes:
 
     def start(self, app: App, files: Mapping[str, bytes], ended: Callable[[int], None]) -> None:
         number = next(self._numbers)
-        home, temporary = self._folder / app.project, self._short / str(number)
+        home, temporary = self._folder / app.project, self.short / str(number)
         temporary.mkdir(parents=True)
         script = home / app.body["script"]
         script.parent.mkdir(parents=True, exist_ok=True)
@@ -86,10 +92,15 @@ class Processes:
 
 
 def _is_of(process: psutil.Process, app: App) -> bool:
+    return _environment(process).get(MARK) == app.id
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    """The environment with which a process has started; empty for a zombie, and for one that has ended."""
     try:
-        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == app.id
+        return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
     except psutil.Error:
-        return False
+        return {}
 
 
 class Simulated:

@@ -34,7 +34,7 @@ class Faults:
 
     seed: int = 0
     rate: float = 0.0
-    """Part of the API's requests that fail."""
+    """Part of the requests to the API and to heads that fail."""
     dead: float = 0.0
     """Part of the applications that fail as they start."""
     latency: float = 0.0
@@ -127,14 +127,24 @@ class Server:
     async def _any(self, request: web.Request) -> web.StreamResponse:
         host = (request.host or "").partition(":")[0]
         if host != HOST:
-            app = await asyncio.to_thread(self.workspace.running, host.removesuffix(f".{HOST}"))
-            return (
-                web.Response(status=404, text="no such application") if app is None else await self._serve(app, request)
-            )
+            return await self._application(host.removesuffix(f".{HOST}"), request)
         try:
             return await self._api(request)
         except RefusedError as error:
             return web.json_response({"message": str(error), "code": 3}, status=error.status)
+
+    async def _application(self, subdomain: str, request: web.Request) -> web.StreamResponse:
+        app, fault = await asyncio.to_thread(self.workspace.running, subdomain), self._fault()
+        if app is None:
+            return web.Response(status=404, text="no such application")
+        if isinstance(fault, int):
+            return web.Response(status=fault, text="try later")
+        if fault == "reset":
+            _reset(request)
+        answer = await self._serve(app, request)
+        if fault == "lost":
+            _reset(request)
+        return answer
 
     async def _api(self, request: web.Request) -> web.Response:
         upload = request.path.endswith("/files")

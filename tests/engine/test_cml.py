@@ -15,6 +15,8 @@ import httpx
 import pytest
 import yaml
 
+from components.cml.client import KEY_VARIABLE
+from components.cml.in_application import API_KEYS
 from local import paths
 from local.plugins import Selection
 from testbed.cml.runners import Processes
@@ -88,8 +90,8 @@ OTHER = {
 class Cml:
     """A stack with a cluster on the workspace, and with those that a test adds."""
 
-    def __init__(self, folder: Path, server: Server, project: Project) -> None:
-        self.folder, self.server, self.project = folder, server, project
+    def __init__(self, folder: Path, server: Server, runner: Processes, project: Project) -> None:
+        self.folder, self.server, self.runner, self.project = folder, server, runner, project
         self.shown = ""
         self.others: list[dict[str, Any]] = []
 
@@ -170,11 +172,12 @@ def cml(tmp_path: Path, plugins: Selection) -> Iterator[Cml]:
     (tmp_path / "cml").mkdir()
     (tmp_path / "hello.py").write_text(HELLO)
     with Server(workspace, tmp_path / "cml") as server:
-        runner.allow(server.environment)
+        without_key = {name: value for name, value in server.environment.items() if name != KEY_VARIABLE}
+        # As a workspace may do for applications of a user.
+        runner.allow({**without_key, API_KEYS[0]: KEY})
         project = Project.make(tmp_path / "pulumi", paths.ROOT / "__main__.py", plugins, name="ray-platform")
-        without_key = {name: value for name, value in server.environment.items() if name != "CML_API_KEY"}
         project.environment |= {**without_key, "PYTHONPATH": str(paths.ROOT), "KUBECONFIG": os.devnull}
-        yield Cml(tmp_path, server, project)
+        yield Cml(tmp_path, server, runner, project)
         for log in sorted((tmp_path / "cml").glob("*.log")):
             print(f"== {log.name}\n{log.read_text()[-2000:]}")
 
@@ -223,8 +226,15 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     assert cml.statuses() == dict.fromkeys(("head", worker), "APPLICATION_RUNNING")
     assert {name: app.id for name, app in cml.applications("serving").items()} == other
 
+    holders = cml.runner.holders(KEY)
+    assert len(holders) == len(cml.server.workspace.apps), "one process for each: its script, which starts Ray"
+    assert all(Path(command[-1]).parent.name == "ray-platform" for command in holders)
+
     tokens = {app.environment["RAY_AUTH_TOKEN"] for app in cml.server.workspace.apps.values()}
     state = json.dumps(cml.project.resources())
+    cml.run("config", "set", "--path", "ray-platform:cml.clusters[0].suspend", "true")
+    cml.run("up", "--yes", "--skip-preview")
+    assert cml.statuses() == {}
     cml.run("destroy", "--yes", "--skip-preview")
     assert cml.server.workspace.apps == {}
     assert cml.server.workspace.files == {"one": {}, "two": {}}
@@ -232,7 +242,9 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
         assert secret not in state
         assert secret not in cml.shown
     assert not [request for request in cml.server.requests if KEY in request]
-    written = [path for path in cml.folder.rglob("*") if path.is_file() and path.suffix != ".pem"]
+    assert "workers have joined" in cml.shown
+    folders = (cml.folder, cml.runner.short)
+    written = [path for each in folders for path in each.rglob("*") if path.is_file() and path.suffix != ".pem"]
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
 
 

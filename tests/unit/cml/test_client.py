@@ -12,6 +12,7 @@ from components.cml.client import (
     ConflictError,
     NotAnsweredError,
     NotFoundError,
+    QuotaError,
     api_key,
     proxy,
     tls,
@@ -151,3 +152,19 @@ def test_the_key_is_nowhere_but_in_the_header(place: Place) -> None:
     assert place.server.requests
     assert not [request for request in place.server.requests if KEY in request]
     assert not [line for line in place.lines if KEY in line or TOKEN in line]
+
+
+def test_a_user_without_the_right_and_a_quota_are_told_apart() -> None:
+    refuses = answering(lambda _: httpx.Response(403, json={"message": "not allowed"}))
+    with pytest.raises(CmlError, match=r"may not POST .* \(403\): not allowed. Its user needs to be a contributor"):
+        refuses.create("one", {})
+    with pytest.raises(QuotaError, match=r"over a quota \(403\)"):
+        answering(lambda _: httpx.Response(403, json={"message": "GPU quota exceeded"})).create("one", {})
+
+
+def test_a_request_that_takes_too_long_may_have_been_done() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("timed out", request=request)
+
+    with pytest.raises(NotAnsweredError, match="does not answer .*timed out.*: run the command again"):
+        answering(answer).create("one", {})

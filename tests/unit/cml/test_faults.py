@@ -1,28 +1,84 @@
-"""Schedules of faults, each repeatable by its seed: servers that fail, lost answers, killed updates and dead
-applications. One `up` after them converges, and `destroy` leaves nothing.
+"""Schedules of faults, each drawn from its seed: servers and heads that fail, lost answers, updates that are killed
+between any two requests, dead applications, busy workers. One `up` after them converges, no task is lost, and `destroy`
+leaves nothing. Ray is simulated.
 
 `SUITES=full` or a changed input runs all of them; else a share (tests/suites.py).
 """
 
 import random
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from components.cml.client import CmlError
-from testbed.cml.server import Faults
-from testbed.cml.workspace import Limits
+from components.cml.applications import Application
+from components.cml.client import Client, CmlError
+from components.cml.reconcile import Applications
+from testbed.cml.server import HOST, KEY, Faults
+from testbed.cml.workspace import App, Limits
 from tests.suites import in_full
 
-from .conftest import MakePlace
+from .conftest import TOKEN, MakePlace, Place
 
 pytestmark = [pytest.mark.unit, pytest.mark.suite("Cloudera ML")]
 
 SCHEDULES, SHARE = 50, 5
 
+QUICK = (0.005, 0.01)
+
+SERVED = {"serveConfigV2": {"applications": [{"name": "chat", "import_path": "chat:app"}]}}
+
 
 class KilledError(BaseException):
-    """The update is killed at this place, whatever it would catch."""
+    """The process is killed at this place, whatever it would catch."""
+
+
+class Mortal(Client):
+    """A client whose process is killed at one of its creations or deletions, before or after that is sent."""
+
+    def __init__(self, place: Place, draw: random.Random) -> None:
+        super().__init__(f"https://{HOST}", KEY, str(place.server.ca_file), pause=0.01)
+        self._left, self._sends = draw.randrange(1, 8), draw.random() < 0.5
+
+    def create(self, project: str, body: Mapping[str, Any]) -> None:
+        self._dies_at(lambda: super(Mortal, self).create(project, body))
+
+    def delete(self, application: Application) -> None:
+        self._dies_at(lambda: super(Mortal, self).delete(application))
+
+    def _dies_at(self, call: Any) -> None:
+        self._left -= 1
+        if self._left > 0 or (self._left == 0 and self._sends):
+            call()
+        if self._left <= 0:
+            raise KilledError
+
+
+def groups(draw: random.Random) -> list[dict[str, Any]]:
+    """Two groups of different sizes, in two projects."""
+    return [
+        {"name": "small", "replicas": draw.randrange(4), "resources": {"cpu": 4, "memory": 16, "gpus": 1}},
+        {"name": "large", "replicas": draw.randrange(3), "project": "two", "resources": {"cpu": 8, "memory": 32}},
+    ]
+
+
+def is_busy(place: Place, app: App) -> bool:
+    return app.environment["RAY_CLOUD_INSTANCE_ID"] in place.ray.busy
+
+
+def disturb(place: Place, draw: random.Random) -> None:
+    """Gives some workers a task that does not end; or ends all tasks, and then some pods die."""
+    place.ray.finish()
+    apps = list(place.workspace.apps.values())
+    if draw.random() < 0.5:
+        for app in apps:
+            if not app.body["name"].endswith(".head") and draw.random() < 0.3:
+                place.ray.work(app.environment["RAY_CLOUD_INSTANCE_ID"])
+    else:
+        for app in apps:
+            if draw.random() < 0.2:
+                place.workspace.fail(app)
 
 
 @pytest.mark.parametrize("seed", range(SCHEDULES if in_full("Cloudera ML") else SHARE))
@@ -30,29 +86,24 @@ def test_one_up_converges_after_faults_and_destroy_leaves_nothing(place_with: Ma
     draw = random.Random(seed)  # noqa: S311 (a schedule is to be repeated)
     faults = Faults(seed, rate=draw.uniform(0.05, 0.3), dead=draw.uniform(0, 0.15), latency=0.005)
     place = place_with(faults, Limits(gpus=20, starting=draw.uniform(0, 0.05), stopping=draw.uniform(0, 0.05)))
-    count = 0
+    settings: dict[str, Any] = {"numWorkers": None, "resources": None, "drainTimeout": "1s"}
+    settings["headResources"] = {"cpu": 4, "memory": 16}
     for _ in range(3):
-        count = draw.randrange(5)
-        inputs = place.inputs(numWorkers=count)
-        left = [draw.randrange(2, 6)]
-
-        def killed(line: str, left: list[int] = left) -> None:
-            left[0] -= 1
-            if not left[0]:
-                raise KilledError(line)
-
+        settings["workerGroups"] = groups(draw)
+        inputs = place.inputs(**settings, **draw.choice(({}, SERVED)))
         with suppress(KilledError, CmlError):
-            place.applications(inputs).make(killed, (0.005, 0.01))
-        for app in list(place.workspace.apps.values()):
-            if draw.random() < 0.2:
-                place.workspace.fail(app)
+            Applications(Mortal(place, draw), inputs, TOKEN, served=True).make(place.lines.append, QUICK)
+        disturb(place, draw)
+    place.ray.finish()
     faults.dead = 0
-    inputs = place.inputs(numWorkers=count)
-    assert place.make(inputs)["joined"] == count
+    made = place.applications(inputs, served=True).make(place.lines.append, QUICK)
+    desired = sum(group["replicas"] for group in settings["workerGroups"])
+    assert made["joined"] == desired
     names = place.names
-    assert len(names) == len(set(names)) == count + 1
+    assert len(names) == len(set(names)) == desired + 1
+    assert place.ray.lost == []
     with suppress(KilledError):
-        place.applications(inputs).clean(lambda _: (_ for _ in ()).throw(KilledError()), (0.005,))
+        Applications(Mortal(place, draw), inputs, TOKEN).clean(place.lines.append, QUICK)
     place.clean(inputs)
     assert place.names == []
-    assert place.workspace.files["one"] == {}
+    assert place.workspace.files == {"one": {}, "two": {}}

@@ -31,13 +31,15 @@ STACK: dict[str, Any] = {
 }
 
 
+LIVE = {f"{namespace}/training-ray-cluster": {"status": {"state": "ready"}} for namespace in ("a", "namespace-b")}
+
+
 @pytest.fixture
 def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
     """The registered resources, and the outputs once they are known."""
     outputs: dict[str, Any] = {}
-    live = {f"{namespace}/training-ray-cluster": {"status": {"state": "ready"}} for namespace in ("a", "namespace-b")}
     last = {"clusters": {"a/training": {"status": {"state": "suspended"}}}}
-    return record(lambda: pulumi.Output.from_input(build(parse(STACK))).apply(outputs.update), live, last=last), outputs
+    return record(lambda: pulumi.Output.from_input(build(parse(STACK))).apply(outputs.update), LIVE, last=last), outputs
 
 
 def test_every_object_has_the_stacks_own_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
@@ -106,3 +108,22 @@ def test_the_operator_starts_after_the_scheduler_whose_podgroups_it_creates(
     assert recorder.made_before("platform-volcano-deployment-volcano-scheduler", OPERATOR)
     container = recorder.registered[OPERATOR].inputs["spec"]["template"]["spec"]["containers"][0]
     assert "--batch-scheduler=volcano" in container["args"]
+
+
+def test_a_stack_chooses_the_target_of_each_cluster_and_readers_of_outputs_find_the_same_keys(
+    kubectl_that_renders: Path,
+) -> None:
+    lab = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16}}
+    both = parse({**STACK, "cml": {"host": "https://ml.example.com", "clusters": [lab]}})
+    outputs: dict[str, Any] = {}
+    on_workspace = {
+        "cml-lab-claim": {"token": "a-token"},
+        "cml-lab-nodes": {"state": "ready", "joined": 1, "applications": {}},
+    }
+    recorder = record(lambda: pulumi.Output.from_input(build(both)).apply(outputs.update), LIVE | on_workspace)
+    kinds = recorder.kinds()
+    assert kinds["ray-platform:index:CmlRayCluster"] == ["cml-lab"]
+    assert len(kinds["ray-platform:index:RayCluster"]) == 2
+    of_kubernetes, on_cml = outputs["clusters"]["a/training"], outputs["cmlClusters"]["lab"]
+    assert on_cml.keys() == of_kubernetes.keys()
+    assert on_cml["status"].keys() >= {"state", "head", "workers"}
