@@ -37,6 +37,8 @@ def test_no_request_is_lost_with_the_head_and_the_next_head_serves_another_versi
     platform: Platform, steps: Steps
 ) -> None:
     serving.prepare(platform)
+    platform.stack.edit(lambda settings: settings["tenants"][0].update(clusters=[]))
+    platform.stack.up()  # the node has no CPU for both
     with steps.step("`pulumi up` of a service with fault tolerance and TLS, until it answers"):
         serve(platform, "1")
     (head,), workers = pods(platform, "head"), pods(platform, "worker")

@@ -166,5 +166,5 @@ def test_a_request_that_takes_too_long_may_have_been_done() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         raise httpx.ReadTimeout("timed out", request=request)
 
-    with pytest.raises(NotAnsweredError, match="does not answer .*timed out.*: run the command again"):
+    with pytest.raises(NotAnsweredError, match=r"does not answer .*timed out.*: run the command again"):
         answering(answer).create("one", {})

@@ -27,7 +27,7 @@ SCHEDULES, SHARE = 50, 5
 
 QUICK = (0.005, 0.01)
 
-SERVED = {"serveConfigV2": {"applications": [{"name": "chat", "import_path": "chat:app"}]}}
+SERVED: dict[str, Any] = {"serveConfigV2": {"applications": [{"name": "chat", "import_path": "chat:app"}]}}
 
 
 class KilledError(BaseException):
@@ -90,7 +90,7 @@ def test_one_up_converges_after_faults_and_destroy_leaves_nothing(place_with: Ma
     settings["headResources"] = {"cpu": 4, "memory": 16}
     for _ in range(3):
         settings["workerGroups"] = groups(draw)
-        inputs = place.inputs(**settings, **draw.choice(({}, SERVED)))
+        inputs = place.inputs(**settings, **(SERVED if draw.random() < 0.5 else {}))
         with suppress(KilledError, CmlError):
             Applications(Mortal(place, draw), inputs, TOKEN, served=True).make(place.lines.append, QUICK)
         disturb(place, draw)

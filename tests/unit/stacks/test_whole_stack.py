@@ -116,7 +116,7 @@ def test_a_stack_chooses_the_target_of_each_cluster_and_readers_of_outputs_find_
     lab = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16}}
     both = parse({**STACK, "cml": {"host": "https://ml.example.com", "clusters": [lab]}})
     outputs: dict[str, Any] = {}
-    on_workspace = {
+    on_workspace: dict[str, dict[str, Any]] = {
         "cml-lab-claim": {"token": "a-token"},
         "cml-lab-nodes": {"state": "ready", "joined": 1, "applications": {}},
     }
