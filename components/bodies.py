@@ -9,6 +9,21 @@ Body = Mapping[str, Any]
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
 """Annotation with the name of the field manager, which the provider reads."""
 
+_FORCE_ANNOTATION = "pulumi.com/patchForce"
+
+
+def by_force(body: Body) -> dict[str, Any]:
+    """The object, with the annotation by which the provider takes fields over that others have written.
+
+    KubeRay adds its finalizer to RayServices, RayJobs and RayClusters with fault tolerance by writing the whole object
+    as its types have it, with `scaleStrategy: {}` in each worker group (ray-operator/controllers/ray:
+    controllerutil.AddFinalizer, then Update). The list of worker groups, which is one value to server-side apply, then
+    has the operator as its owner, and without force each later update is a conflict.
+    """
+    metadata = body["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), _FORCE_ANNOTATION: "true"}
+    return {**body, "metadata": {**metadata, "annotations": annotations}}
+
 
 def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
     """The object in a namespace. `namespace`: a name or its Output. The object waits for an Output of another

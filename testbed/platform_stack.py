@@ -137,6 +137,10 @@ def on_operator(file: Path) -> Path:
     return file
 
 
+WORKERS = {"groupName": "cpu", "cpu": 1, "memory": "4Gi"}
+"""A worker group of a job or service. KubeRay writes the list of these to add its finalizer, and then owns it."""
+
+
 class Rays:
     """The RayClusters, or the objects of another kind of KubeRay, as kubectl shows them."""
 

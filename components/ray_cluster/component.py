@@ -10,7 +10,7 @@ from core.nodes import NodePool
 from core.types import seconds
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
-from ..bodies import in_namespace
+from ..bodies import by_force, in_namespace
 from ..kubernetes import KubernetesObject, field_manager
 from ..logs.settings import LogsSettings
 from ..network.component import DashboardIngress, DashboardIngressArgs
@@ -152,7 +152,7 @@ class RayCluster(pulumi.ComponentResource):
             )
             after = pulumi.ResourceOptions.merge(after, with_autoscaler)
         elif not queued:
-            body = as_scaled_once(body, args.scaled)
+            body = as_scaled_once(by_force(body) if keys else body, args.scaled)
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.context)
             made = ClusterAuthority(f"{name}-tls", authority, own)

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..bodies import by_force
 from .pods import Body
 
 OWNED = ("replicas", "scaleStrategy")
@@ -23,8 +24,6 @@ OWNED = ("replicas", "scaleStrategy")
 
 DIGEST = "ray-platform/digest"
 """The annotation."""
-
-_FORCE = "pulumi.com/patchForce"
 
 Groups = Mapping[str, Mapping[str, Any]]
 """The autoscaler's fields of each worker group, by its name."""
@@ -94,10 +93,8 @@ def resumed(body: Body, scaled: Scaled | None, manager: str) -> Body:
     """
     if scaled is None or "suspend" in body["spec"] or manager not in scaled.suspenders:
         return body
-    # By force: others may own the field, too.
-    annotations = {**body["metadata"]["annotations"], _FORCE: "true"}
-    metadata = {**body["metadata"], "annotations": annotations}
-    return {**body, "metadata": metadata, "spec": {**body["spec"], "suspend": False}}
+    # Others may own the field, too.
+    return by_force({**body, "spec": {**body["spec"], "suspend": False}})
 
 
 def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
@@ -106,7 +103,6 @@ def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
     `scaled`: the live RayCluster; None if it is created.
     """
     digest = _digest(body)
-    annotations = {**body["metadata"]["annotations"], DIGEST: digest, _FORCE: "true"}
     spec = copy.copy(body["spec"])
     live = scaled.groups if scaled else {}
     # In the live order: the autoscaler addresses a group by its index in the list.
@@ -117,7 +113,7 @@ def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
         spec["workerGroupSpecs"] = groups
     same = scaled is not None and scaled.digest == digest
     ignored = [f"spec.workerGroupSpecs[{index}].{key}" for index in range(len(groups)) for key in OWNED]
-    return {**body, "metadata": {**body["metadata"], "annotations": annotations}, "spec": spec}, ignored if same else []
+    return _marked({**body, "spec": spec}, digest), ignored if same else []
 
 
 def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
@@ -130,8 +126,7 @@ def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
     """
     if scaled is None or scaled.digest is None:
         return body
-    annotations = {**body["metadata"]["annotations"], DIGEST: _digest(body), _FORCE: "true"}
-    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+    return _marked(body, _digest(body))
 
 
 def unscaled_since(sent: Mapping[str, Any], context: str | None) -> str | None:
@@ -156,6 +151,12 @@ def owned(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The autoscaler's fields of each worker group, by its name, in their order."""
     groups: Sequence[Mapping[str, Any]] = spec.get("workerGroupSpecs") or ()
     return {group["groupName"]: {key: group[key] for key in OWNED if key in group} for group in groups}
+
+
+def _marked(body: Body, digest: str) -> Body:
+    """The RayCluster with the digest of the stack's part, to be applied by force."""
+    annotations = {**body["metadata"]["annotations"], DIGEST: digest}
+    return by_force({**body, "metadata": {**body["metadata"], "annotations": annotations}})
 
 
 def _digest(body: Body) -> str:

@@ -8,7 +8,7 @@ import pulumi
 
 from core.types import seconds
 
-from ..bodies import in_namespace
+from ..bodies import by_force, in_namespace
 from ..kubernetes import KubernetesObject
 from ..owned_cluster.component import OwnedClusterArgs, before_owned
 from ..ray_cluster.manifests import Body, head_disruption_budget
@@ -86,7 +86,9 @@ class RayJob(pulumi.ComponentResource):
             spec = args.body["spec"]["rayClusterSpec"]
             opts = before_owned(name, OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL), self, opts)
         options = of_a_run(self, args.body, opts, applied={"suspend"})
-        job = KubernetesObject(f"{name}-ray-job", in_namespace(args.body, args.namespace), options)
+        # What Kueue has written into a job that waits in its queue stays.
+        body = args.body if args.queued else by_force(args.body)
+        job = KubernetesObject(f"{name}-ray-job", in_namespace(body, args.namespace), options)
         if own and not own.head.evictable:
             budget = in_namespace(head_disruption_budget(own, JOB_LABEL), args.namespace)
             KubernetesObject(f"{name}-head-disruption-budget", budget, pulumi.ResourceOptions(parent=self))

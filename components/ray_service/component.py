@@ -7,7 +7,7 @@ import pulumi
 
 from core.types import seconds
 
-from ..bodies import in_namespace
+from ..bodies import by_force, in_namespace
 from ..kubernetes import KubernetesObject
 from ..owned_cluster.component import OwnedClusterArgs, before_owned
 from ..ray_cluster.manifests import Body, head_ports
@@ -65,7 +65,7 @@ class RayService(pulumi.ComponentResource):
             opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[made]))
         owned = OwnedClusterArgs(own, spec, args.namespace, args.context, SERVICE_LABEL)
         options = pulumi.ResourceOptions(parent=self, depends_on=before_owned(name, owned, self, opts).depends_on)
-        service = KubernetesObject(f"{name}-ray-service", in_namespace(args.body, args.namespace), options)
+        service = KubernetesObject(f"{name}-ray-service", in_namespace(by_force(args.body), args.namespace), options)
         if not own.head.evictable:
             budget = in_namespace(heads_disruption_budget(settings), args.namespace)
             KubernetesObject(f"{name}-head-disruption-budget", budget, pulumi.ResourceOptions(parent=self))

@@ -21,6 +21,8 @@ def kept_in_redis(settings: dict[str, Any]) -> None:
     settings["redis"] = {"namespace": "kept-tables"}
     settings["tenants"][0]["quota"] = {"cpu": 100, "memory": "1000Gi", "pods": 20}
     training(settings)["faultTolerance"] = True
+    training(settings)["autoscaling"] = False
+    del training(settings)["idleTimeout"]
     training(settings)["annotations"] = {"ray.io/gcs-ft-deletion-timeout": str(GIVES_UP_AFTER)}
 
 
@@ -52,6 +54,17 @@ def test_the_storage_namespace_is_that_of_tenant_and_cluster_and_stays(kept: Sta
     assert named.startswith(f"{NAMESPACE}.{NAME}.")
     assert kept.outputs()["clusters"][f"{NAMESPACE}/{NAME}"]["storageNamespace"] == named
     kept.changes_nothing()
+
+
+def test_it_is_edited_although_kuberay_has_written_the_list_of_worker_groups(kept: Stack, rays: Rays) -> None:
+    """That is when it adds its finalizer."""
+    before = rays.read(NAMESPACE, NAME)
+    owners = [each["manager"] for each in before["metadata"]["managedFields"] if "f:workerGroupSpecs" in str(each)]
+    assert "kuberay-operator" in owners
+    kept.edit(lambda settings: training(settings).update(labels={"cost-center": "research"}))
+    kept.up()
+    after = rays.read(NAMESPACE, NAME)["metadata"]
+    assert (after["uid"], after["labels"]["cost-center"]) == (before["metadata"]["uid"], "research")
 
 
 def test_a_cluster_that_replaces_a_deleted_one_has_none_of_its_keys(kept: Stack, core: Any, rays: Rays) -> None:

@@ -19,7 +19,7 @@ from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL
 from local.rehearsal import Rehearsal
 from stacks.run.live import cancel, start
-from testbed.platform_stack import Rays, Stack, training
+from testbed.platform_stack import WORKERS, Rays, Stack, training
 from testbed.pods.steps import until
 from tests.engine.attacks import RUNS
 from tests.engine.conftest import MakeStack
@@ -53,7 +53,7 @@ def job(settings: dict[str, Any]) -> dict[str, Any]:
 def add(settings: dict[str, Any]) -> None:
     image = {key: training(settings)[key] for key in ("rayVersion", "image")}
     tenant = settings["tenants"][0]
-    tenant["jobs"] = [{"name": NAME, "entrypoint": "python count.py", "cluster": image}]
+    tenant["jobs"] = [{"name": NAME, "entrypoint": "true", "cluster": {**image, "workerGroups": [WORKERS]}}]
     vetted = {"entrypoint": "python train.py", "options": ["--epochs"], "activeDeadlineSeconds": 3600, "cluster": image}
     cron = {"schedule": "@yearly", "suspend": True, "arguments": ["--epochs=1"]}
     tenant["jobTemplates"] = [{"name": TEMPLATE, **vetted, "cron": cron}]
@@ -63,7 +63,7 @@ def add(settings: dict[str, Any]) -> None:
     ]
     address = "http://lab-head-svc.laboratory.svc:8265"
     tenant["externalClusters"] = [{"name": EXTERNAL, "dashboardAddress": address, "image": image["image"]}]
-    external = {"name": SUBMITTED, "entrypoint": "python count.py", "externalCluster": EXTERNAL}
+    external = {"name": SUBMITTED, "entrypoint": "true", "externalCluster": EXTERNAL}
     tenant["jobs"].append({**external, "waitFor": "succeeded"})
 
 

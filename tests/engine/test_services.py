@@ -12,7 +12,7 @@ import pytest
 
 from components.ray_service.settings import SERVICE_LABEL
 from local.rehearsal import Rehearsal
-from testbed.platform_stack import Rays, Stack, training
+from testbed.platform_stack import WORKERS, Rays, Stack, training
 from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
 
@@ -40,7 +40,11 @@ def add(settings: dict[str, Any]) -> None:
     image = {key: training(settings)[key] for key in ("rayVersion", "image")}
     config = {"applications": [{"import_path": "chat:app"}]}
     settings["tenants"][0]["services"] = [
-        {"name": NAME, "serveConfigV2": config, "cluster": {**image, "head": copy.deepcopy(NOWHERE)}}
+        {
+            "name": NAME,
+            "serveConfigV2": config,
+            "cluster": {**image, "head": copy.deepcopy(NOWHERE), "workerGroups": [{**WORKERS, **NOWHERE}]},
+        }
     ]
 
 

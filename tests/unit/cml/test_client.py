@@ -154,7 +154,7 @@ def test_the_key_is_nowhere_but_in_the_header(place: Place) -> None:
     assert not [line for line in place.lines if KEY in line or TOKEN in line]
 
 
-def test_a_user_without_the_right_and_a_quota_are_told_apart() -> None:
+def test_a_user_without_the_right_and_a_quota_are_distinguished() -> None:
     refuses = answering(lambda _: httpx.Response(403, json={"message": "not allowed"}))
     with pytest.raises(CmlError, match=r"may not POST .* \(403\): not allowed. Its user needs to be a contributor"):
         refuses.create("one", {})
