@@ -126,10 +126,13 @@ class Applications:
             if line != shown:
                 show(line)
                 shown = line
-            before, phase = phase, "leaving" if step.leaving else "joining" if step.differs else "serving"
+            before = phase
+            # A head that does not answer one look begins no other phase: its time limit would begin again each time.
+            if nodes is not None or not phase or THE_HEAD in step.create:
+                phase = "leaving" if step.leaving else "joining" if step.differs else "serving"
             if phase != before:
                 since = time.monotonic()
-            if time.monotonic() - since > self._inputs["drainSeconds" if step.leaving else "readySeconds"]:
+            if time.monotonic() - since > self._inputs["drainSeconds" if phase == "leaving" else "readySeconds"]:
                 raise NotReadyError(f"Ray cluster {self._inputs['cluster']}: {_why(step, live)}")
             for member in step.create:
                 if created[member] == _TRIES:
