@@ -16,7 +16,7 @@ from components.cml.applications import Application
 from components.cml.client import Client, CmlError
 from components.cml.reconcile import Applications
 from testbed.cml.server import HOST, KEY, Faults
-from testbed.cml.workspace import App, Limits
+from testbed.cml.workspace import Limits
 from tests.suites import in_full
 
 from .conftest import TOKEN, MakePlace, Place
@@ -63,18 +63,17 @@ def groups(draw: random.Random) -> list[dict[str, Any]]:
     ]
 
 
-def is_busy(place: Place, app: App) -> bool:
-    return app.environment["RAY_CLOUD_INSTANCE_ID"] in place.ray.busy
-
-
 def disturb(place: Place, draw: random.Random) -> None:
-    """Gives some workers a task that does not end; or ends all tasks, and then some pods die."""
+    """Gives some workers that have joined a head a task that does not end; or ends all tasks, and then some pods
+    die."""
     place.ray.finish()
     apps = list(place.workspace.apps.values())
-    if draw.random() < 0.5:
-        for app in apps:
-            if not app.body["name"].endswith(".head") and draw.random() < 0.3:
-                place.ray.work(app.environment["RAY_CLOUD_INSTANCE_ID"])
+    runs = any(app.body["name"].endswith(".head") and app.status == "APPLICATION_RUNNING" for app in apps)
+    if draw.random() < 0.5 and runs:
+        states = {node: state for each in place.ray.nodes.values() for node, state in each.items()}
+        for node, state in states.items():
+            if state == "IDLE" and not node.startswith("head.") and draw.random() < 0.3:
+                place.ray.work(node)
     else:
         for app in apps:
             if draw.random() < 0.2:
