@@ -74,14 +74,22 @@ class Platform(Node):
         stack.edit(edit)
         return cls(rehearsal, stack)
 
-    def stacks(self, *arguments: str) -> str:
-        """The output of `python -m stacks`."""
+    def stacks(self, *arguments: str, kubeconfig: Path | None = None) -> str:
+        """The output of `python -m stacks`. `kubeconfig`: somebody else's."""
         command, stack = [sys.executable, "-m", "stacks", *arguments], self.stack
-        done = subprocess.run(
-            command, cwd=stack.folder, env=stack.environment, capture_output=True, text=True, check=False
-        )
+        environment = stack.environment | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
+        done = subprocess.run(command, cwd=stack.folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), done.stderr
         return done.stdout
+
+    def kubeconfig_of(self, account: str) -> Path:
+        """A new account in the tenant's namespace, and a kubeconfig with its token alone."""
+        self.kubectl("create", "serviceaccount", "-n", NAMESPACE, account)
+        content = yaml.safe_load(self.rehearsal.kubeconfig.read_text())
+        content["users"][0]["user"] = {"token": self.kubectl("create", "token", "-n", NAMESPACE, account).strip()}
+        made = self.stack.folder / f"{account}.kubeconfig"
+        made.write_text(yaml.safe_dump(content))
+        return made
 
     def runs(self, *arguments: str) -> str:
         """The output of `python -m stacks runs`."""

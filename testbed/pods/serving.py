@@ -21,22 +21,36 @@ CLIENTS = "clients"
 KEY = "not-a-secret-of-anybody"
 
 CODE = """
+    from fastapi import FastAPI
     from ray import serve
 
-    @serve.deployment(num_replicas=2, ray_actor_options={"num_cpus": 0.1})
-    class Chat:
+    api = FastAPI()
+
+    @serve.deployment(ray_actor_options={"num_cpus": 0.1})
+    class Model:
         def __init__(self, version):
             self.version = version
 
-        async def __call__(self, request):
+        async def chat(self, messages):
             return {"version": self.version}
+
+    @serve.deployment(num_replicas=2, ray_actor_options={"num_cpus": 0.1})
+    @serve.ingress(api)
+    class OpenAiIngress:
+        def __init__(self, model):
+            self.model = model
+
+        @api.post("/v1/chat/completions")
+        async def chat(self, request: dict):
+            return await self.model.chat.remote(request["messages"])
 
     def build(args):
         if not args["version"]:
             raise ValueError("the version is not set")
-        return Chat.bind(args["version"])
+        return OpenAiIngress.bind(Model.bind(args["version"]))
 """
-"""The application: it names its version, and asks for no key."""
+"""The application: the graph of Ray Serve LLM (an ingress that speaks as OpenAI does, and its model's deployment), with
+a model that names its version. It asks for no key."""
 
 ASK = """
     import collections, http.client, json, sys, threading
@@ -46,7 +60,8 @@ ASK = """
     def ask(has_key):
         connection = http.client.HTTPConnection(address, 8000, timeout=30)
         try:
-            connection.request("GET", "/", headers={"Authorization": f"Bearer {key}"} if has_key else {})
+            headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if has_key else {})
+            connection.request("POST", "/v1/chat/completions", '{"messages": [{"role": "user"}]}', headers)
             answer = connection.getresponse()
             return f"{answer.status} {answer.read().decode()}"
         except OSError as error:

@@ -20,10 +20,10 @@ from components.cml.in_application import API_KEYS
 from local import paths
 from local.plugins import Selection
 from testbed.cml.runners import Processes
-from testbed.cml.runtime import serve_python
 from testbed.cml.server import HOST, KEY, RUNTIMES, Server
 from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
+from testbed.ray_python import serve_python
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(700)]
 

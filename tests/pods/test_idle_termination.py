@@ -42,13 +42,34 @@ def state(platform: Platform) -> str:
 
 CONNECTED = """
     import sys, ray
-    ray.init(logging_level="ERROR")
+    ray.init(namespace="work", logging_level="ERROR")
+
+    @ray.remote(num_cpus=0)
+    class Stays:
+        pass
+
+    actor = Stays.options(name="stays", lifetime="detached").remote()
+    ray.get(actor.__ray_ready__.remote())
     print("connected", flush=True)
     sys.stdin.read()
 """
+"""A driver that leaves an actor behind."""
+
+END = """
+    import time, ray
+    from ray.job_submission import JobStatus, JobSubmissionClient
+    client = JobSubmissionClient("http://127.0.0.1:8265")
+    job = client.submit_job(entrypoint="python -V", runtime_env={"working_dir": "https://127.0.0.1:1/none.zip"})
+    while not client.get_job_status(job).is_terminal():
+        time.sleep(0.5)
+    print(client.get_job_status(job), client.get_job_info(job).driver_info)
+    ray.init(namespace="work", logging_level="ERROR")
+    ray.kill(ray.get_actor("stays"))
+"""
+"""A job that ends before it has a driver; then the actor's end."""
 
 
-def test_an_idle_cluster_rests_and_a_woken_one_stays_while_a_driver_is_connected(platform: Platform) -> None:
+def test_an_idle_cluster_rests_and_a_woken_one_stays_while_somebody_uses_it(platform: Platform) -> None:
     until(lambda: state(platform) == "resting", "it rests")
     assert platform.head(RESTS) is None
     platform.stacks("wake", str(platform.stack.file), RESTS)
@@ -62,6 +83,10 @@ def test_an_idle_cluster_rests_and_a_woken_one_stays_while_a_driver_is_connected
         assert platform.head(RESTS) == head
         assert "is used: driver: Number of active drivers: 1" in log(platform)
         driver.kill()
+    until(lambda: "is used: 1 actors, such as Stays in namespace work" in log(platform), "only its actor uses it")
+    with platform.start_in(head, "ray-head", END) as ending:
+        output, _ = ending.communicate(timeout=60)
+    assert "FAILED None" in output
     until(lambda: state(platform) == "resting", "it rests again")
 
 

@@ -16,14 +16,17 @@ from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
 
-SUCCEEDS, FAILS, WAITS, INTERACTIVE, TEMPLATE = "succeeds", "fails", "waits", "interactive", "vetted"
+SUCCEEDS, FAILS, WAITS, INTERACTIVE, ENDLESS = "succeeds", "fails", "waits", "interactive", "endless"
+
+TEMPLATE, SCIENTIST = "vetted", "scientist"
 
 TTL = 20
 """Seconds for which a cluster stays after its job."""
 
 
 def jobs() -> dict[str, list[dict[str, Any]]]:
-    """A job in each mode that the namespace allows, one that no node has room for, and a job template."""
+    """A job in each mode that the namespace allows, one that no node has room for, one that never ends, and a job
+    template with somebody who may run it."""
     standing = pods_cluster()
     head = standing["head"]
     cluster = {
@@ -32,13 +35,14 @@ def jobs() -> dict[str, list[dict[str, Any]]]:
         "head": {**head, "rayStartParams": {**head["rayStartParams"], "num-cpus": "1"}},
     }
     nowhere = {**cluster, "head": {**head, "podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}}
+    submitter = {"submitterPodTemplate": {"spec": {"containers": [{"name": SUBMITTER, "resources": SMALL}]}}}
     count = "import ray; ray.init(); print('counted', ray.get(ray.remote(lambda: 6 * 7).remote()))"
     each_mode: list[dict[str, Any]] = [
         {
             "name": SUCCEEDS,
             "entrypoint": f'python -c "{count}"',
             "cluster": cluster,
-            "submitterPodTemplate": {"spec": {"containers": [{"name": SUBMITTER, "resources": SMALL}]}},
+            **submitter,
             "ttlSecondsAfterFinished": TTL,
             "waitFor": "succeeded",
         },
@@ -53,13 +57,27 @@ def jobs() -> dict[str, list[dict[str, Any]]]:
         {
             "name": WAITS,
             "entrypoint": "python -V",
-            "preRunningDeadlineSeconds": 20,
+            "preRunningDeadlineSeconds": 90,
+            "suspend": True,
             "cluster": nowhere,
+        },
+        {
+            "name": ENDLESS,
+            "entrypoint": "sleep infinity",
+            "submissionMode": "HTTPMode",
+            "activeDeadlineSeconds": 100,
+            "suspend": True,
+            "cluster": cluster,
         },
     ]
     cron = {"schedule": "@yearly", "suspend": True, "arguments": ["--all"]}
-    vetted = {"entrypoint": "echo vetted", "submissionMode": "HTTPMode", "cluster": cluster, "cron": cron}
-    return {"jobs": each_mode, "jobTemplates": [{"name": TEMPLATE, **vetted}]}
+    vetted = {"name": TEMPLATE, "entrypoint": "echo vetted", "cluster": cluster, **submitter, "cron": cron}
+    scientist = {
+        "subject": f"serviceAccount:{NAMESPACE}/{SCIENTIST}",
+        "clusters": [],
+        "jobTemplates": [TEMPLATE],
+    }
+    return {"jobs": each_mode, "jobTemplates": [vetted], "users": [scientist]}
 
 
 HISTORY = {
@@ -91,6 +109,42 @@ def ended_at(platform: Platform, name: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(status(platform, name)["endTime"])
 
 
+RUNS = {"suspend": False, "waitFor": "running"}
+
+
+def test_a_suspended_job_has_no_cluster_and_a_resumed_one_begins_again(platform: Platform, steps: Steps) -> None:
+    def suspend(*names: str) -> None:
+        def edit(settings: dict[str, Any]) -> None:
+            jobs = {each["name"]: each for each in settings["tenants"][0]["jobs"]}
+            jobs[WAITS]["suspend"] = WAITS in names
+            jobs[ENDLESS] |= {"suspend": True, "waitFor": "nothing"} if ENDLESS in names else RUNS
+
+        platform.stack.edit(edit)
+        platform.stack.up()
+
+    for name in (ENDLESS, WAITS):
+        assert status(platform, name)["jobDeploymentStatus"] == "Suspended"
+        assert not clusters(platform, name)
+    with steps.step("a job is resumed, suspended and resumed"):
+        suspend(WAITS)
+        begun = status(platform, ENDLESS)
+        assert begun["jobStatus"] == "RUNNING"
+        suspend(WAITS, ENDLESS)
+        until(lambda: not clusters(platform, ENDLESS), "its RayCluster is gone")
+        suspend()
+    again = status(platform, ENDLESS)
+    assert again["jobStatus"] == "RUNNING"
+    assert again["jobId"] != begun["jobId"]
+    assert again["rayClusterName"] != begun["rayClusterName"]
+
+
+def test_a_job_that_never_starts_shows_why(platform: Platform) -> None:
+    shown = json.loads(platform.stacks("status", str(platform.stack.file), "--format", "json"))
+    (waits,) = (each for each in shown["tenants"][0]["jobs"] if each["name"] == WAITS)
+    assert waits["deployment"] == "Initializing"
+    assert any("in gang unschedulable" in reason for reason in waits["reasons"]), waits["reasons"]
+
+
 def test_a_job_succeeds_its_cluster_is_gone_after_a_while_and_its_log_stays(platform: Platform) -> None:
     until(lambda: not clusters(platform, SUCCEEDS), "its RayCluster is gone")
     assert status(platform, SUCCEEDS)["jobStatus"] == "SUCCEEDED"
@@ -111,12 +165,6 @@ def test_a_failed_job_is_tried_again_and_its_reason_is_readable_when_its_cluster
     assert "no data at s3://bucket" in found["message"]
 
 
-def test_a_job_that_never_starts_ends_at_its_deadline(platform: Platform) -> None:
-    until(lambda: status(platform, WAITS).get("jobDeploymentStatus") == "Failed", "it has failed")
-    assert status(platform, WAITS)["reason"] == "PreRunningDeadlineExceeded"
-    until(lambda: not clusters(platform, WAITS), "its RayCluster is gone")
-
-
 def test_a_job_is_submitted_by_hand(platform: Platform) -> None:
     until(lambda: status(platform, INTERACTIVE).get("jobDeploymentStatus") == "Waiting", "it waits for somebody")
     (head,) = platform.pods(f"{JOB_LABEL}={INTERACTIVE},ray.io/node-type=head", NAMESPACE)
@@ -129,9 +177,11 @@ def test_a_job_is_submitted_by_hand(platform: Platform) -> None:
 
 
 def test_a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform: Platform, steps: Steps) -> None:
+    scientists = platform.kubeconfig_of(SCIENTIST)
     with steps.step("two runs of a job template"):
         platform.kubectl("create", "job", "-n", NAMESPACE, f"--from=cronjob/{TEMPLATE}", f"{TEMPLATE}-now")
-        shown = platform.stacks("run", str(platform.stack.file), TEMPLATE, "--wait", "--", "--epochs", "3")
+        run = ("run", str(platform.stack.file), TEMPLATE, "--wait", "--", "--epochs", "3")
+        shown = platform.stacks(*run, kubeconfig=scientists)
         until(lambda: len(ended_runs(platform)) == 2, "both have ended")
     found = {each["metadata"]["name"]: each for each in ended_runs(platform)}
     by_command = found.pop(shown.strip().partition("/")[2])
@@ -139,14 +189,27 @@ def test_a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platfor
     assert [each["status"]["jobStatus"] for each in (by_command, by_schedule)] == ["SUCCEEDED", "SUCCEEDED"]
     entrypoints = [each["spec"]["entrypoint"] for each in (by_command, by_schedule)]
     assert entrypoints == ["echo vetted --epochs 3", "echo vetted --all"]
-    author = by_schedule["metadata"]["annotations"][AUTHOR_ANNOTATION]
-    assert author == f"system:serviceaccount:{NAMESPACE}:{TEMPLATE}.schedule"
+    authors = [each["metadata"]["annotations"][AUTHOR_ANNOTATION] for each in (by_command, by_schedule)]
+    accounts = (SCIENTIST, f"{TEMPLATE}.schedule")
+    assert authors == [f"system:serviceaccount:{NAMESPACE}:{account}" for account in accounts]
+    log = ("logs", "-n", NAMESPACE, f"job/{by_command['metadata']['name']}", f"--kubeconfig={scientists}")
+    assert "vetted --epochs 3" in platform.kubectl(*log)
     until(lambda: not clusters(platform, TEMPLATE), "their RayClusters are gone")
 
 
 def ended_runs(platform: Platform) -> list[dict[str, Any]]:
     listed = platform.kubectl("get", "rayjobs", "-n", NAMESPACE, "-l", f"{TEMPLATE_LABEL}={TEMPLATE}", "-o", "json")
     return [each for each in json.loads(listed)["items"] if "endTime" in each.get("status", {})]
+
+
+DEADLINES = {WAITS: "PreRunningDeadlineExceeded", ENDLESS: "DeadlineExceeded"}
+
+
+@pytest.mark.parametrize(("name", "reason"), DEADLINES.items())
+def test_a_job_that_does_not_start_or_end_ends_at_its_deadline(platform: Platform, name: str, reason: str) -> None:
+    until(lambda: status(platform, name).get("jobDeploymentStatus") == "Failed", "it has failed")
+    assert status(platform, name)["reason"] == reason
+    until(lambda: not clusters(platform, name), "its RayCluster is gone")
 
 
 def test_no_ended_job_starts_again(platform: Platform) -> None:

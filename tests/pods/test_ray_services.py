@@ -83,7 +83,8 @@ def test_requests_are_lost_neither_with_another_config_nor_with_another_cluster(
         until(lambda: clusters(platform) == [active(platform)], "the first RayCluster is gone")
     assert answers.others == {}, "each request gets the answer of a version, or is refused without the key"
     assert set(answers.served) == {"1", "2", "3"}
-    assert sum(answers.served.values()) + answers.refused >= REQUESTS
+    assert sum(answers.served.values()) >= REQUESTS
+    assert answers.refused >= REQUESTS / 10
 
 
 def test_a_version_that_fails_is_reported_and_the_one_before_answers(platform: Platform, steps: Steps) -> None:

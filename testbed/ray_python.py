@@ -1,4 +1,4 @@
-"""The Python of a runtime that has Ray with Serve, unlike that of the tests."""
+"""A Python that has all of Ray's image, with dashboard, jobs and Serve, unlike that of the tests."""
 
 import fcntl
 import hashlib
