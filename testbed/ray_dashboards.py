@@ -4,8 +4,9 @@ Run it again when requirements-dev.txt has another Ray: `.venv/bin/python -m tes
 """
 
 import json
-from collections.abc import Callable
-from typing import Annotated
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 import typer
 from ray.dashboard.modules.metrics import grafana_dashboard_factory as factory
@@ -25,6 +26,24 @@ _MADE: dict[Dashboard, Callable[[], tuple[str, str]]] = {
 def generated() -> dict[str, str]:
     """The files of all dashboards, by name."""
     return {file_name(name): shortest(json.loads(make()[0])) for name, make in _MADE.items()}
+
+
+def queries(name: Dashboard) -> dict[str, list[str]]:
+    """The queries of a dashboard by the titles of its panels, as Grafana asks them for all values of its variables."""
+    dashboard = json.loads((FOLDER / file_name(name)).read_text())
+    values = {each["name"]: each.get("allValue") or ".*" for each in dashboard["templating"]["list"]}
+    values |= dict.fromkeys(("__range", "__rate_interval", "interval", "window"), "5m")
+    found: dict[str, list[str]] = {}
+    for panel in _panels(dashboard["panels"]):
+        asked = [re.sub(r"\$(\w+)", lambda name: values[name[1]], each["expr"]) for each in panel.get("targets", ())]
+        found.setdefault(panel["title"], []).extend(asked)
+    return found
+
+
+def _panels(panels: list[Any]) -> Iterator[Any]:
+    for each in panels:
+        yield each
+        yield from _panels(each.get("panels", []))
 
 
 def main(write: Annotated[bool, typer.Option("--write", help="Write the files.")] = False) -> None:

@@ -87,7 +87,7 @@ class Platform(Node):
         self.kubectl("create", "serviceaccount", "-n", NAMESPACE, account)
         content = yaml.safe_load(self.rehearsal.kubeconfig.read_text())
         content["users"][0]["user"] = {"token": self.kubectl("create", "token", "-n", NAMESPACE, account).strip()}
-        made = self.stack.folder / f"{account}.kubeconfig"
+        made = self.rehearsal.run / f"{account}.kubeconfig"
         made.write_text(yaml.safe_dump(content))
         return made
 

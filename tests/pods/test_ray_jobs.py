@@ -140,8 +140,8 @@ def test_a_suspended_job_has_no_cluster_and_a_resumed_one_begins_again(platform:
 
 def test_a_job_that_never_starts_shows_why(platform: Platform) -> None:
     shown = json.loads(platform.stacks("status", str(platform.stack.file), "--format", "json"))
-    (waits,) = (each for each in shown["tenants"][0]["jobs"] if each["name"] == WAITS)
-    assert waits["deployment"] == "Initializing"
+    (waits,) = (each for each in shown["tenants"][0]["jobs"] if each["job"] == WAITS)
+    assert waits["jobDeploymentStatus"] == "Initializing"
     assert any("in gang unschedulable" in reason for reason in waits["reasons"]), waits["reasons"]
 
 
@@ -192,8 +192,8 @@ def test_a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platfor
     authors = [each["metadata"]["annotations"][AUTHOR_ANNOTATION] for each in (by_command, by_schedule)]
     accounts = (SCIENTIST, f"{TEMPLATE}.schedule")
     assert authors == [f"system:serviceaccount:{NAMESPACE}:{account}" for account in accounts]
-    log = ("logs", "-n", NAMESPACE, f"job/{by_command['metadata']['name']}", f"--kubeconfig={scientists}")
-    assert "vetted --epochs 3" in platform.kubectl(*log)
+    log = ("logs", str(platform.stack.file), f"{NAMESPACE}/{by_command['metadata']['name']}")
+    assert "vetted --epochs 3" in platform.stacks(*log, kubeconfig=scientists)
     until(lambda: not clusters(platform, TEMPLATE), "their RayClusters are gone")
 
 

@@ -37,6 +37,7 @@ def serve(platform: Platform, *, fails: bool = False, **versions: str) -> str:
         tenant |= {
             "jobs": [],
             "jobTemplates": [],
+            "users": [],
             "services": [service(**versions)],
             "network": {"serveFrom": [CLIENTS]},
         }
