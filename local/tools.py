@@ -233,6 +233,11 @@ REDIS_EXPORTER = Tool(
 )
 """Metrics of Redis. Built only for real nodes of stacks with `redis.exporter`, and for tests."""
 
+ACTIONLINT = Tool(
+    "actionlint", "github.com/rhysd/actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"}
+)
+"""Checks the workflows for GitHub in docs/examples, for tests."""
+
 LOCAL_KMS = Tool("local-kms", "github.com/nsmithuk/local-kms", {"local-kms": "."})
 """A key service for tests."""
 
@@ -248,6 +253,7 @@ NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """Additional tools of the real node."""
 
 TEST_TOOLS = (
+    ACTIONLINT,
     KUBERAY_VALIDATION,
     POD_VALIDATION,
     KUBERAY_1_5,

@@ -14,30 +14,31 @@ from ray.dashboard.modules.metrics import grafana_dashboard_factory as factory
 from components.monitoring.dashboards import FOLDER, file_name, shortest
 from components.monitoring.settings import Dashboard
 
-_MADE: dict[Dashboard, Callable[[], tuple[str, str]]] = {
+MADE: dict[Dashboard, Callable[[], tuple[str, str]]] = {
     "default": factory.generate_default_grafana_dashboard,
     "serve": factory.generate_serve_grafana_dashboard,
     "serveLlm": factory.generate_serve_llm_grafana_dashboard,
     "data": factory.generate_data_grafana_dashboard,
     "train": factory.generate_train_grafana_dashboard,
 }
+"""How Ray generates each of its dashboards: its JSON, and its uid."""
 
 
 def generated() -> dict[str, str]:
     """The files of all dashboards, by name."""
-    return {file_name(name): shortest(json.loads(make()[0])) for name, make in _MADE.items()}
+    return {file_name(name): shortest(json.loads(make()[0])) for name, make in MADE.items()}
 
 
-def queries(name: Dashboard) -> dict[str, list[str]]:
-    """The queries of a dashboard by the titles of its panels, as Grafana asks them for all values of its variables."""
+def queries(name: Dashboard) -> list[str]:
+    """The queries of a dashboard, as Grafana asks them for all values of its variables."""
     dashboard = json.loads((FOLDER / file_name(name)).read_text())
     values = {each["name"]: each.get("allValue") or ".*" for each in dashboard["templating"]["list"]}
     values |= dict.fromkeys(("__range", "__rate_interval", "interval", "window"), "5m")
-    found: dict[str, list[str]] = {}
-    for panel in _panels(dashboard["panels"]):
-        asked = [re.sub(r"\$(\w+)", lambda name: values[name[1]], each["expr"]) for each in panel.get("targets", ())]
-        found.setdefault(panel["title"], []).extend(asked)
-    return found
+    return [
+        re.sub(r"\$(\w+)", lambda name: values[name[1]], target["expr"])
+        for panel in _panels(dashboard["panels"])
+        for target in panel.get("targets", ())
+    ]
 
 
 def _panels(panels: list[Any]) -> Iterator[Any]:

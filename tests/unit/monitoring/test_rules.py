@@ -15,6 +15,7 @@ from components.monitoring.manifests import RUNBOOKS, rules_file, scrape_file
 from components.monitoring.settings import MonitoringSettings
 from components.monitoring.targets import Monitored
 from testbed.machine import lacks
+from testbed.ray_dashboards import MADE, queries
 
 from . import cases_of_platform, cases_of_ray
 from .case import PODS, Case, Series, over
@@ -124,8 +125,9 @@ def test_gpu_hours_and_their_cost_are_recorded(promtool: str, tmp_path: Path) ->
 
 
 def test_the_queries_of_the_dashboards_are_valid(promtool: str, tmp_path: Path) -> None:
-    queries = dict.fromkeys(query for board in BOARDS.values() for query in board.queries)
-    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
+    of_ray = (query for name in MADE for query in queries(name))
+    asked = dict.fromkeys([*(query for board in BOARDS.values() for query in board.queries), *of_ray])
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(asked)]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
     run(promtool, "check", "rules", str(tmp_path / "rules.yaml"))
 

@@ -15,6 +15,8 @@ from urllib.parse import parse_qs
 import pytest
 import yaml
 
+from local.install import install_missing
+from local.tools import ACTIONLINT
 from stacks.review.comment import MARKER
 from testbed.machine import lacks
 from tests.unit.test_docs import PYTHON, wrong_in_command
@@ -37,6 +39,39 @@ def validate(*arguments: str | Path) -> str:
 def test_the_platforms_accept_them() -> None:
     assert validate("--builtin-schema", "vendor.github-workflows", *WORKFLOWS) == ""
     assert validate("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", GITLAB) == ""
+
+
+def test_actionlint_finds_nothing(tmp_path: Path) -> None:
+    install_missing((ACTIONLINT,))
+    folder = tmp_path / ".github" / "workflows"  # where workflows call each other
+    folder.mkdir(parents=True)
+    for each in WORKFLOWS:
+        shutil.copy(each, folder)
+    (tmp_path / ".git").mkdir()
+    done = subprocess.run([ACTIONLINT.program("actionlint")], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_stacks_are_updated_one_after_the_other_each_after_its_approval_and_one_at_a_time() -> None:
+    github = yaml.safe_load((EXAMPLES / "apply.yaml").read_text())["jobs"]
+    assert [(name, job.get("needs")) for name, job in github.items()] == [
+        ("dev", None),
+        ("staging", "dev"),
+        ("prod", "staging"),
+    ]
+    for name, job in github.items():
+        assert job["with"] == {"stack": name}
+        assert job["concurrency"] == {"group": f"stack-{name}", "cancel-in-progress": False}
+    of_a_stack = yaml.safe_load((EXAMPLES / "apply-stack.yaml").read_text())["jobs"]
+    assert (of_a_stack["up"]["needs"], of_a_stack["up"]["environment"]) == ("preview", "${{ inputs.stack }}")
+
+    gitlab = yaml.safe_load(GITLAB.read_text())
+    assert gitlab["stages"][1:4] == list(github)
+    for name in github:
+        assert gitlab[f"up {name}"]["needs"] == [f"preview {name}"]
+        assert {gitlab[f"{step} {name}"]["stage"] for step in ("preview", "up")} == {name}
+    (rule,) = gitlab[".up"]["rules"]
+    assert (rule["when"], rule["allow_failure"], gitlab[".up"]["resource_group"]) == ("manual", False, "$STACK")
 
 
 def test_a_wrong_key_is_found(tmp_path: Path) -> None:
@@ -62,6 +97,49 @@ class TestFile:
 def test_the_comment_is_found_by_its_first_line() -> None:
     for file in (EXAMPLES / "pull-request.yaml", GITLAB):
         assert MARKER in file.read_text()
+
+
+GH = """#!/usr/bin/env python3
+import pathlib, subprocess, sys
+words = sys.argv[1:]
+name = next(each for each in words if "/comments" in each)
+if "--jq" in words:
+    filter_ = words[words.index("--jq") + 1]
+    sys.exit(subprocess.run(["jq", "--raw-output", filter_, "comments.json"]).returncode)
+(body,) = (each.removeprefix("body=@") for each in words if each.startswith("body=@"))
+with open("written.txt", "a") as written:
+    method = words[words.index("--method") + 1] if "--method" in words else "POST"
+    written.write(f"{method} {name}: {pathlib.Path(body).read_text()}")
+"""
+"""In place of GitHub's gh: it has the comments of a file, and writes down what it is asked to write."""
+
+
+def comment(number: int, author: str, body: str) -> dict[str, object]:
+    return {"id": number, "user": {"type": author}, "body": body}
+
+
+@pytest.mark.parametrize(
+    ("comments", "written"),
+    [
+        ([comment(1, "User", f"{MARKER} quoted")], "POST repos/our/platform/issues/7/comments"),
+        (
+            [comment(2, "Bot", "Welcome"), comment(3, "Bot", f"{MARKER}\nfirst")],
+            "PATCH repos/our/platform/issues/comments/3",
+        ),
+    ],
+)
+def test_the_comment_on_a_pull_request_is_updated_in_place(tmp_path: Path, comments: object, written: str) -> None:
+    if shutil.which("jq") is None:
+        lacks("not on the PATH: jq; it is in the package jq")
+    steps = yaml.safe_load((EXAMPLES / "pull-request.yaml").read_text())["jobs"]["comment"]["steps"]
+    (script,) = (each["run"] for each in steps if each.get("name", "").startswith("Write the comment"))
+    (tmp_path / "gh").write_text(GH)
+    (tmp_path / "gh").chmod(0o755)
+    (tmp_path / "comments.json").write_text(json.dumps(comments))
+    (tmp_path / "review.md").write_text(f"{MARKER}\nsecond\n")
+    variables = {"GITHUB_REPOSITORY": "our/platform", "NUMBER": "7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=variables, check=True)
+    assert (tmp_path / "written.txt").read_text() == f"{written}: {MARKER}\nsecond\n"
 
 
 class Notes(BaseHTTPRequestHandler):
