@@ -201,6 +201,10 @@ class Project:
         latest = json.loads(file.read_text())["checkpoint"]["latest"] or {}
         return list(latest.get("resources") or [])
 
+    def locked(self) -> bool:
+        """Whether a command has locked the stack."""
+        return any((self._state / ".pulumi" / "locks").rglob("*.json"))
+
     @property
     def _state(self) -> Path:
         return Path(urlsplit(self.environment["PULUMI_BACKEND_URL"]).path)

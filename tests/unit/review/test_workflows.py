@@ -100,18 +100,30 @@ def test_the_comment_is_found_by_its_first_line() -> None:
 
 
 GH = """#!/usr/bin/env python3
-import pathlib, subprocess, sys
+import json, subprocess, sys
 words = sys.argv[1:]
-name = next(each for each in words if "/comments" in each)
 if "--jq" in words:
     filter_ = words[words.index("--jq") + 1]
-    sys.exit(subprocess.run(["jq", "--raw-output", filter_, "comments.json"]).returncode)
-(body,) = (each.removeprefix("body=@") for each in words if each.startswith("body=@"))
-with open("written.txt", "a") as written:
-    method = words[words.index("--method") + 1] if "--method" in words else "POST"
-    written.write(f"{method} {name}: {pathlib.Path(body).read_text()}")
+    sys.exit(subprocess.run(["jq", "--raw-output", filter_, "existing.json"]).returncode)
+with open("asked.txt", "a") as asked:
+    print(*words, file=asked)
 """
-"""In place of GitHub's gh: it has the comments of a file, and writes down what it is asked to write."""
+"""In place of GitHub's gh: it lists what is in a file, and writes down what it is asked to do."""
+
+
+def asked_of_github(folder: Path, workflow: str, step: str, existing: object, **variables: str) -> str:
+    """What the script of a step asks gh to do, beside what exists already."""
+    if shutil.which("jq") is None:
+        lacks("not on the PATH: jq; it is in the package jq")
+    jobs = yaml.safe_load((EXAMPLES / workflow).read_text())["jobs"]
+    (script,) = (each["run"] for job in jobs.values() for each in job["steps"] if each.get("name", "").startswith(step))
+    (folder / "gh").write_text(GH)
+    (folder / "gh").chmod(0o755)
+    (folder / "existing.json").write_text(json.dumps(existing))
+    path = f"{folder}:{os.environ['PATH']}"
+    subprocess.run(["bash", "-e", "-c", script], cwd=folder, env={**variables, "PATH": path}, check=True)
+    asked = folder / "asked.txt"
+    return asked.read_text() if asked.exists() else ""
 
 
 def comment(number: int, author: str, body: str) -> dict[str, object]:
@@ -119,27 +131,37 @@ def comment(number: int, author: str, body: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("comments", "written"),
+    ("comments", "asked"),
     [
-        ([comment(1, "User", f"{MARKER} quoted")], "POST repos/our/platform/issues/7/comments"),
+        ([comment(1, "User", f"{MARKER} quoted")], "repos/our/platform/issues/7/comments"),
         (
             [comment(2, "Bot", "Welcome"), comment(3, "Bot", f"{MARKER}\nfirst")],
-            "PATCH repos/our/platform/issues/comments/3",
+            "--method PATCH repos/our/platform/issues/comments/3",
         ),
     ],
 )
-def test_the_comment_on_a_pull_request_is_updated_in_place(tmp_path: Path, comments: object, written: str) -> None:
-    if shutil.which("jq") is None:
-        lacks("not on the PATH: jq; it is in the package jq")
-    steps = yaml.safe_load((EXAMPLES / "pull-request.yaml").read_text())["jobs"]["comment"]["steps"]
-    (script,) = (each["run"] for each in steps if each.get("name", "").startswith("Write the comment"))
-    (tmp_path / "gh").write_text(GH)
-    (tmp_path / "gh").chmod(0o755)
-    (tmp_path / "comments.json").write_text(json.dumps(comments))
-    (tmp_path / "review.md").write_text(f"{MARKER}\nsecond\n")
-    variables = {"GITHUB_REPOSITORY": "our/platform", "NUMBER": "7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=variables, check=True)
-    assert (tmp_path / "written.txt").read_text() == f"{written}: {MARKER}\nsecond\n"
+def test_the_comment_on_a_pull_request_is_updated_in_place(tmp_path: Path, comments: object, asked: str) -> None:
+    of = {"GITHUB_REPOSITORY": "our/platform", "NUMBER": "7"}
+    found = asked_of_github(tmp_path, "pull-request.yaml", "Write the comment", comments, **of)
+    assert found == f"api {asked} --field body=@review.md --silent\n"
+
+
+TITLE = "Stack prod: the cluster differs from the state"
+
+
+@pytest.mark.parametrize(
+    ("code", "issues", "asked"),
+    [
+        ("0", [], ""),
+        ("0", [{"number": 5}], "issue close 5 --comment No longer.\n"),
+        ("1", [], f"issue create --title {TITLE} --body-file issue.md\n"),
+        ("1", [{"number": 5}], "issue edit 5 --body-file issue.md\n"),
+    ],
+)
+def test_drift_opens_updates_or_closes_one_issue(tmp_path: Path, code: str, issues: object, asked: str) -> None:
+    (tmp_path / "drift.txt").write_text("~ platform-namespace-team-a\n")
+    assert asked_of_github(tmp_path, "drift.yaml", "Open, update", issues, STACK="prod", CODE=code) == asked
+    assert not asked or code == "0" or "platform-namespace-team-a" in (tmp_path / "issue.md").read_text()
 
 
 class Notes(BaseHTTPRequestHandler):
