@@ -189,10 +189,12 @@ def test_a_tier_without_a_change_is_skipped_and_the_reason_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tiers, "decision", lambda name: Decision(SUITES[name].share, "no input has changed"))
-    assert started(monkeypatch, ["unit", "stand-ins"]) == (0, ["unit"])
+    monkeypatch.setenv("CI", "true")
+    assert started(monkeypatch, ["unit", "stand-ins", "pods"]) == (0, ["unit", "pods"])
     shown = capsys.readouterr().out
     assert "suite stack files: 5% of its cases: no input has changed" in shown
     assert shown.count("stand-ins  skipped: no input has changed") == 2
+    assert "suite outages: skipped: no input has changed" in shown
     assert re.search(r"are drawn with SEED=\d+", shown)
 
 
