@@ -1,6 +1,6 @@
 """The tiers of tests: each test is in one, and the summary counts them.
 
-A suite of tests/suites.py that has passed in full is recorded, so that it need not run in full again.
+A suite of tests/suite_inputs.py that has passed in full is recorded, so that it need not run in full again.
 """
 
 import os
@@ -15,7 +15,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] #
 from local.control_plane import collection
 from local.proxies import PROXIES, corrections
 from tests import suites
-from tests.suites import SUITES
+from tests.suite_inputs import SUITES
 
 # Set before gRPC is imported. Its handlers for forks sometimes crash (a segmentation fault in its thread event_engine),
 # and are not needed: each child process here runs another program.
@@ -130,7 +130,7 @@ def _by_suite(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
             name = marker.args[0]
             if str(item.path.relative_to(item.config.rootpath)) not in SUITES[name].files:
                 raise pytest.UsageError(
-                    f"{item.nodeid} is of suite {name}, but its file is not: add it in tests/suites.py"
+                    f"{item.nodeid} is of suite {name}, but its file is not: add it in tests/suite_inputs.py"
                 )
             found[name].append(item)
     return found

@@ -25,9 +25,9 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 
 @dataclass(frozen=True)
 class Tier:
-    """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suites.py in it; `only`:
-    whether all of its tests are in these; `real`: whether it needs programs and images of the real node; `by_name`:
-    whether it runs only when it is named, because its tests are in another tier too."""
+    """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suite_inputs.py in it;
+    `only`: whether all of its tests are in these; `real`: whether it needs programs and images of the real node;
+    `by_name`: whether it runs only when it is named, because its tests are in another tier too."""
 
     shows: str
     arguments: tuple[str, ...]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from local import paths
 from tests import suites, tiers
 from tests.conftest import WAITING, ByFile
-from tests.suites import SUITES, Decision, Suite, decide, digests, record, record_pass
+from tests.suite_inputs import SUITES, Suite
+from tests.suites import Decision, decide, digests, record, record_pass
 
 pytestmark = pytest.mark.unit
 
