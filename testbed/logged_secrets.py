@@ -29,6 +29,25 @@ _AWS = "AKIA" + "".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") for _
 
 _AWS_SECRET = base64.b64encode(secrets.token_bytes(30)).decode()
 
+_RANDOM = secrets.token_hex(20)
+
+_PUBLISHED = (
+    f"nvapi-{_RANDOM}{_RANDOM}",
+    f"npm_{_RANDOM[:36]}",
+    f"pypi-{_RANDOM}{_RANDOM}",
+    f"dckr_pat_{_RANDOM[:27]}",
+    f"ya29.{_RANDOM}",
+    f"ghp_{_RANDOM[:36]}",
+    f"github_pat_{_RANDOM}{_RANDOM[:19]}_{_RANDOM}",
+    f"glpat-{_RANDOM[:20]}",
+    f"sk-proj-{_RANDOM}",
+    f"sk-ant-api03-{_RANDOM}",
+    f"AIza{_RANDOM[:35]}",
+    f"xoxb-{_RANDOM[:12]}-{_RANDOM[:24]}",
+)
+"""Of NVIDIA, npm, PyPI, Docker, Google, GitHub (two), GitLab, OpenAI, Anthropic, Google and Slack, as long as they are
+there."""
+
 _JWT = ".".join(
     base64.urlsafe_b64encode(part).decode().rstrip("=")
     for part in (b'{"alg":"RS256","kid":"k"}', b'{"iss":"kubernetes/serviceaccount"}', secrets.token_bytes(32))
@@ -82,7 +101,7 @@ ONE_LINE = (
     Logged("redis://:$s3cr3t@of@redis:6379", "redis://***@redis:6379", "s3cr3t"),
     Logged("https://blob/c?sv=1&sig=s3cr3t%3D&se=2", "https://blob/c?sv=1&sig=***&se=2", "s3cr3t"),
     Logged("\x1b[36mtoken\x1b[0m=\x1b[35ms3cr3t", "\x1b[36mtoken\x1b[0m=\x1b[35m***", "s3cr3t"),
-    Logged("nvapi-" + "s3cr3t" * 10, "***", "s3cr3t"),
+    *(Logged(f"with {each} here", "with *** here", each) for each in _PUBLISHED),
     Logged("HF_TOKEN_2=s3cr3t password => s3cr3t", "HF_TOKEN_2=*** password => ***", "s3cr3t"),
     Logged(f"auth={OF_KUBERAY} a:{OF_RAY} b%3D{OF_RAY}", "auth=*** a:*** b%3D***", OF_RAY),
     Logged(f"in one line {KEYS[0]!r} end", "in one line '***' end", KEYS[0].splitlines()[3]),

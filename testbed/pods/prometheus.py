@@ -41,6 +41,14 @@ class Prometheus:
         """The values of an expression, by a label."""
         return {each["metric"].get(label, ""): float(each["value"][1]) for each in self.query(expression)}
 
+    def not_evaluated(self) -> dict[str, str]:
+        """The rules that it could not evaluate, or has not yet, with the error."""
+        with urlopen(f"{self._url}/api/v1/rules", timeout=30) as answer:  # noqa: S310 -- its own URL
+            groups = json.load(answer)["data"]["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        assert rules
+        return {rule["name"]: rule.get("lastError", "") for rule in rules if rule["health"] != "ok"}
+
     def firing(self) -> set[tuple[str, str]]:
         """The alerts that fire, by their names and namespaces."""
         firing = self.query('ALERTS{alertstate="firing"}')

@@ -40,8 +40,8 @@ ALWAYS = {
 """Metrics that exist although nothing is wrong."""
 
 ABSENT = {
-    KubeRay.JOB_STATUS: "there is no RayJob",
-    KubeRay.SERVICE_READY: "there is no RayService",
+    KubeRay.JOB_STATUS: "there is no RayJob here; test_ray_jobs.py finds it",
+    KubeRay.SERVICE_READY: "there is no RayService here; test_ray_services.py finds it",
     **dict.fromkeys((*Gateway, *Redis), "there is no Redis here; failover/test_masters.py finds them"),
     **dict.fromkeys(Kueue, "Volcano schedules here; tests/engine/test_kueue.py finds them"),
     **dict.fromkeys(CertManager, "there is no cert-manager"),
@@ -70,6 +70,8 @@ def test_all_targets_answer_with_and_without_tls_tokens_and_autoscaler(
         until(lambda: not silent(), "all targets answer")
     tenants = prometheus.values('up{ray_io_cluster!=""}', "namespace")
     assert tenants.keys() == {NAMESPACE}
+    assert prometheus.query('{job=~"ray-.+", ray_io_cluster=""}') == []
+    assert prometheus.query('{job=~"ray-.+", namespace=""}') == []
 
 
 def test_the_metrics_of_the_rules_exist(prometheus: Prometheus, steps: Steps) -> None:
@@ -96,6 +98,8 @@ def test_a_gpu_that_an_actor_holds_is_held_and_used(prometheus: Prometheus, plat
         [used] = prometheus.query(f'{gpus.removesuffix("}")},State="USED"}}')
         assert used["metric"]["ray_io_group"] == "laptop-1gpu"
         assert used["metric"]["ray_io_node_type"] == "worker"
+        assert prometheus.query(f'up{{job="{Job.WORKER}",ray_io_cluster="{CLUSTER}"}} == 1')
+        assert all(any(re.search(each, query) for query in queries("default")) for each in NO_DATA)
         with steps.step("Prometheus has what the dashboard of Ray asks for"):
             until(lambda: not without_data(prometheus), "each query has data", seconds=60, pause=5)
         assert prometheus.firing() == set()
@@ -150,5 +154,6 @@ def test_a_gpu_that_is_held_idle_raises_its_alert_and_every_panel_has_data(
     finally:
         platform.in_head("python", "-c", REQUEST, "0")
     assert silent == SILENT.keys()
+    assert prometheus.not_evaluated() == {}
     with steps.step("the alert has ended"):
         until(lambda: idle not in prometheus.firing(), "the alert ends", seconds=180, pause=2)

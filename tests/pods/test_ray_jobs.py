@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
+from components.monitoring.metrics import KubeRay
 from components.ray_job.manifests import SUBMITTER
 from components.ray_job.settings import JOB_LABEL
 from components.run_history.manifests import POD
@@ -57,7 +58,7 @@ def jobs() -> dict[str, list[dict[str, Any]]]:
         {
             "name": WAITS,
             "entrypoint": "python -V",
-            "preRunningDeadlineSeconds": 90,
+            "preRunningDeadlineSeconds": 150,
             "suspend": True,
             "cluster": nowhere,
         },
@@ -65,7 +66,7 @@ def jobs() -> dict[str, list[dict[str, Any]]]:
             "name": ENDLESS,
             "entrypoint": "sleep infinity",
             "submissionMode": "HTTPMode",
-            "activeDeadlineSeconds": 100,
+            "activeDeadlineSeconds": 150,
             "suspend": True,
             "cluster": cluster,
         },
@@ -210,6 +211,17 @@ def test_a_job_that_does_not_start_or_end_ends_at_its_deadline(platform: Platfor
     until(lambda: status(platform, name).get("jobDeploymentStatus") == "Failed", "it has failed")
     assert status(platform, name)["reason"] == reason
     until(lambda: not clusters(platform, name), "its RayCluster is gone")
+
+
+def test_the_operator_has_the_metrics_by_which_alerts_judge_jobs(platform: Platform) -> None:
+    found = platform.metric_of_operator(KubeRay.JOB_STATUS)
+    assert {name: found[name]["deployment_status"] for name in (SUCCEEDS, FAILS, WAITS)} == {
+        SUCCEEDS: "Complete",
+        FAILS: "Failed",
+        WAITS: "Failed",
+    }
+    assert found[FAILS].keys() == {"namespace", "name", "uid", "deployment_status"}
+    assert found[FAILS]["namespace"] == NAMESPACE
 
 
 def test_no_ended_job_starts_again(platform: Platform) -> None:

@@ -9,11 +9,14 @@ import yaml
 
 from components.monitoring.manifests import scrape_file
 from components.monitoring.settings import MonitoringSettings
+from local import report
 from local.errors import RehearsalError
 from local.host_pods.states import HostPod, read_states, write_states
 from local.monitoring import prometheus
 from local.monitoring.discovery import Group, groups, programs_here, write
 from local.monitoring.prometheus import Prometheus, configuration
+from local.rehearsal import Rehearsal
+from local.supervision import State
 from stacks.monitoring import monitored
 from tests.unit.planning.stacks import stack, tenant
 
@@ -114,6 +117,18 @@ def test_a_stack_without_monitoring_has_the_default_rules_and_the_port_stays(
     finder, itself = made.programs()
     assert finder.command[-1] == "simulated"
     assert f"--web.listen-address={before.removeprefix('http://')}" in itself.command
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_make_up_prints_its_url_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], running: bool
+) -> None:
+    rehearsal = Rehearsal(tmp_path, "simulated")
+    rehearsal.prometheus.configure(stack(tenant("team-a")))
+    state = State(prometheus.NAME, running, "", 1, "", tmp_path / "log")
+    monkeypatch.setattr(Rehearsal, "states", lambda _self: [state])
+    report.pages(rehearsal, "dev")
+    assert (f"Prometheus:   {rehearsal.prometheus.url}" in capsys.readouterr().out) is running
 
 
 def test_without_prometheus_the_error_tells_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """Heads know the stack's Prometheus and Grafana, unless their own settings name others."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 
 from stacks.rendered import rendered, rendered_job
 from stacks.settings import StackSettings
@@ -29,6 +31,12 @@ def known(*clusters: dict[str, Any], **more: Any) -> StackSettings:
 def env(group: dict[str, Any]) -> dict[str, str]:
     container = group["template"]["spec"]["containers"][0]
     return {each["name"]: each["value"] for each in container.get("env", ()) if each["name"] in URLS}
+
+
+def test_these_are_the_variables_that_rays_dashboard_reads() -> None:
+    """In its text, because it imports packages that the tests lack."""
+    source = (Path(ray.__file__).parent / "dashboard/modules/metrics/metrics_head.py").read_text()
+    assert [name for name in URLS if f'_ENV_VAR = "{name}"' not in source] == []
 
 
 def test_heads_have_the_urls_and_workers_do_not() -> None:
