@@ -85,8 +85,15 @@ class Place:
         address = f"127.0.0.1:{next(free_ports())}"
         (folder / "receiver.yaml").write_text(receiver_config(address, self._records))
         self._config = written(folder, {"endpoint": f"http://{address}", "redact": ["EMP-[0-9]{6}"]})
-        self._receiver = otelcol(f"--config={folder / 'receiver.yaml'}", log=folder / "receiver.log")
+        self.receive()
         self.start()
+
+    def receive(self) -> None:
+        self._receiver = otelcol(f"--config={self._folder / 'receiver.yaml'}", log=self._folder / "receiver.log")
+
+    def lose_receiver(self) -> None:
+        self._receiver.kill()
+        self._receiver.wait()
 
     def start(self) -> None:
         self._collector = otelcol(f"--config={self._config}", log=self._folder / "log")
@@ -194,6 +201,14 @@ def test_a_collector_that_ends_sends_all_that_it_has_read_and_its_successor_noth
     place.write("raylet.out", "third")
     place.start()
     place.arrive("raylet.out", "first", "second", "third")
+
+
+def test_lines_wait_for_a_receiver_that_is_down(place: Place) -> None:
+    place.lose_receiver()
+    place.write("raylet.out", "first", "second")
+    time.sleep(3)  # It sends what it has read after a second, and logs no failure that it tries again.
+    place.receive()
+    place.arrive("raylet.out", "first", "second")
 
 
 def test_each_line_of_real_ray_that_rotates_its_files_arrives_once(place: Place) -> None:

@@ -1,9 +1,11 @@
 """A real Prometheus scrapes Ray, KubeRay and Volcano with the files of the stack, and has what the rules ask for."""
 
 import re
+from functools import partial
 
 import pytest
 
+from components.monitoring.alerts import ALERTS
 from components.monitoring.boards import FLEET, QUEUES, TENANT
 from components.monitoring.metrics import CertManager, Gateway, Job, KubeRay, Kueue, Ray, Redis, Volcano
 from testbed.pods.platform import CLUSTER, NAMESPACE, REVIEWED, SECURED, Platform
@@ -19,11 +21,12 @@ ray.init(logging_level="error")
 group = ray.util.placement_group([{"CPU": 0.01}])
 ray.get(group.ready())
 task = ray.remote(num_cpus=0)(lambda: time.sleep(3600)).remote()
+never = ray.remote(num_gpus=100)(lambda: None).remote(), ray.util.placement_group([{"GPU": 100}])
 holder = ray.remote(num_gpus=1, num_cpus=0)(type("Holder", (), {"holds": lambda self: "holds a GPU"})).remote()
 print(ray.get(holder.holds.remote()), flush=True)
 sys.stdin.read()
 """
-"""Holds a GPU with an actor, beside a task that runs and a placement group."""
+"""Holds a GPU with an actor, beside a task that runs, a placement group, and one of each that have no room."""
 
 ALWAYS = {
     Ray.STARTED,
@@ -100,6 +103,8 @@ def test_a_gpu_that_an_actor_holds_is_held_and_used(prometheus: Prometheus, plat
         assert used["metric"]["ray_io_node_type"] == "worker"
         assert prometheus.query(f'up{{job="{Job.WORKER}",ray_io_cluster="{CLUSTER}"}} == 1')
         assert all(any(re.search(each, query) for query in queries("default")) for each in NO_DATA)
+        for pending in ALERTS["RayDemandPending"].condition.split(" or "):
+            until(partial(prometheus.query, pending), f"{pending} has data")
         with steps.step("Prometheus has what the dashboard of Ray asks for"):
             until(lambda: not without_data(prometheus), "each query has data", seconds=60, pause=5)
         assert prometheus.firing() == set()
