@@ -109,6 +109,8 @@ def _finding(path: Path, problem: Problem) -> Finding:
     elif isinstance(value, str):
         message = message.replace(repr(value), shown(value))
         value = value[:LONGEST_VALUE]
+    elif isinstance(value, Mapping | list | tuple):
+        value = None  # a secret may be anywhere in it
     return Finding(path, value, in_one_line(message), problem.rule)
 
 

@@ -34,6 +34,9 @@ CODE = """
         async def chat(self, messages):
             return {"version": self.version}
 
+        async def __call__(self, request):
+            return {"version": self.version}
+
     @serve.deployment(num_replicas=2, ray_actor_options={"num_cpus": 0.1})
     @serve.ingress(api)
     class OpenAiIngress:
@@ -48,9 +51,12 @@ CODE = """
         if not args["version"]:
             raise ValueError("the version is not set")
         return OpenAiIngress.bind(Model.bind(args["version"]))
+
+    def build_model(args):
+        return Model.options(num_replicas=2).bind(args["version"])
 """
 """The application: the graph of Ray Serve LLM (an ingress that speaks as OpenAI does, and its model's deployment), with
-a model that names its version. It asks for no key."""
+a model that names its version; or the model alone. It asks for no key."""
 
 ASK = """
     import collections, http.client, json, sys, threading

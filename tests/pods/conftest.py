@@ -53,7 +53,6 @@ WITHOUT_STACK = (
     "test_ray_services.py",
     "test_redis.py",
     "test_run_history.py",
-    "test_standing_jobs.py",
 )
 
 FAILOVER = "tests/pods/failover/"

@@ -19,6 +19,8 @@ def serve(platform: Platform, version: str) -> None:
     """A version of the service, with all replicas on a worker, where requests go to the worker alone."""
     found = service(version)
     found["excludeHeadPodFromServeSvc"] = True
+    # The first request to another deployment waits for the head.
+    found["serveConfigV2"]["applications"][0]["import_path"] = "chat:build_model"
     found["cluster"] |= {"faultTolerance": True, "tls": {}, "workerGroups": [WORKER]}
     found["cluster"]["head"]["rayStartParams"]["num-cpus"] = "0"
 

@@ -87,6 +87,22 @@ def test_no_format_shows_it(
     assert longest not in shown
 
 
+@pytest.mark.parametrize("within", [{"note": SECRETS["a token of Hugging Face"]}, [SECRETS["a token of Hugging Face"]]])
+def test_no_format_shows_one_within_an_unknown_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], within: object
+) -> None:
+    file = copy.deepcopy(FILE)
+    (tenant, *_) = file["config"]["ray-platform:tenants"]
+    tenant["clusters"][0]["overrides"] = {"metadata": {"annotations": within}}
+    written = tmp_path / "Pulumi.dev.yaml"
+    written.write_text(yaml.safe_dump(file))
+    checked = check(written)
+    assert "unknown-field" in [finding.rule for finding in checked.findings]
+    show([checked])
+    shown = "\n".join([capsys.readouterr().out, as_json([checked]), *as_annotations([checked])])
+    assert SECRETS["a token of Hugging Face"] not in shown
+
+
 def test_the_level_of_a_rule_about_tokens_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "Pulumi.dev.yaml"
     file.write_text("config:\n  ray-platform:policies: {rules: {ray-auth-tokens: sometimes}}\n")
