@@ -209,7 +209,6 @@ def _without_clusters(settings: dict[str, Any]) -> None:
         settings["images"] = {"mirrors": mirror.MIRRORS}
     tenant["queue"] = {"capability": {"gpus": 8}}
     settings["scheduler"] = {"volcano": {}}
-    settings["operator"]["metrics"] = True
 
 
 @pytest.fixture(scope="session")
