@@ -16,6 +16,7 @@ import yaml
 
 from core.stack_file import PROJECT
 from local import paths
+from local.control_plane import write_kubeconfig
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.images.used import used
@@ -85,10 +86,9 @@ class Platform(Node):
     def kubeconfig_of(self, account: str) -> Path:
         """A new account in the tenant's namespace, and a kubeconfig with its token alone."""
         self.kubectl("create", "serviceaccount", "-n", NAMESPACE, account)
-        content = yaml.safe_load(self.rehearsal.kubeconfig.read_text())
-        content["users"][0]["user"] = {"token": self.kubectl("create", "token", "-n", NAMESPACE, account).strip()}
+        user = {"token": self.kubectl("create", "token", "-n", NAMESPACE, account).strip()}
         made = self.rehearsal.run / f"{account}.kubeconfig"
-        made.write_text(yaml.safe_dump(content))
+        write_kubeconfig(made, self.rehearsal.run, self.rehearsal.client().configuration.host, user)
         return made
 
     def runs(self, *arguments: str) -> str:

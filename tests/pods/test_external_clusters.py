@@ -4,11 +4,11 @@ one outside of Kubernetes. The pods that submit are real, at level restricted.""
 from typing import Any
 
 import pytest
-import ray
 import yaml
 
 from components.ray_job.manifests import SUBMITTER
 from local.images import RAY
+from local.images.ray import VERSION
 from testbed.pods.laboratory import ADDRESS, RAY_START, laboratory
 from testbed.pods.platform import NAMESPACE, SMALL, Platform
 from testbed.pods.steps import Steps
@@ -78,7 +78,7 @@ def test_jobs_run_on_clusters_that_somebody_has_started_and_a_wrong_token_is_rep
 
     def run_there(settings: dict[str, Any]) -> None:
         tenant = settings["tenants"][0]
-        outside = external("outside", OUTSIDE, "right", plainToken=True, rayVersion=ray.__version__)
+        outside = external("outside", OUTSIDE, "right", plainToken=True, rayVersion=VERSION)
         tenant["externalClusters"] = [
             external("in-a-pod", IN_A_POD, "right"),
             outside,
