@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from core.stack_file import PROJECT
 from local import paths
@@ -101,6 +103,13 @@ class Platform(Node):
         assert shown["problems"] == {}
         return {each["name"]: each for each in shown["runs"] if each["complete"]}
 
+    def metric_of_operator(self, name: str) -> dict[str, dict[str, str]]:
+        """The labels of the series of a metric of the KubeRay operator that are 1, by the names of their objects."""
+        with self.forwarded("kuberay-operator", 8080, "ray-system") as address:
+            text = httpx.get(f"{address}/metrics", trust_env=False).raise_for_status().text
+        samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+        return {each.labels["name"]: each.labels for each in samples if each.name == name and each.value == 1}
+
     def token(self, cluster: str = CLUSTER) -> str:
         """The token that a RayCluster requires."""
         secret = json.loads(self.kubectl("get", "secret", "-n", NAMESPACE, cluster, "-o", "json"))
@@ -143,9 +152,9 @@ class Platform(Node):
         )
 
     @contextmanager
-    def forwarded(self, service: str, port: int) -> Iterator[str]:
+    def forwarded(self, service: str, port: int, namespace: str = NAMESPACE) -> Iterator[str]:
         """The address of a Service's port on this machine, while it is forwarded."""
-        command = self.command("port-forward", "-n", NAMESPACE, f"service/{service}", f":{port}")
+        command = self.command("port-forward", "-n", namespace, f"service/{service}", f":{port}")
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None

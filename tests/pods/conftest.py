@@ -10,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 from core.nodes import NodePool
 from local.images import IMAGES
+from local.images.programs import VOLCANO_PROGRAMS
 from local.images.ray import RAY
 from local.install import install_missing
 from local.real_node import RealNode, unmet
@@ -202,19 +203,20 @@ def platform(before: set[str], folder: Path, steps: Steps) -> Iterator[Platform]
 
 
 def _without_clusters(settings: dict[str, Any]) -> None:
-    """Volcano schedules, there is no RayCluster, and KubeRay's image is on a mirror, if this machine can have one."""
+    """There is no RayCluster, the operator has metrics, and KubeRay's image is on a mirror, if this machine can have
+    one. The tests of jobs add Volcano, with which KubeRay starts no job on a RayCluster that exists."""
     (tenant,) = settings["tenants"]
     tenant["clusters"] = []
     if not mirror.missing():
         settings["images"] = {"mirrors": mirror.MIRRORS}
-    tenant["queue"] = {"capability": {"gpus": 8}}
-    settings["scheduler"] = {"volcano": {}}
+    settings["operator"]["metrics"] = True
 
 
 @pytest.fixture(scope="session")
 def without_clusters(built: None, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Platform]:
     """A stack without RayClusters on a node of its own, to which files add jobs and services."""
-    with brought_up(tmp_path_factory.mktemp("jobs"), steps, _without_clusters, [RAY.reference]) as platform:
+    later = [RAY.reference, *(image.reference for image in VOLCANO_PROGRAMS)]
+    with brought_up(tmp_path_factory.mktemp("jobs"), steps, _without_clusters, later) as platform:
         yield platform
 
 

@@ -1,4 +1,4 @@
-"""A RayCluster that rests while nobody uses it, on real pods."""
+"""A RayCluster that rests while nobody uses it, on real pods; a job that selects it wakes it."""
 
 import json
 import time
@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from components.idle_termination.in_pod import LOOK_SECONDS, NAME
-from testbed.pods.platform import NAMESPACE, Platform, pods_cluster
+from components.ray_job.manifests import SUBMITTER
+from testbed.pods.platform import NAMESPACE, SMALL, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
 
-RESTS = "rests"
+RESTS, JOB = "rests", "on-standing"
 
 TIMEOUT_SECONDS = 20
 
@@ -88,6 +89,25 @@ def test_an_idle_cluster_rests_and_a_woken_one_stays_while_somebody_uses_it(plat
         output, _ = ending.communicate(timeout=60)
     assert "FAILED None" in output
     until(lambda: state(platform) == "resting", "it rests again")
+
+
+def with_a_job(settings: dict[str, Any]) -> None:
+    """A job on the RayCluster."""
+    count = "import ray; ray.init(); print('ran on', len(ray.nodes()), 'node')"
+    submitter = {"spec": {"containers": [{"name": SUBMITTER, "resources": SMALL}]}}
+    job = {"name": JOB, "entrypoint": f'python -c "{count}"', "clusterSelector": {"ray.io/cluster": RESTS}}
+    settings["tenants"][0]["jobs"] = [{**job, "submitterPodTemplate": submitter, "waitFor": "succeeded"}]
+
+
+def test_a_job_wakes_the_cluster_that_it_selects_and_runs_there(platform: Platform, steps: Steps) -> None:
+    until(lambda: state(platform) == "resting", "it rests")
+    platform.stack.edit(with_a_job)
+    with steps.step("`pulumi up` of a job that wakes a RayCluster"):
+        platform.stack.up()
+    job = json.loads(platform.kubectl("get", "rayjob", "-n", NAMESPACE, JOB, "-o", "json"))
+    assert (job["status"]["jobStatus"], job["status"]["rayClusterName"]) == ("SUCCEEDED", RESTS)
+    assert "ran on 1 node" in platform.kubectl("logs", "-n", NAMESPACE, f"job/{JOB}")
+    until(lambda: state(platform) == "resting", "it rests again, although the RayJob exists")
 
 
 def log(platform: Platform) -> str:

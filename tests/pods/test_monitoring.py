@@ -43,8 +43,8 @@ ALWAYS = {
 """Metrics that exist although nothing is wrong."""
 
 ABSENT = {
-    KubeRay.JOB_STATUS: "there is no RayJob",
-    KubeRay.SERVICE_READY: "there is no RayService",
+    KubeRay.JOB_STATUS: "there is no RayJob here; test_ray_jobs.py finds it",
+    KubeRay.SERVICE_READY: "there is no RayService here; test_ray_services.py finds it",
     **dict.fromkeys((*Gateway, *Redis), "there is no Redis here; failover/test_masters.py finds them"),
     **dict.fromkeys(Kueue, "Volcano schedules here; tests/engine/test_kueue.py finds them"),
     **dict.fromkeys(CertManager, "there is no cert-manager"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
+from components.monitoring.metrics import KubeRay
 from components.ray_job.manifests import SUBMITTER
 from components.ray_job.settings import JOB_LABEL
 from components.run_history.manifests import POD
@@ -88,9 +89,15 @@ HISTORY = {
 
 @pytest.fixture(scope="module")
 def platform(without_clusters: Platform, steps: Steps) -> Platform:
-    """The stack with these jobs; `up` ends when the first has succeeded."""
-    without_clusters.stack.edit(lambda settings: settings["tenants"][0].update(**jobs(), **HISTORY))
-    with steps.step("`pulumi up` of jobs"):
+    """The stack with Volcano and these jobs; `up` ends when the first has succeeded."""
+
+    def with_jobs(settings: dict[str, Any]) -> None:
+        settings["scheduler"] = {"volcano": {}}
+        queue = {"capability": {"gpus": 8}}
+        settings["tenants"][0].update(clusters=[], queue=queue, **jobs(), **HISTORY)
+
+    without_clusters.stack.edit(with_jobs)
+    with steps.step("`pulumi up` of Volcano and jobs"):
         without_clusters.stack.up()
     return without_clusters
 
@@ -210,6 +217,17 @@ def test_a_job_that_does_not_start_or_end_ends_at_its_deadline(platform: Platfor
     until(lambda: status(platform, name).get("jobDeploymentStatus") == "Failed", "it has failed")
     assert status(platform, name)["reason"] == reason
     until(lambda: not clusters(platform, name), "its RayCluster is gone")
+
+
+def test_the_operator_has_the_metrics_by_which_alerts_judge_jobs(platform: Platform) -> None:
+    found = platform.metric_of_operator(KubeRay.JOB_STATUS)
+    assert {name: found[name]["deployment_status"] for name in (SUCCEEDS, FAILS, WAITS)} == {
+        SUCCEEDS: "Complete",
+        FAILS: "Failed",
+        WAITS: "Failed",
+    }
+    assert found[FAILS].keys() == {"namespace", "name", "uid", "deployment_status"}
+    assert found[FAILS]["namespace"] == NAMESPACE
 
 
 def test_no_ended_job_starts_again(platform: Platform) -> None:

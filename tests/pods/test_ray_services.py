@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from components.monitoring.metrics import KubeRay
 from components.ray_service.settings import SERVICE_LABEL
 from testbed.pods import serving
 from testbed.pods.platform import NAMESPACE, Platform
@@ -86,6 +87,14 @@ def test_requests_are_lost_neither_with_another_config_nor_with_another_cluster(
     assert set(answers.served) == {"1", "2", "3"}
     assert sum(answers.served.values()) >= REQUESTS
     assert answers.refused >= REQUESTS / 10
+
+
+def test_the_operator_has_the_metrics_by_which_alerts_judge_services_and_clusters(platform: Platform) -> None:
+    ready = platform.metric_of_operator(KubeRay.SERVICE_READY)[NAME]
+    assert (ready["namespace"], ready["condition"]) == (NAMESPACE, "true")
+    provisioned = platform.metric_of_operator(KubeRay.CLUSTER_PROVISIONED)[active(platform)]
+    assert provisioned.items() >= {("namespace", NAMESPACE), ("condition", "true")}
+    assert "uid" in provisioned
 
 
 def test_a_version_that_fails_is_reported_and_the_one_before_answers(platform: Platform, steps: Steps) -> None:

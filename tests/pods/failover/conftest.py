@@ -13,7 +13,10 @@ from testbed.failover.redis import KINDS, Redis
 from testbed.failover.stack import fault_tolerant, gateway_counts, started
 from testbed.pods.platform import Platform, brought_up
 from testbed.pods.prometheus import Prometheus
-from testbed.pods.steps import Steps
+from testbed.pods.steps import Steps, until
+
+FAILOVER = "RayRedisFailover"
+"""The alert of a lost master."""
 
 RUNS = int(os.environ.get("FAILOVERS") or 5)
 """Number of masters to lose: at least one in each way."""
@@ -42,7 +45,9 @@ def prometheus(platform: Platform) -> Prometheus:
 def day(platform: Platform, redis: Redis, request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Day:
     """Masters are lost one after the other, in all ways in turn, while Ray works, and Prometheus if it is installed."""
     if Prometheus.installed():
-        request.getfixturevalue("prometheus")
+        prometheus: Prometheus = request.getfixturevalue("prometheus")
+        until(lambda: not prometheus.not_evaluated(), "it has evaluated all rules")
+        assert FAILOVER not in {name for name, _ in prometheus.firing()}
     before = started(platform)
     with working(platform) as noticed:
         losses = [redis.lose_master(kind) for kind in itertools.islice(itertools.cycle(KINDS), RUNS)]

@@ -11,6 +11,7 @@ from testbed.failover.stack import OTHER
 from testbed.pods.platform import CLUSTER, NAMESPACE
 from testbed.pods.prometheus import Prometheus
 from testbed.pods.steps import Steps, until
+from tests.pods.failover.conftest import FAILOVER
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
 
@@ -45,11 +46,12 @@ def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
 
 
 def test_the_alert_of_a_failover_fires_and_none_of_lost_writes(prometheus: Prometheus, day: Day, steps: Steps) -> None:
-    failovers = {("RayRedisFailover", NAMESPACE), ("RayRedisFailover", OTHER)}
+    failovers = {(FAILOVER, NAMESPACE), (FAILOVER, OTHER)}
     with steps.step("the alert of a failover fires"):
         until(lambda: prometheus.firing() >= failovers, "it fires for both RayClusters", seconds=120)
     worse = {"RayRedisGatewayLostWrites", "RayRedisQuorumLost", "RayRedisUnreachable"}
     assert not worse & {name for name, _ in prometheus.firing()}
+    assert prometheus.not_evaluated() == {}
 
 
 def test_no_call_fails(day: Day) -> None:
