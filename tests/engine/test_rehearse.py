@@ -1,5 +1,6 @@
 """Rehearsals of stacks at their real size: one that fits and matches its plan, and one that does not fit."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from local.plugins import Selection
 from local.pulumi import PROJECT
 from local.rehearse.comparison import Beside
 from local.rehearse.rehearsed import Rehearsed
+from local.rehearse.report import as_object
 from local.rehearse.session import Session
+from stacks.review.rehearsed import rehearsals
 from testbed.platform_stack import DEV
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
@@ -92,6 +95,11 @@ def test_the_predicted_pods_of_a_stack_that_does_not_fit_wait(rehearse: Rehearse
     assert there.not_ready == ("large/training",)
     assert "is not ready after 30 s" in " ".join(there.errors)
     assert not there.well
+    report = tmp_path / "rehearsal.json"
+    report.write_text(json.dumps(as_object(there)))
+    [in_review] = rehearsals([report]).values()
+    assert "not ready: large/training" in in_review.problems
+    assert not in_review.well
 
 
 def test_the_production_stack_matches_its_plan(rehearse: Rehearse) -> None:

@@ -3,6 +3,7 @@
 What a review reports about a change is tested in tests/unit/review.
 """
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ import yaml
 from kubernetes import client
 
 from local import paths
+from stacks.impact.sources import git
+from stacks.review.comment import MARKER
 from testbed.harness import Result
 from testbed.platform_stack import Stack, training
 from tests.engine.conftest import MakeStack
@@ -20,6 +23,9 @@ from tests.engine.conftest import MakeStack
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
 EXAMPLES = paths.ROOT / "docs" / "examples"
+
+HOST_NETWORK = {"podTemplate": {"spec": {"hostNetwork": True}}}
+"""Settings of a head that a mandatory policy forbids."""
 
 GITHUB, GITLAB = "apply-stack.yaml", "gitlab-ci.yaml"
 
@@ -41,7 +47,9 @@ class Runner:
         self.stack, self.checkout = stack, folder / "checkout"
         self.checkout.mkdir()
         for each in paths.ROOT.iterdir():
-            (self.checkout / each.name).symlink_to(each)
+            if each.name != ".git":
+                (self.checkout / each.name).symlink_to(each)
+        git(self.checkout, "init", "-q")
         self._environment = {
             **stack.environment,
             "STACK": stack.name,
@@ -50,7 +58,16 @@ class Runner:
             "KUBECONFIG": str(folder / "kubeconfig"),
             "GITHUB_ENV": str(folder / "variables"),
             "CI_BUILDS_DIR": str(folder),
+            "GITHUB_BASE_REF": "main",
+            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
         }
+
+    def commit(self) -> None:
+        """Commits the stack file, to the target branch of the next pull request."""
+        shutil.copy(self.stack.file, self.checkout)
+        git(self.checkout, "add", ".")
+        git(self.checkout, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "merged")
+        git(self.checkout, "update-ref", "refs/remotes/origin/main", "HEAD")
 
     def run(self, file: str, step: str) -> Result:
         """Runs a step as GitHub and GitLab do, which end a script at its first error."""
@@ -91,6 +108,23 @@ def runner(stack_on_operator: MakeStack, tmp_path_factory: pytest.TempPathFactor
 def test_a_stack_that_nobody_changed_has_no_drift(runner: Runner) -> None:
     assert runner.run("drift.yaml", "Look").code == 0
     assert (runner.checkout.parent / "variables").read_text() == "CODE=0\n"
+
+
+def test_a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
+    """The policies of the step are those of dev, so an image without a digest is advisory."""
+    runner.commit()
+    runner.stack.edit(lambda settings: training(settings).update(idleTimeout="75s"))
+    shutil.copy(runner.stack.file, runner.checkout)
+    done = runner.run("pull-request.yaml", "Preview, held to the policies")
+    assert done.code == 0, done.output
+    summary = (runner.checkout.parent / "summary.md").read_text()
+    assert summary.startswith(f"{MARKER}\n")
+    assert "- **Preview**: 1 to update\n" in summary
+    assert "| kubernetes:ray.io/v1:RayCluster team-a/training-ray-cluster | update | " in summary
+    runner.stack.edit(lambda settings: training(settings)["head"].update(HOST_NETWORK))
+    done = runner.run("pull-request.yaml", "Preview, held to the policies")
+    assert done.code == 1
+    assert "hostNetwork" in done.output
 
 
 def test_what_was_approved_is_applied(runner: Runner) -> None:

@@ -86,6 +86,12 @@ BRANCHES = {
     "raises a queue over the nodes": Branch(
         "Pulumi.prod.yaml", replacing("{gpus: 8}, capability: {gpus: 16}", "{gpus: 40}, capability: {gpus: 40}")
     ),
+    "promises more than the nodes have": Branch(
+        "Pulumi.prod.yaml",
+        lambda text: (
+            text.replace("capability: {gpus: 16}", "capability: {gpus: 40}") + TENANT.replace("gpus: 8", "gpus: 24")
+        ),
+    ),
     "changes an image": Branch(
         "Pulumi.prod.yaml", replacing("rayproject/ray:2.60.0", "registry.example.com/team-a/ray:2.60.0-torch")
     ),
