@@ -148,9 +148,17 @@ def test_the_stack_belongs_to_the_cluster_of_its_first_update(
     content = json.loads(configuration.read_text())
     content["config"]["ray-platform:kubernetes"] = {"cluster": OTHER}
     configuration.write_text(json.dumps(content))
-    for command in (["preview"], ["up", "--yes", "--skip-preview"]):
-        refused = plain.pulumi(*command, fails=True).output
-        assert f"leads to a cluster with UID {uid}" in " ".join(refused.split())
+    refused = [
+        *(plain.pulumi(*command, fails=True).output for command in (["preview"], ["up", "--yes", "--skip-preview"])),
+        plain.recover(fails=True).output,
+    ]
+    for operation in ("refresh", "destroy"):
+        command = [sys.executable, "-m", "stacks", operation, plain.name, f"--config-file={configuration}", "--yes"]
+        done = subprocess.run(command, env=plain.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        refused.append(done.stderr)
+    assert all(f"leads to a cluster with UID {uid}" in " ".join(each.split()) for each in refused), refused
+    assert kubectl.does("get", "raycluster", "-A", "-o", "name")
 
 
 def test_the_program_reads_a_base_that_pulumi_does_not_know(plain: Stack, configuration: Path, tmp_path: Path) -> None:

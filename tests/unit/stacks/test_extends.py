@@ -184,64 +184,11 @@ def test_a_base_above_the_folder_is_read_at_a_revision(folder: Path) -> None:
     assert "The edit affects nothing" in run("impact", "--to", "envs/Pulumi.up.yaml").stdout
 
 
-def test_show_prints_the_merged_file_with_the_place_of_each_value(folder: Path) -> None:
-    lines = run("show", "prod", "--origin").stdout.splitlines()
-    assert [" ".join(each.split()) for each in lines[:5]] == [
-        "config:",
-        "ray-platform:nodes:",
-        "- pool: a100 # Pulumi.prod.yaml:4",
-        "count: 3 # Pulumi.prod.yaml:4",
-        "cpu: 64 # bases/common.yaml:3",
-    ]
-    (folder / "Pulumi.whole.yaml").write_text(run("show", "prod").stdout)
-    assert load(folder / "Pulumi.whole.yaml") == load(folder / "Pulumi.prod.yaml").model_copy(update={"extends": ()})
-
-
-@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
-def test_what_show_prints_is_the_same_stack_file(file: Path, folder: Path) -> None:
-    shown = folder / "Pulumi.shown.yaml"
-    shown.write_text(run("show", str(file)).stdout)
-    assert (plain_values(shown)["config"] or {}) == (plain_values(file).get("config") or {})
-
-
-def test_show_hides_secrets(folder: Path) -> None:
-    text = "config:\n  ray-platform:kubernetes:\n    context: {secure: v1:hunter2}\n    password: hunter2\n"
-    (folder / "Pulumi.secret.yaml").write_text(f"{text}  other:url: https://me:hunter2@example.com\n")
-    shown = run("show", "secret").stdout
-    assert shown.count('"***"') == 3
-    assert "hunter2" not in shown
-
-
-def test_show_hides_what_may_be_a_secret_of_another_program_and_numbers(folder: Path) -> None:
-    text = "config:\n  ray-platform:kubernetes: {context: prod}\n  shop:apiKey: hunter2\n"
-    (folder / "Pulumi.secret.yaml").write_text(text)
-    assert "hunter2" not in run("show", "secret").stdout
-    (folder / "Pulumi.secret.yaml").write_text("config:\n  ray-platform:cmlApiKey: 471100815\n")
-    assert "471100815" not in run("show", "secret").stdout
-
-
-def test_show_escapes_what_yaml_would_refuse_or_fold(folder: Path) -> None:
-    text = "a\u2028b\u0085c\x7fd\U0001f600 e"
-    escaped = r'"a\u2028b\x85c\x7fd\U0001f600 e"'
-    (folder / "Pulumi.odd.yaml").write_text(f"config:\n  ray-platform:x: {escaped}\n")
-    (folder / "Pulumi.shown.yaml").write_text(run("show", "odd").stdout)
-    assert plain_values(folder / "Pulumi.shown.yaml")["config"]["ray-platform:x"] == text
-
-
 def test_a_base_without_keys_removes_nothing(folder: Path) -> None:
     (folder / "empty.yaml").write_text("config:\n  # nothing yet\n")
     text = STACK.replace("bases/common.yaml", "[bases/common.yaml, empty.yaml]")
     (folder / "Pulumi.prod.yaml").write_text(text)
     assert [each.name for each in load(folder / "Pulumi.prod.yaml").tenants] == ["team-a"]
-
-
-def test_show_reports_a_base_that_cannot_be_read(folder: Path) -> None:
-    (folder / "bases" / "common.yaml").unlink()
-    done = run("show", "prod")
-    assert done.exit_code == 2
-    assert (
-        "Pulumi.prod.yaml:2:25: ray-platform:extends: 'bases/common.yaml' cannot be read: No such file" in done.stderr
-    )
 
 
 def test_the_schema_lets_required_keys_be_in_a_base() -> None:
