@@ -1,5 +1,6 @@
 """A stack as plain manifests: stages, what is left, and files."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from typer.testing import CliRunner, Result
 from stacks.__main__ import app
 from stacks.load import load, parse
 from stacks.manifests.files import OccupiedError, dump, write
-from stacks.manifests.stages import Rendered, rendered_stack
+from stacks.manifests.stages import OPERATOR, Rendered, rendered_stack
 
 pytestmark = pytest.mark.unit
 
@@ -41,6 +42,48 @@ def test_each_stage_needs_those_before_it(prod: Rendered) -> None:
     assert names(prod, "50-platform", "Queue")
     assert "training" in names(prod, "60-tenants", "RayCluster")
     assert annotations(prod, "60-tenants", "RayCluster")["argocd.argoproj.io/sync-wave"] == "60"
+
+
+REFERENCES = {
+    "serviceAccountName": "ServiceAccount",
+    "claimName": "PersistentVolumeClaim",
+    "priorityClassName": "PriorityClass",
+    "configMap": "ConfigMap",
+    "queue": "Queue",
+}
+"""Fields of objects that have names of other objects, and their kinds."""
+
+
+def needed(value: Any) -> Iterator[tuple[str, str]]:
+    """Kind and name of each object that an object refers to."""
+    for key, inner in value.items() if isinstance(value, dict) else ((None, each) for each in value):
+        name = inner.get("name") if key == "configMap" and isinstance(inner, dict) else inner
+        if key in REFERENCES and isinstance(name, str):
+            yield REFERENCES[key], name
+        if isinstance(inner, dict | list):
+            yield from needed(inner)
+
+
+@pytest.mark.parametrize("file", sorted(GOOD.glob("*.yaml")), ids=lambda file: file.stem)
+def test_each_object_has_its_wave_and_all_that_it_refers_to_is_there_before_it(file: Path) -> None:
+    found = rendered_stack(load(file), file.stem, ())
+    placed = {
+        (body["kind"], body["metadata"].get("namespace"), body["metadata"]["name"]): stage
+        for stage, bodies in found.stages.items()
+        for body in bodies
+    }
+    for stage, body in ((stage, body) for stage, bodies in found.stages.items() for body in bodies):
+        metadata = body["metadata"]
+        assert metadata["annotations"]["argocd.argoproj.io/sync-wave"] == stage[:2]
+        kept = body["kind"] in {"Namespace", "PersistentVolume", "PersistentVolumeClaim", "Queue", "ClusterQueue"}
+        assert (metadata["annotations"].get("kustomize.toolkit.fluxcd.io/prune") == "disabled") == kept
+        assert ("Prune=false" in metadata["annotations"].get("argocd.argoproj.io/sync-options", "")) == kept
+        namespace = metadata.get("namespace")
+        assert placed.get(("Namespace", None, namespace), "") < stage
+        if stage >= OPERATOR:
+            for kind, name in needed(body.get("spec", {})):
+                for there in ((kind, namespace, name), (kind, None, name)):
+                    assert placed.get(there, "") < stage, (body["kind"], metadata["name"], there)
 
 
 def test_the_operators_own_manifests_are_adapted(tree: list[dict[str, Any]]) -> None:
