@@ -53,3 +53,8 @@ class Prometheus:
         """The alerts that fire, by their names and namespaces."""
         firing = self.query('ALERTS{alertstate="firing"}')
         return {(each["metric"]["alertname"], each["metric"].get("namespace", "")) for each in firing}
+
+    def first_fired(self, alert: str) -> dict[str, float]:
+        """When an alert fired first within the last hour, in seconds since 1970, by namespace."""
+        fires = f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
+        return self.values(f"min_over_time(timestamp({fires})[1h:1s])", "namespace")

@@ -27,7 +27,11 @@ class Steps:
         try:
             yield
         finally:
-            self._table.append((title, time.monotonic() - begin))
+            self.took(title, time.monotonic() - begin)
+
+    def took(self, title: str, seconds: float) -> None:
+        """Adds a step that something else has measured."""
+        self._table.append((title, seconds))
 
 
 def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS, pause: float = 1.0) -> None:
