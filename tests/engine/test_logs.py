@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from components.logs.collector import NAMES, config_map
-from components.logs.manifests import CONFIG_FILE, RAY_FOLDER, STATE
-from components.logs.settings import LogsSettings
-from local import tools
+from components.logs.collector import NAMES
 from local.control_plane import free_ports
+from testbed.log_collector import otelcol, written
 from testbed.log_receiver import Record, receiver_config, records
 from testbed.logged_secrets import KEYS, ONE_LINE, WITHOUT
 
@@ -59,22 +57,6 @@ def until(true: Callable[[], object], what: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < deadline, f"after {WAIT_SECONDS:.0f} s only {what()!r}"
         time.sleep(0.2)
-
-
-def otelcol(*arguments: str, log: Path) -> "subprocess.Popen[bytes]":
-    environment = {**os.environ, **{variable: variable.lower() for variable in NAMES.values()}}
-    command = [str(tools.OTEL_COLLECTOR.program("otelcol")), *arguments]
-    with log.open("a") as output:
-        return subprocess.Popen(command, env=environment, stdout=output, stderr=output)
-
-
-def written(folder: Path, settings: Mapping[str, Any]) -> Path:
-    """The configuration of a stack for a collector whose folders are in `folder`."""
-    text = config_map(LogsSettings.model_validate(settings), "team-a")["data"][CONFIG_FILE]
-    file = folder / CONFIG_FILE
-    (folder / "state").mkdir(exist_ok=True)
-    file.write_text(text.replace(RAY_FOLDER, f"{folder}/ray").replace(STATE, f"{folder}/state"))
-    return file
 
 
 class Place:

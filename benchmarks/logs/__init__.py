@@ -1,0 +1,1 @@
+"""What reading Ray's logs costs."""
