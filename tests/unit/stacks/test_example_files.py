@@ -50,10 +50,11 @@ def test_the_file_of_the_tutorial_is_valid_and_its_error_is_found(tmp_path: Path
     [block] = re.findall(r"```yaml\n(.*?)```", tutorial, re.DOTALL)
     file = tmp_path / "Pulumi.lab.yaml"
     file.write_text(block)
-    planned = CliRunner().invoke(app, ["plan", str(file)])
+    planned, paged = (CliRunner().invoke(app, [command, str(file)]) for command in ("plan", "page"))
     for line in ("All 2 RayClusters can start at once.", FITS, "Largest gang: 24 GPUs, by vision/training"):
         assert line in tutorial
         assert line in planned.output
+        assert line in paged.output
     file.write_text(block.replace("gpus: 24", "gpu: 24"))
     found = CliRunner().invoke(app, ["check", str(file)])
     error = "9:15: ray-platform:tenants[0].quota.gpu: unknown key 'gpu': did you mean 'gpus'?"
