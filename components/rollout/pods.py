@@ -143,8 +143,10 @@ def leaves(pod: Pod) -> bool:
 
 
 def started(pod: Pod) -> bool:
-    """Whether Ray may run in it."""
-    return (pod.get("status") or {}).get("phase") == "Running"
+    """Whether Ray may run in it. A pod is Pending as long as one of its containers waits, whatever the others do."""
+    status = pod.get("status") or {}
+    containers = status.get("containerStatuses") or ()
+    return status.get("phase") == "Running" or any("running" in (each.get("state") or {}) for each in containers)
 
 
 def named(pods: Iterable[Pod]) -> str:

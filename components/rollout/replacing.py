@@ -91,7 +91,7 @@ def has_pods_to_replace(pods: Pods, desired: Desired) -> bool:
         return False
     if desired.strategy == "immediate":
         return bool(old or old_heads(current, desired.parts))
-    if any(not started(pod) for pod in old):
+    if any(not started(pod) for pod in (*old, *old_heads(current, desired.parts))):
         return True
     try:
         nodes = pods.ask(current, {})["nodes"] if old else {}
@@ -113,7 +113,11 @@ def replace_old(pods: Pods, desired: Desired, show: Callable[[str], None] = lamb
         return _immediately(pods, desired)
     deadline = time.monotonic() + (desired.limit if desired.strategy == "drain" else 0)
     left = _when_idle(pods, desired, deadline, show)
-    if heads := old_heads(pods.all(), desired.parts):
+    heads = old_heads(pods.all(), desired.parts)
+    for pod in heads:
+        if not started(pod) and not leaves(pod):
+            pods.delete(pod, unchanged=True)
+    if heads := [pod for pod in heads if started(pod)]:
         left.append(
             f"the head, pod {named(heads)}, keeps its former settings: replacing it would end all work on the "
             "cluster. `updates: {strategy: immediate}` replaces it"

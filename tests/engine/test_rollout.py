@@ -142,3 +142,23 @@ def test_a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods
     assert groups() == ["a100-1gpu", "a100-2gpu"]
     assert before - set(pods.live()) == leaving
     rolling.changes_nothing()
+
+
+def test_a_head_that_cannot_start_gets_the_edit_that_corrects_it(rolling: Stack, pods: Pods) -> None:
+    """Although this strategy leaves a head alone that runs."""
+
+    def nowhere(settings: dict[str, Any]) -> None:
+        selector = {"spec": {"nodeSelector": {"example.com/none": "true"}}}
+        training(settings).update(head={"podTemplate": selector}, readyTimeout="5s")
+
+    def corrected(settings: dict[str, Any]) -> None:
+        del training(settings)["head"], training(settings)["readyTimeout"]
+        training(settings)["updates"] = {}
+
+    rolling.edit(nowhere)
+    assert "is not ready after 5 s" in rolling.up(fails=True).output
+    (waits,) = pods.names("headgroup")
+    rolling.edit(corrected)
+    rolling.up()
+    assert waits not in pods.live()
+    rolling.changes_nothing()

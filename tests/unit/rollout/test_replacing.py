@@ -79,6 +79,24 @@ def test_a_pod_that_has_not_started_is_deleted_at_once(pods: Simulated, strategy
 
 
 @pytest.mark.parametrize("strategy", ["onIdle", "drain"])
+def test_a_head_that_has_not_started_is_deleted(pods: Simulated, strategy: str) -> None:
+    """For example because its image does not exist, which this edit corrects."""
+    pods.add("head", group="headgroup", kind="head", phase="Pending")
+    assert has_pods_to_replace(pods, desired(strategy))
+    assert replace_old(pods, desired(strategy)) == []
+    assert pods.deleted == ["head"]
+    assert not has_pods_to_replace(pods, desired(strategy))
+
+
+@pytest.mark.parametrize("state", ["running", "waiting"])
+def test_a_head_whose_autoscaler_has_not_started_stays_if_ray_runs(pods: Simulated, state: str) -> None:
+    pods.add("head", group="headgroup", kind="head", phase="Pending")
+    pods.bodies["head"]["status"]["containerStatuses"] = [{"state": {state: {}}}, {"state": {"waiting": {}}}]
+    assert has_pods_to_replace(pods, desired("onIdle")) == (state == "waiting")
+    assert len(replace_old(pods, desired("onIdle"))) == (state == "running")
+
+
+@pytest.mark.parametrize("strategy", ["onIdle", "drain"])
 def test_no_pod_is_deleted_if_ray_does_not_answer(pods: Simulated, strategy: str) -> None:
     pods.add("unknown")
     pods.silent = "no process"
