@@ -111,7 +111,6 @@ def test_a_stack_that_nobody_changed_has_no_drift(runner: Runner) -> None:
 
 
 def test_a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
-    """The policies of the step are those of dev, so an image without a digest is advisory."""
     runner.commit()
     runner.stack.edit(lambda settings: training(settings).update(idleTimeout="75s"))
     shutil.copy(runner.stack.file, runner.checkout)
@@ -121,10 +120,11 @@ def test_a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
     assert summary.startswith(f"{MARKER}\n")
     assert "- **Preview**: 1 to update\n" in summary
     assert "| kubernetes:ray.io/v1:RayCluster team-a/training-ray-cluster | update | " in summary
-    runner.stack.edit(lambda settings: training(settings)["head"].update(HOST_NETWORK))
+    runner.stack.edit(lambda settings: training(settings).update(head=HOST_NETWORK))
     done = runner.run("pull-request.yaml", "Preview, held to the policies")
     assert done.code == 1
     assert "hostNetwork" in done.output
+    runner.stack.edit(lambda settings: training(settings).pop("head"))
 
 
 def test_what_was_approved_is_applied(runner: Runner) -> None:
