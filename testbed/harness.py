@@ -72,11 +72,16 @@ class Project:
         (code / "__main__.py").write_text(text)
         described = {"name": "shop", "runtime": {"name": "python", "options": {"virtualenv": sys.prefix}}, **project}
         (folder / "project" / "Pulumi.yaml").write_text(yaml.safe_dump(described))
+        return cls.existing(folder / "project", folder, plugins)
+
+    @classmethod
+    def existing(cls, project: Path, folder: Path, plugins: Selection) -> "Project":
+        """A new stack `test` of a project that exists. `folder`: for its state, and for Pulumi's own files."""
         (folder / "state").mkdir()
         home = folder / "home"
         prepare_home(home, plugins)
         made = cls(
-            folder / "project",
+            project,
             {
                 **ENGINE,
                 **os.environ,

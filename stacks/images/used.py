@@ -76,7 +76,7 @@ def as_object(found: Used) -> dict[str, Any]:
     """For programs; null for an image without a digest."""
     return {
         "images": [
-            {"image": each.name, "pulledAs": each.pulled, "digest": each.digest, "usedBy": list(each.users)}
+            {"image": each.name, "pulledAs": full_name(each.pulled), "digest": each.digest, "usedBy": list(each.users)}
             for each in found.images
         ],
         "manifests": [

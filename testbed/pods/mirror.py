@@ -1,67 +1,67 @@
-"""A mirror of images on a real node: a registry, filled as docs/manifests.md has it."""
+"""A mirror of images on a real node: a registry, filled by the lines of docs/manifests.md."""
 
-import shutil
-import subprocess
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import httpx
-import yaml
+import psutil
 
 from local import images
 from local.rehearsal import Rehearsal
 from local.supervision import Program
 from stacks.images.used import Image
+from testbed import mirroring
+from testbed.mirroring import missing as missing  # what a stack is asked before it names a mirror
 from testbed.pods.steps import until_successful
 
-_NAME, _PORT = "registry", 5000
+_PORTS = {"upstream": 5001, "mirror": 5000}
 
-REGISTRY = f"127.0.0.1:{_PORT}"
+REGISTRY = f"127.0.0.1:{_PORTS['mirror']}"
 """Its address on the node. Runtimes speak plain HTTP with a registry on their own machine alone."""
 
 MIRRORS = {"quay.io": f"{REGISTRY}/quay.io"}
 """The setting `images.mirrors` of a stack that pulls KubeRay's image from it."""
 
 
-def missing() -> list[str]:
-    """The programs that a mirror needs and this machine lacks; they are in Debian's packages of the same names."""
-    return [name for name in ("docker-registry", "skopeo") if shutil.which(name) is None]
-
-
 def serve(rehearsal: Rehearsal) -> None:
-    """Starts an empty registry on the node."""
-    folder = rehearsal.run / "node" / _NAME
-    folder.mkdir()
-    settings = {
-        "version": 0.1,
-        "log": {"level": "warn"},
-        "storage": {"filesystem": {"rootdirectory": str(folder)}},
-        "http": {"addr": f":{_PORT}"},
-    }
-    config = folder / "config.yaml"
-    config.write_text(yaml.safe_dump(settings))
-    rehearsal.supervisor.add([Program(_NAME, ["docker-registry", "serve", config], {})])
-    rehearsal.supervisor.launch(_NAME)
-    until_successful(lambda: httpx.get(f"http://{_outside(rehearsal)}/v2/", trust_env=False), "the registry answers")
+    """Starts two empty registries on the node: the mirror, and one for the images of the internet's registries."""
+    for name, port in _PORTS.items():
+        command = mirroring.serving(_folder(rehearsal, name), f":{port}")
+        rehearsal.supervisor.add([Program(name, command, {})])
+        rehearsal.supervisor.launch(name)
+        url = f"http://{_outside(rehearsal, name)}/v2/"
+        until_successful(partial(httpx.get, url, trust_env=False), f"the registry {name} answers")
 
 
-def fill(rehearsal: Rehearsal, used: Iterable[Image]) -> None:
-    """Copies images of a stack to the names that its pods pull them by."""
+def fill(rehearsal: Rehearsal, file: Path, used: Iterable[Image]) -> None:
+    """Copies images of a stack to the names that its pods pull them by, as its administrator does."""
     for each in used:
         (image,) = images.named([each.name])
-        target = each.pulled.replace(REGISTRY, _outside(rehearsal))
         with image.held() as archive:
-            _copy(archive, target)
+            mirroring.copy(f"docker-archive:{archive}", f"docker://{_outside(rehearsal, 'upstream')}/{each.name}")
+    home = rehearsal.run / "node" / "skopeo"
+    on_the_node = ("nsenter", f"--net=/proc/{_process(rehearsal)}/ns/net")
+    upstream = f"127.0.0.1:{_PORTS['upstream']}"
+    done = mirroring.fill(file, home, upstream, MIRRORS, REGISTRY, inside=on_the_node)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _copy(archive: Path, target: str) -> None:
-    command = ["skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false"]
-    done = subprocess.run(
-        [*command, f"docker-archive:{archive}", f"docker://{target}"], capture_output=True, text=True, check=False
+def _folder(rehearsal: Rehearsal, name: str) -> Path:
+    return rehearsal.run / "node" / name
+
+
+def _outside(rehearsal: Rehearsal, name: str) -> str:
+    """A registry's address for programs that are not on the node."""
+    return f"{rehearsal.placement.address}:{_PORTS[name]}"
+
+
+def _process(rehearsal: Rehearsal) -> int:
+    """The mirror's process, which is in the node's network."""
+    folder = str(_folder(rehearsal, "mirror"))
+    (found,) = (
+        each.pid
+        for each in psutil.process_iter(["cmdline"])
+        if any(word.startswith(folder) for word in each.info["cmdline"] or ())
     )
-    assert done.returncode == 0, done.stderr
-
-
-def _outside(rehearsal: Rehearsal) -> str:
-    """The registry's address for programs that are not on the node."""
-    return f"{rehearsal.placement.address}:{_PORT}"
+    return int(found)

@@ -196,7 +196,7 @@ def brought_up(folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = 
         if mirrored:
             with steps.step("copy images to a mirror"):
                 mirror.serve(rehearsal)
-                mirror.fill(rehearsal, mirrored)
+                mirror.fill(rehearsal, platform.stack.file, mirrored)
         try:
             with steps.step("`pulumi up`"):
                 platform.stack.up()

@@ -1,4 +1,4 @@
-"""The stack without RayClusters has KubeRay's image from a mirror, which was filled with what the stack pulls."""
+"""The stack without RayClusters has KubeRay's image from a mirror, which the lines of docs/manifests.md have filled."""
 
 import pytest
 

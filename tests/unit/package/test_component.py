@@ -5,6 +5,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.provider.experimental.analyzer import Analyzer
 
 from ray_platform import NodePool, RayPlatform, StackSettings, TenantSettings, load
 from ray_platform.component import _values
@@ -61,3 +62,10 @@ def test_without_settings_those_of_the_running_stack_are_used(
     monkeypatch.setattr("pulumi.runtime.get_config_env", lambda: {"ray-platform:tenants": '[{"name": "b"}]'})
     monkeypatch.setattr("pulumi.runtime.get_config_secret_keys_env", list)
     assert "platform-namespace-b" in made(None).registered
+
+
+@pytest.mark.parametrize("settings", [StackSettings, NodePool])
+def test_the_host_for_programs_in_other_languages_refuses_the_settings(settings: type) -> None:
+    """docs/package.md reports it under its limits."""
+    with pytest.raises(TypeError, match=r"issubclass\(\) arg 1 must be a class"):
+        Analyzer("ray-platform").analyze_type(settings, is_component_output=False)

@@ -6,11 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
-from urllib.parse import parse_qs
 
 import pytest
 import yaml
@@ -71,7 +67,18 @@ def test_stacks_are_updated_one_after_the_other_each_after_its_approval_and_one_
         assert gitlab[f"up {name}"]["needs"] == [f"preview {name}"]
         assert {gitlab[f"{step} {name}"]["stage"] for step in ("preview", "up")} == {name}
     (rule,) = gitlab[".up"]["rules"]
-    assert (rule["when"], rule["allow_failure"], gitlab[".up"]["resource_group"]) == ("manual", False, "$STACK")
+    assert (rule["when"], rule["allow_failure"]) == ("manual", False)
+    assert gitlab[".preview"]["resource_group"] == gitlab[".up"]["resource_group"] == "$STACK"
+
+
+def test_no_other_update_of_a_stack_runs_while_it_is_recovered() -> None:
+    recover = yaml.safe_load((EXAMPLES / "recover.yaml").read_text())["jobs"]["recover"]
+    update = yaml.safe_load((EXAMPLES / "apply.yaml").read_text())["jobs"]["prod"]
+    chosen = {key: str(value).replace("${{ inputs.stack }}", "prod") for key, value in recover["concurrency"].items()}
+    assert chosen == {key: str(value) for key, value in update["concurrency"].items()}
+
+    gitlab = yaml.safe_load(GITLAB.read_text())
+    assert gitlab["recover"]["resource_group"] == gitlab[".up"]["resource_group"].replace("STACK", "RECOVER")
 
 
 def test_a_wrong_key_is_found(tmp_path: Path) -> None:
@@ -162,54 +169,3 @@ def test_drift_opens_updates_or_closes_one_issue(tmp_path: Path, code: str, issu
     (tmp_path / "drift.txt").write_text("~ platform-namespace-team-a\n")
     assert asked_of_github(tmp_path, "drift.yaml", "Open, update", issues, STACK="prod", CODE=code) == asked
     assert not asked or code == "0" or "platform-namespace-team-a" in (tmp_path / "issue.md").read_text()
-
-
-class Notes(BaseHTTPRequestHandler):
-    """The API of a merge request's notes, as far as the job uses it."""
-
-    bodies: ClassVar[dict[int, str]] = {}
-
-    def do_GET(self) -> None:
-        self._answer([{"id": number, "body": body} for number, body in self.bodies.items()])
-
-    def do_POST(self) -> None:
-        self._write(len(self.bodies) + 1)
-
-    def do_PUT(self) -> None:
-        self._write(int(self.path.rpartition("/")[2]))
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keeps the output of the tests short."""
-
-    def _write(self, number: int) -> None:
-        content = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.bodies[number] = parse_qs(content)["body"][0]
-        self._answer({})
-
-    def _answer(self, content: object) -> None:
-        self.send_response(200 if self.headers["PRIVATE-TOKEN"] == "token" else 401)
-        self.end_headers()
-        self.wfile.write(json.dumps(content).encode())
-
-
-def test_the_comment_on_a_merge_request_is_updated_in_place(tmp_path: Path) -> None:
-    if shutil.which("curl") is None:
-        lacks("not on the PATH: curl; it is in the package curl")
-    job = yaml.safe_load(GITLAB.read_text())["comment"]
-    Notes.bodies = {1: "Looks good to me."}
-    with ThreadingHTTPServer(("127.0.0.1", 0), Notes) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        variables = {
-            **job["variables"],
-            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}",
-            "CI_PROJECT_ID": "1",
-            "CI_MERGE_REQUEST_IID": "2",
-            "REVIEW_TOKEN": "token",
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "NO_PROXY": "127.0.0.1",
-        }
-        for text in ("first & only", "100 % = second"):
-            (tmp_path / "review.md").write_text(f"{MARKER}\n{text}\n")
-            subprocess.run(["bash", "-e", "-c", "\n".join(job["script"])], cwd=tmp_path, env=variables, check=True)
-            assert Notes.bodies == {1: "Looks good to me.", 2: f"{MARKER}\n{text}\n"}
-        server.shutdown()

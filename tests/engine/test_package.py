@@ -1,0 +1,102 @@
+"""The wheel in somebody else's program, as docs/package.md has it: examples/python, outside the checkout."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from local import paths, tools
+from local.plugins import Selection
+from local.rehearsal import Rehearsal
+from testbed.harness import Project
+from testbed.platform_stack import Rays, existing
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(400)]
+
+PAGE = paths.ROOT / "docs" / "package.md"
+
+EXAMPLE = Path("examples") / "python"
+
+
+@pytest.fixture(scope="module")
+def github(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The variables with which git finds KubeRay's repository on this machine instead of on GitHub."""
+    folder = tmp_path_factory.mktemp("github")
+    repository = folder / "ray-project" / "kuberay"
+    shutil.copytree(tools.KUBERAY.share("config"), repository / "ray-operator" / "config")
+    who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.com")
+    for command in (["init"], ["add", "."], [*who, "commit", "--message=release"], ["tag", tools.KUBERAY.version]):
+        subprocess.run(["git", *command], cwd=repository, check=True, capture_output=True)
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{folder}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+    }
+
+
+@pytest.fixture(scope="module")
+def program(
+    tmp_path_factory: pytest.TempPathFactory, github: Mapping[str, str], cluster: Rehearsal, plugins: Selection
+) -> Project:
+    """The example, copied with the wheel to where there is no checkout, and installed as its page says."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder / "dist")]
+    subprocess.run(build, cwd=paths.ROOT, check=True, capture_output=True)
+    shutil.copytree(paths.ROOT / EXAMPLE, folder / EXAMPLE, ignore=shutil.ignore_patterns(".venv", "__pycache__"))
+    install(folder / EXAMPLE)
+    made = Project.existing(folder / EXAMPLE, folder, plugins)
+    kubectl = tools.KUBERNETES.program("kubectl").parent
+    made.environment |= {
+        **github,
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "PATH": os.pathsep.join([str(kubectl), os.environ["PATH"]]),
+        "RAY_PLATFORM_CACHE": str(folder / "cache"),
+    }
+    return made
+
+
+def install(folder: Path) -> None:
+    """Makes the project's environment. Packages of an index are those of the test's own environment."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=folder, check=True)
+    (packages,) = (folder / ".venv" / "lib").glob("python*/site-packages")
+    (packages / "index.pth").write_text(sysconfig.get_path("purelib"))
+    pip = [sys.executable, "-m", "pip", "--python", ".venv", "install", "--no-index", "--no-deps"]
+    subprocess.run([*pip, "--requirement", "requirements.txt"], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def up(program: Project) -> Project:
+    """The example after `pulumi up`. The tests use it in their order."""
+    program.up()
+    return program
+
+
+def test_up_creates_the_platform_and_the_cluster_is_ready(up: Project, rays: Rays, cluster: Rehearsal) -> None:
+    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+    assert existing(cluster) >= {"namespace ray-system", "namespace team-a", "definition rayclusters.ray.io"}
+    assert up.outputs()["dashboard"] == "http://training-head-svc.team-a.svc:8265"
+    assert up.outputs()["clusters"]["team-a/training"]["state"] == "ready"
+
+
+def test_a_second_up_changes_nothing(up: Project) -> None:
+    up.changes_nothing()
+
+
+def test_the_program_on_the_page_describes_the_same_cluster(up: Project) -> None:
+    (program,) = re.findall(r"^    import pulumi\n(?:    .*\n|\n)+", PAGE.read_text(), re.MULTILINE)
+    (up.folder / "ray_on_kubernetes.py").write_text(textwrap.dedent(program))
+    shown = up.pulumi("preview").output
+    assert re.findall(r"^ +\S+ \d+ to (\w+)$", shown, re.MULTILINE) == ["update"]
+
+
+def test_destroy_leaves_nothing(up: Project, cluster: Rehearsal) -> None:
+    up.pulumi("destroy", "--yes", "--skip-preview")
+    assert up.resources() == []
+    assert not {name for name in existing(cluster) if "ray" in name or "team-a" in name}
