@@ -54,7 +54,7 @@ TIERS: Mapping[str, Tier] = {
     "engine": Tier(
         "the real engine, API server and operators on simulated nodes; Redis and its gateway",
         ("-m", "engine", *_NOT_UNIT, "--verbose", *_BY_FILE),
-        ("manifests", "Redis", "Ray on Cloudera ML"),
+        ("manifests", "Redis", "Ray on Cloudera ML", "draining", "moved definitions", "full disk", "wheel", "pages"),
     ),
     "stand-ins": Tier(
         "the stand-ins for Pulumi's plugins behave as Pulumi's own",

@@ -21,7 +21,7 @@ from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.engine, pytest.mark.suite("moved definitions"), pytest.mark.timeout(1500)]
 
 BEFORE = "75c9081"
 """The last commit in which each definition was a resource."""

@@ -18,7 +18,7 @@ from local.rehearsal import Rehearsal
 from testbed.harness import Project
 from testbed.platform_stack import Rays, existing
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.engine, pytest.mark.suite("wheel"), pytest.mark.timeout(400)]
 
 PAGE = paths.ROOT / "docs" / "package.md"
 
@@ -45,7 +45,7 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 def program(
     tmp_path_factory: pytest.TempPathFactory, github: Mapping[str, str], cluster: Rehearsal, plugins: Selection
 ) -> Project:
-    """The example, copied with the wheel to where there is no checkout, and installed as its page says."""
+    """The example, copied with the wheel to where there is no checkout, and installed as its page describes."""
     folder = tmp_path_factory.mktemp("elsewhere")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder / "dist")]
     subprocess.run(build, cwd=paths.ROOT, check=True, capture_output=True)

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from local.site import make
 from testbed.browser import browser
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.suite("pages"), pytest.mark.timeout(300)]
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 

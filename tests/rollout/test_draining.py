@@ -21,7 +21,7 @@ from stacks.impact.live import busy_pods
 from tests.gateway.ray_head import ATTEMPTS
 from tests.gateway.waiting import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.suite("draining"), pytest.mark.timeout(600)]
 
 SECONDS = 180.0
 
