@@ -86,9 +86,9 @@ else
 	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 endif
 
-test-quick: .venv/installed ## The unit tests alone: no server, a minute. Suites of many cases run a small share.
+test-quick: .venv/installed ## Most unit tests: no server, a minute. Suites of many cases run a small share.
 	@$(LOCAL) build --tests
-	@SUITES=share $(TIERS) --tier unit $(ARGS)
+	@SUITES=share $(TIERS) --tier quick $(ARGS)
 
 test-stand-ins: .venv/installed ## The tests of the stand-ins for Pulumi's plugins, whatever has changed.
 	@$(LOCAL) build --tests

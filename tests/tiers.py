@@ -45,11 +45,19 @@ _NOT_UNIT = ("--ignore", "tests/unit", "--ignore", "tests/pods")
 
 LOSSES = os.environ.get("FAILOVERS") or 5
 
+_UNIT = ("tests/unit", "--numprocesses", str(CORES), "--dist", "worksteal")
+
 TIERS: Mapping[str, Tier] = {
     "unit": Tier(
         "functions and components alone, no server",
-        ("-m", "unit", "tests/unit", "--numprocesses", str(CORES), "--dist", "worksteal"),
+        ("-m", "unit", *_UNIT),
         ("stack files", "ray start", "strategic merge", "Cloudera ML"),
+    ),
+    "quick": Tier(
+        "the unit tests without those of many cases or of other processes, which take seconds each",
+        ("-m", "unit and not thorough", *_UNIT),
+        ("stack files", "ray start", "strategic merge"),
+        by_name=True,
     ),
     "engine": Tier(
         "the real engine, API server and operators on simulated nodes; Redis and its gateway",

@@ -16,7 +16,7 @@ from tests.conftest import WAITING, ByFile
 from tests.suite_inputs import SUITES, Suite
 from tests.suites import Decision, decide, digests, record, record_pass
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 NAME = "stack files"
 

@@ -14,7 +14,7 @@ from kuberay import OperatorContext, validate
 from stacks.load import settings_of
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 FILE = """\
 config:

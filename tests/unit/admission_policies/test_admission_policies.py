@@ -20,7 +20,7 @@ from stacks.build import build
 from stacks.load import parse
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 Body = dict[str, Any]
 

@@ -15,7 +15,7 @@ from stacks.history.autoscaler import ModelledAutoscaler, Running
 from stacks.history.jobs import Job
 from stacks.history.replay import START, Worker, play
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 TILING = RaysAutoscaler(ray_cluster(CLUSTERS["tiling"], 8))
 

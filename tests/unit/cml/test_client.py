@@ -22,7 +22,7 @@ from testbed.cml.server import HOST, KEY, RUNTIMES, Faults
 
 from .conftest import TOKEN, MakePlace, Place
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 
 def test_failures_are_repeated_and_pages_are_read(place_with: MakePlace) -> None:

@@ -21,7 +21,7 @@ from tests.suites import in_full
 
 from .conftest import TOKEN, MakePlace, Place
 
-pytestmark = [pytest.mark.unit, pytest.mark.suite("Cloudera ML"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.unit, pytest.mark.thorough, pytest.mark.suite("Cloudera ML"), pytest.mark.timeout(120)]
 
 SCHEDULES, SHARE = 50, 5
 

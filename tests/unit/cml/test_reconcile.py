@@ -11,7 +11,7 @@ from testbed.cml.workspace import App, Limits
 
 from .conftest import TOKEN, MakePlace, Place
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 NAMES = ["ray.dev.training.head", "ray.dev.training.workers-0", "ray.dev.training.workers-1"]
 

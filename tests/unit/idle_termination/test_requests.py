@@ -10,7 +10,7 @@ import pytest
 
 from components.idle_termination.in_pod import _ask
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 
 class Server(BaseHTTPRequestHandler):

@@ -14,7 +14,7 @@ from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL,
 from components.job_template.scheduled import schedule_objects
 from tests.unit.job_template.test_job_template import held, template
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 AUTHOR = "system:serviceaccount:team-a:count.schedule"
 

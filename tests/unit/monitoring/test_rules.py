@@ -20,7 +20,7 @@ from testbed.ray_dashboards import MADE, queries
 from . import cases_of_platform, cases_of_ray
 from .case import PODS, Case, Series, over
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 CASES = (*cases_of_ray.CASES, *cases_of_platform.CASES)
 

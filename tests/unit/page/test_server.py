@@ -9,7 +9,7 @@ import pytest
 from stacks.page import server
 from stacks.page.server import HEADERS, Server
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 
 @pytest.fixture

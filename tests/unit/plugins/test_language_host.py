@@ -16,7 +16,7 @@ from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 from local.plugins.language.processes import Processes, ending, output
 from local.plugins.selection import STAND_INS
 
-pytestmark = [pytest.mark.unit, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.unit, pytest.mark.thorough, pytest.mark.timeout(60)]
 
 
 @pytest.fixture

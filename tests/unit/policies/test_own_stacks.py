@@ -16,7 +16,7 @@ from stacks.build import build
 from stacks.load import parse
 from testbed.policies.rendered import Decoding
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,7 +8,7 @@ import pytest
 from components.ray_service import progress
 from components.ray_service.progress import ServiceFailedError, failure_of, is_updated, state_of, until_serving
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 READY = {"type": "Ready", "status": "True", "reason": "NonZeroServeEndpoints", "message": ""}
 STARTS = {"type": "Ready", "status": "False", "reason": "Initializing", "message": "RayService is initializing"}

@@ -14,7 +14,7 @@ from stacks.build import build
 from stacks.load import parse
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "faultTolerance": True}
 

@@ -7,7 +7,7 @@ import pytest
 
 from components.redis import manifests
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 SCRIPT = Path(manifests.__file__).parent / "scripts" / "redis.sh"
 

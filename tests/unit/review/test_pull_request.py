@@ -17,7 +17,7 @@ from testbed.machine import lacks
 
 from .story import checked_out, repository, written
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 EXAMPLES = paths.ROOT / "docs" / "examples"
 

@@ -19,7 +19,7 @@ from components.run_history.program.server import serve
 from components.run_history.program.store import Store
 from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, only, rayjob, submitter
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 TOKEN = "of-this-cluster"  # noqa: S105 (of a test)
 

@@ -21,7 +21,7 @@ from stacks.planning.report import report
 from stacks.planning.text import show
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 TENANTS = (10, 20, 40)
 

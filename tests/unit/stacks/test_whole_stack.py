@@ -10,7 +10,7 @@ from stacks.build import build
 from stacks.load import parse
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 OPERATOR = "platform-kuberay-deployment-kuberay-operator"
 
