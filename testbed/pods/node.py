@@ -8,7 +8,7 @@ import yaml
 from kubernetes import client
 from urllib3.exceptions import HTTPError
 
-from core.pods import level_labels
+from core.pods import PodSecurityLevel, level_labels
 from local import tools
 from local.rehearsal import Rehearsal
 
@@ -21,9 +21,9 @@ class Node:
     def __init__(self, rehearsal: Rehearsal) -> None:
         self.rehearsal = rehearsal
 
-    def create_namespace(self, name: str) -> None:
-        """A namespace in which Pod Security `restricted` is enforced, as in the tenant's."""
-        metadata = {"name": name, "labels": level_labels("restricted")}
+    def create_namespace(self, name: str, level: PodSecurityLevel = "restricted") -> None:
+        """A namespace in which a level of Pod Security is enforced, by default as in the tenant's."""
+        metadata = {"name": name, "labels": level_labels(level)}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
 

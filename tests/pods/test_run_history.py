@@ -1,4 +1,5 @@
-"""A run history on a claim that exists already: a later stack reads the runs of one that was destroyed."""
+"""A run history on a claim that exists already: a later stack reads the runs of one that was destroyed. The namespace
+is at level baseline, where KubeRay's SidecarMode works."""
 
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,15 @@ import pytest
 import yaml
 
 from components.run_history.manifests import POD
+from core.pods import PodSecurityLevel
 from testbed.pods.platform import Edit, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
 
 NAMESPACE, JOB = "archive", "prepare"
+
+LEVEL: PodSecurityLevel = "baseline"
 
 CLAIM = {
     "apiVersion": "v1",
@@ -33,6 +37,7 @@ def of_the_namespace(settings: dict[str, Any]) -> None:
         {
             "name": NAMESPACE,
             "createNamespace": False,
+            "podSecurity": LEVEL,
             "allowDelete": True,
             "storage": [{"name": "runs", "claim": "runs"}],
             "runHistory": {"storage": "runs", "image": pods_cluster()["image"]},
@@ -41,19 +46,18 @@ def of_the_namespace(settings: dict[str, Any]) -> None:
 
 
 def with_a_job(settings: dict[str, Any]) -> None:
-    """The same with a job."""
+    """The same with a job that a container in the head's pod submits."""
     of_the_namespace(settings)
     model = pods_cluster()
     cluster = {key: model[key] for key in ("rayVersion", "image", "head")} | {"autoscaling": False}
-    settings["tenants"][0]["jobs"] = [
-        {"name": JOB, "entrypoint": "echo prepared", "cluster": cluster, "waitFor": "succeeded"}
-    ]
+    job = {"name": JOB, "entrypoint": "echo prepared", "submissionMode": "SidecarMode", "waitFor": "succeeded"}
+    settings["tenants"][0]["jobs"] = [{**job, "cluster": cluster}]
 
 
 def test_a_stack_reads_the_runs_of_one_that_was_destroyed(
     without_clusters: Platform, tmp_path: Path, steps: Steps
 ) -> None:
-    without_clusters.create_namespace(NAMESPACE)
+    without_clusters.create_namespace(NAMESPACE, LEVEL)
     without_clusters.kubectl("create", "-f", "-", given=yaml.safe_dump(CLAIM))
 
     def up(name: str, edit: Edit) -> Platform:
