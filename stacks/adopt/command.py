@@ -20,9 +20,11 @@ def adopt(
 
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
     """
+    from components.cluster import ClusterUnreachableError
     from core.problems import StackFileError
     from core.stack_file import read, stack_file
 
+    from ..identity import context_of
     from ..load import settings_of
     from .entry import CannotInsertError, entry, insert_cluster
     from .live import CannotAdoptError, live_cluster
@@ -36,11 +38,11 @@ def adopt(
     try:
         before = read(file)
         settings = settings_of(stack_file(file, before))
-        body = live_cluster(context or settings.kubernetes.context, namespace, name)
+        body = live_cluster(context_of(settings, context), namespace, name)
         made = entry(body, settings)
         after = insert_cluster(before, made.tenant, made.cluster)
         settings_of(stack_file(file, after))
-    except (StackFileError, CannotAdoptError, CannotInsertError) as error:
+    except (StackFileError, CannotAdoptError, CannotInsertError, ClusterUnreachableError) as error:
         _stop(str(error), REFUSED)
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)

@@ -68,12 +68,13 @@ def running(stack: StackSettings) -> dict[str, Known]:
     # Imported here: importing the Kubernetes client takes longer than comparing two files.
     from components.cluster import ClusterUnreachableError
 
+    from ..identity import context_of
     from .live import live
 
     context = stack.kubernetes.context
     namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
     try:
-        return live(context, namespaces, release_of(stack.operator.version))
+        return live(context_of(stack), namespaces, release_of(stack.operator.version))
     except ClusterUnreachableError as error:
         by = f"context {context!r}" if context else "the current context"
         raise NoSuchSourceError(f"the cluster cannot be read with {by}: {error}") from error

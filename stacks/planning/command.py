@@ -145,6 +145,8 @@ def _written(reports: list["Report"], output: Format) -> None:
 
 def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
     """Writes the results of past jobs, with the present and with the proposed workers."""
+    from components.cluster import ClusterUnreachableError
+
     from ..history.jobs import HistoryError, read
     from .history import NoSuchClusterError, as_object, chosen, compare, report
 
@@ -152,7 +154,7 @@ def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: st
         name = chosen(stack, cluster)
         jobs, notes = _live(stack, name, save) if history == LIVE else (read(Path(history)), ())
         compared = compare(stack, name, jobs, notes)
-    except (HistoryError, NoSuchClusterError) as error:
+    except (HistoryError, NoSuchClusterError, ClusterUnreachableError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error
     if output is Format.JSON:
@@ -165,8 +167,9 @@ def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["J
     """The jobs of a live RayCluster, together with saved ones, and notes for the reader."""
     from ..history.jobs import keep, playable
     from ..history.live import demand
+    from ..identity import context_of
 
     namespace, _, cluster = name.partition("/")
-    found = demand(stack.kubernetes.context, namespace, cluster)
+    found = demand(context_of(stack), namespace, cluster)
     jobs = keep(save, found.jobs) if save else playable(f"Ray of {name}", found.jobs.values())
     return jobs, (found.sentence(name),)

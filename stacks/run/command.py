@@ -33,11 +33,12 @@ def run(
 
         from components.job_template.manifests import BadArgumentsError
 
+        from ..identity import context_of
         from .live import RefusedError, start
         from .templates import namespace_of_template
 
         namespace, template = namespace_of_template(settings, name)
-        used = context or settings.kubernetes.context
+        used = context_of(settings, context)
         try:
             made = start(used, namespace, template, arguments or ())
         except BadArgumentsError as error:

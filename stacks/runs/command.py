@@ -49,9 +49,10 @@ def runs(
 
         from components.cluster import connect
 
+        from ..identity import context_of
         from .history import read, selected
 
-        used = context or settings.kubernetes.context
+        used = context_of(settings, context)
         connect(used)
         found, unreadable = read(used, namespaces)
         for namespace, why in unreadable.items():

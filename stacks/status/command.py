@@ -213,11 +213,12 @@ def live_of(settings: "StackSettings", tenants: "Sequence[TenantSettings]", cont
     if without_kubernetes(settings):
         return Live(datetime.now(UTC), {})
 
+    from ..identity import context_of
     from .live import look
 
     backend = settings.scheduler.backend if settings.scheduler else None
     namespaces = [each.namespace_name for each in tenants]
-    return look(context or settings.kubernetes.context, namespaces, settings.operator.namespace, backend)
+    return look(context_of(settings, context), namespaces, settings.operator.namespace, backend)
 
 
 def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterable[CmlStatus]":

@@ -1,13 +1,16 @@
 """A stack is for one cluster: the first update records it, and another one is refused."""
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
+from typer.testing import CliRunner
 
-from components.cluster import ClusterUnreachableError
+from components.cluster import ClusterUnreachableError, ForbiddenError
+from stacks.__main__ import app
 from stacks.build import build
-from stacks.identity import OtherClusterError, cluster_of
+from stacks.identity import OtherClusterError, cluster_of, context_of
 from stacks.load import parse
 from testbed.recorder import record
 
@@ -86,3 +89,64 @@ def test_the_program_exports_the_cluster_or_ends(asked: list[str | None], monkey
     assert outputs["kubernetes"] == {"cluster": OURS}
     with pytest.raises(pulumi.RunError, match="this stack is for another cluster"):
         record(lambda: build(parse({"platform": {}, "kubernetes": {"cluster": OTHER}})))
+
+
+PINNED = f"""\
+config:
+  ray-platform:kubernetes: {{cluster: {OTHER}}}
+  ray-platform:nodes: [{{pool: a100, count: 1, cpu: 64, memory: 1000Gi, gpus: 8}}]
+  ray-platform:tenants:
+    - name: team-a
+      storage: [{{name: runs, claim: runs}}]
+      runHistory: {{storage: runs, image: "rayproject/ray:2.60.0"}}
+      jobTemplates:
+        - {{name: vetted, entrypoint: echo, cluster: {{rayVersion: 2.60.0, image: "rayproject/ray:2.60.0"}}}}
+      clusters:
+        - {{name: training, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0", workers: {{pool: a100}}}}
+"""
+
+
+@pytest.fixture
+def pinned(tmp_path: Path) -> str:
+    """A stack file with the UID of another cluster than that which answers."""
+    file = tmp_path / "Pulumi.pinned.yaml"
+    file.write_text(PINNED)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "status FILE",
+        "page FILE --live",
+        "logs FILE training",
+        "dashboard FILE training",
+        "wake FILE training",
+        "cancel FILE vetted-1",
+        "run FILE vetted",
+        "runs FILE",
+        "adopt team-a/other --stack FILE",
+        "impact --from live --to FILE",
+        "plan FILE --history live",
+    ],
+)
+def test_commands_on_the_cluster_refuse_another_one_than_that_in_the_stack_file(
+    asked: list[str | None], pinned: str, command: str
+) -> None:
+    done = CliRunner().invoke(app, [pinned if word == "FILE" else word for word in command.split()])
+    assert done.exit_code in (1, 2)
+    assert f"has UID {OTHER} (set in ray-platform:kubernetes.cluster), and the current context leads to" in done.stderr
+    assert asked == [None]
+
+
+def test_an_account_that_may_not_read_the_uid_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def request(*_: object) -> None:
+        raise ForbiddenError("namespaces is forbidden")
+
+    monkeypatch.setattr("stacks.identity.request", request)
+    assert context_of(parse({"kubernetes": {"cluster": OTHER, "context": "prod"}})) == "prod"
+
+
+def test_a_stack_file_without_a_uid_asks_nothing(asked: list[str | None]) -> None:
+    assert context_of(parse({"kubernetes": {"context": "prod"}}), "other") == "other"
+    assert asked == []
