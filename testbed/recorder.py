@@ -1,5 +1,6 @@
 """Runs a program without an engine and records the resources that it registers, in their order."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -147,6 +148,11 @@ def record(
 ) -> Recorder:
     """The resources that a program registers; in a preview, unless an update is requested."""
     recorder = Recorder(live, last, rows)
+    try:
+        asyncio.get_event_loop()
+    except RuntimeError:
+        # The SDK takes the thread's event loop, and `asyncio.run` of an earlier test has left none.
+        asyncio.set_event_loop(asyncio.new_event_loop())
     pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=stack, preview=preview, monitor=recorder)
     run = pulumi.runtime.test(program)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped
     run()
