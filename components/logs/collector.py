@@ -4,6 +4,8 @@ In it `${env:NAME}` is a variable of the container; other dollar signs are doubl
 variables).
 """
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 from core.yaml_writer import go_yaml
@@ -112,6 +114,7 @@ def _files(settings: LogsSettings, tenant: str) -> Config:
                     "field": "body",
                     "regex": _escaped(each.pattern),
                     "replace_with": _escaped(each.replacement),
+                    **({"if": _contains(each.has)} if each.has else {}),
                 }
                 for each in redactions(settings.redact)
             ),
@@ -139,6 +142,11 @@ def _parsed(field: str, pattern: str, also: str = "") -> Config:
     """Named groups of the pattern as attributes, where it matches. `also`: the rest of the condition."""
     matches = _escaped(f"{field} matches `{pattern}`{also}")
     return {"type": "regex_parser", "parse_from": field, "regex": _escaped(pattern), "if": matches}
+
+
+def _contains(texts: Iterable[str]) -> str:
+    """That one of the texts, which are in lower case, is in the body in any case."""
+    return f"let text = lower(body); {' or '.join(f'text contains {json.dumps(each)}' for each in texts)}"
 
 
 def _has(attribute: str) -> str:

@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from components.logs.redaction import MASK, redactions
+from components.logs.redaction import MASK, REDACTIONS, Redaction, redactions
 from testbed.logged_secrets import KEYS, ONE_LINE, WITHOUT, Logged
 
 pytestmark = pytest.mark.unit
@@ -12,6 +14,8 @@ pytestmark = pytest.mark.unit
 
 def masked(text: str, *further: str) -> str:
     for each in redactions(further):
+        if each.has and not any(part in text.lower() for part in each.has):
+            continue
         text = re.sub(each.pattern, re.sub(r"\$(\d)", r"\\g<\1>", each.replacement), text)
     return text
 
@@ -39,3 +43,12 @@ def test_a_key_without_its_end_is_masked_too() -> None:
 
 def test_expressions_of_the_stack_file_are_masked() -> None:
     assert masked("of EMP-123456", r"EMP-\d+") == f"of {MASK}"
+
+
+@pytest.mark.parametrize("redaction", [each for each in REDACTIONS if each.has], ids=lambda each: each.name)
+def test_each_match_has_one_of_the_texts_without_which_the_pattern_is_not_tried(redaction: Redaction) -> None:
+    @given(st.from_regex(redaction.pattern, alphabet=st.characters(codec="ascii")))
+    def judge(text: str) -> None:
+        assert any(part in text.lower() for part in redaction.has)
+
+    judge()
