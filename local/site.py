@@ -37,6 +37,11 @@ _FOLDED = r"<details markdown><summary>Diagram, as the source that GitHub draws<
 """Mermaid's own script is a file of another host, or three megabytes."""
 
 
+_COLOURS = "colours.css"
+_LINKS = '[data-md-color-scheme="slate"][data-md-color-primary] { --md-typeset-a-color: #82a9f0; }\n'
+"""A style sheet. The theme's own colour of links has too little contrast on the dark ground of code."""
+
+
 def main() -> None:
     """Builds the site."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -53,7 +58,9 @@ def make(site: Path) -> None:
         pages = Path(folder)
         _stage(pages)
         _write(pages, ROOT / API, api_page())
+        (pages / _COLOURS).write_text(_LINKS)
         config: Any = load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(pages), site_dir=str(site), strict=True)
+        config.extra_css = [_COLOURS]
         config.nav = [*config.nav, {"Decisions": _listed("decisions")}, {"Measurements": _listed("measurements")}]
         config.mdx_configs["toc"] = {"slugify": lambda heading, _separator: slug(heading), "permalink": True}
         build(config)
