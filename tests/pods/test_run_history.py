@@ -8,15 +8,12 @@ import pytest
 import yaml
 
 from components.run_history.manifests import POD
-from core.pods import PodSecurityLevel
 from testbed.pods.platform import Edit, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
 
 NAMESPACE, JOB = "archive", "prepare"
-
-LEVEL: PodSecurityLevel = "baseline"
 
 CLAIM = {
     "apiVersion": "v1",
@@ -37,7 +34,6 @@ def of_the_namespace(settings: dict[str, Any]) -> None:
         {
             "name": NAMESPACE,
             "createNamespace": False,
-            "podSecurity": LEVEL,
             "allowDelete": True,
             "storage": [{"name": "runs", "claim": "runs"}],
             "runHistory": {"storage": "runs", "image": pods_cluster()["image"]},
@@ -57,7 +53,7 @@ def with_a_job(settings: dict[str, Any]) -> None:
 def test_a_stack_reads_the_runs_of_one_that_was_destroyed(
     without_clusters: Platform, tmp_path: Path, steps: Steps
 ) -> None:
-    without_clusters.create_namespace(NAMESPACE, LEVEL)
+    without_clusters.create_namespace(NAMESPACE, "baseline")
     without_clusters.kubectl("create", "-f", "-", given=yaml.safe_dump(CLAIM))
 
     def up(name: str, edit: Edit) -> Platform:
