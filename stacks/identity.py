@@ -67,7 +67,7 @@ def compared(context: str | None, desired: str | None, source: str) -> str | Non
             return None
         raise OtherClusterError(
             f"this stack is for the cluster whose namespace kube-system has UID {desired} ({source}), and "
-            f"{_named(context)} does not show which cluster it leads to: {error}. Nothing was changed. The account "
+            f"{named(context)} does not show which cluster it leads to: {error}. Nothing was changed. The account "
             "needs the right to get the namespace kube-system"
         ) from error
     return _same(context, body, desired, source)
@@ -80,11 +80,12 @@ def _same(context: str | None, body: Mapping[str, Any] | None, desired: str | No
         return live
     raise OtherClusterError(
         f"this stack is for another cluster: its namespace kube-system has UID {desired} ({source}), and "
-        f"{_named(context)} leads to a cluster with UID {live}. Nothing was changed. Use the right context; "
+        f"{named(context)} leads to a cluster with UID {live}. Nothing was changed. Use the right context; "
         "ray-platform:kubernetes.context sets it for everybody. To move the stack on purpose, set "
         f"ray-platform:kubernetes.cluster to {live} (docs/operations.md)"
     )
 
 
-def _named(context: str | None) -> str:
+def named(context: str | None) -> str:
+    """A context for a message."""
     return f"context {context!r}" if context else "the current context"

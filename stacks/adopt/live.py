@@ -6,6 +6,8 @@ import kubernetes
 
 from components.cluster import ClusterUnreachableError, connect, read
 
+from ..identity import named
+
 Body = dict[str, Any]
 
 
@@ -34,8 +36,7 @@ def live_cluster(context: str | None, namespace: str, name: str) -> Body:
                     raise CannotAdoptError(f"{namespace}/{name} is a {kind}, and only RayClusters are adopted. {_MOVE}")
             raise CannotAdoptError(_not_there(namespace, name, clusters))
     except ClusterUnreachableError as error:
-        by = f"context {context!r}" if context else "the current context"
-        raise CannotAdoptError(f"the cluster cannot be read with {by}: {error}") from error
+        raise CannotAdoptError(f"the cluster cannot be read with {named(context)}: {error}") from error
     metadata = body["metadata"]
     if owners := [f"{each['kind']} {each['name']}" for each in metadata.get("ownerReferences") or []]:
         raise CannotAdoptError(

@@ -68,7 +68,7 @@ def running(stack: StackSettings) -> dict[str, Known]:
     # Imported here: importing the Kubernetes client takes longer than comparing two files.
     from components.cluster import ClusterUnreachableError
 
-    from ..identity import context_of
+    from ..identity import context_of, named
     from .live import live
 
     context = stack.kubernetes.context
@@ -76,8 +76,7 @@ def running(stack: StackSettings) -> dict[str, Known]:
     try:
         return live(context_of(stack), namespaces, release_of(stack.operator.version))
     except ClusterUnreachableError as error:
-        by = f"context {context!r}" if context else "the current context"
-        raise NoSuchSourceError(f"the cluster cannot be read with {by}: {error}") from error
+        raise NoSuchSourceError(f"the cluster cannot be read with {named(context)}: {error}") from error
 
 
 def _neither(word: str) -> str:

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
 from local.commands import run
 from local.real_node.box import CPU_WEIGHTS, Box, hierarchies
 from local.rehearsal import Rehearsal
 from local.supervision import MARK
+from testbed.pods.node import in_its_network
 from testbed.pods.steps import until
 from testbed.ray_python import serve_python
 
@@ -79,9 +78,7 @@ def _network(pid: int) -> str:
 
 def _connect(rehearsal: Rehearsal, pid: int) -> None:
     """A cable from the machine to the node, which passes packets on to its pods."""
-    (outside,) = (each for each in rehearsal.supervisor.strays() if each.name() == "unshare" and each.pid != pid)
-    node: psutil.Process = outside.children()[0]
-    on_node = ["nsenter", f"--net=/proc/{node.pid}/ns/net", "ip"]
+    on_node = [*in_its_network(rehearsal, but=pid), "ip"]
     run(*on_node, "link", "add", "laboratory", "type", "veth", "peer", "name", "cable", "netns", str(pid))
     run(*on_node, "address", "add", f"{_NODE}/30", "dev", "laboratory")
     run(*on_node, "link", "set", "laboratory", "up")

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-import psutil
 
 from local import images
 from local.rehearsal import Rehearsal
@@ -13,6 +12,7 @@ from local.supervision import Program
 from stacks.images.used import Image
 from testbed import mirroring
 from testbed.mirroring import missing as missing  # what a stack is asked before it names a mirror
+from testbed.pods.node import in_its_network
 from testbed.pods.steps import until_successful
 
 _PORTS = {"upstream": 5001, "mirror": 5000}
@@ -41,9 +41,8 @@ def fill(rehearsal: Rehearsal, file: Path, used: Iterable[Image]) -> None:
         with image.held() as archive:
             mirroring.copy(f"docker-archive:{archive}", f"docker://{_outside(rehearsal, 'upstream')}/{each.name}")
     home = rehearsal.run / "node" / "skopeo"
-    on_the_node = ("nsenter", f"--net=/proc/{_process(rehearsal)}/ns/net")
     upstream = f"127.0.0.1:{_PORTS['upstream']}"
-    done = mirroring.fill(file, home, upstream, MIRRORS, REGISTRY, inside=on_the_node)
+    done = mirroring.fill(file, home, upstream, MIRRORS, REGISTRY, in_its_network(rehearsal))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -54,14 +53,3 @@ def _folder(rehearsal: Rehearsal, name: str) -> Path:
 def _outside(rehearsal: Rehearsal, name: str) -> str:
     """A registry's address for programs that are not on the node."""
     return f"{rehearsal.placement.address}:{_PORTS[name]}"
-
-
-def _process(rehearsal: Rehearsal) -> int:
-    """The mirror's process, which is in the node's network."""
-    folder = str(_folder(rehearsal, "mirror"))
-    (found,) = (
-        each.pid
-        for each in psutil.process_iter(["cmdline"])
-        if any(word.startswith(folder) for word in each.info["cmdline"] or ())
-    )
-    return int(found)

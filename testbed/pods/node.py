@@ -15,6 +15,13 @@ from local.rehearsal import Rehearsal
 KUBECTL_SECONDS = 120.0
 
 
+def in_its_network(rehearsal: Rehearsal, but: int = 0) -> list[str]:
+    """The begin of a command that runs in the network of a real node. `but`: the id of a process of `unshare` that is
+    another one's."""
+    (outside,) = (each for each in rehearsal.supervisor.strays() if each.name() == "unshare" and each.pid != but)
+    return ["nsenter", f"--net=/proc/{outside.children()[0].pid}/ns/net"]
+
+
 class Node:
     """A real node with its control plane."""
 

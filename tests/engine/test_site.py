@@ -15,14 +15,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped] # has none
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, expect
 
 from local.site import make
-from testbed.browser import browser
+from testbed.browser import PHONE, browser
 
 pytestmark = [pytest.mark.engine, pytest.mark.suite("pages"), pytest.mark.timeout(300)]
-
-PHONE: ViewportSize = {"width": 390, "height": 844}
 
 Scheme = Literal["light", "dark"]
 

@@ -19,6 +19,7 @@ from stacks.review.comment import MARKER
 from testbed.harness import Result
 from testbed.platform_stack import Stack, training
 from tests.engine.conftest import MakeStack
+from tests.unit.review.story import commit
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
@@ -65,8 +66,7 @@ class Runner:
     def commit(self) -> None:
         """Commits the stack file, to the target branch of the next pull request."""
         shutil.copy(self.stack.file, self.checkout)
-        git(self.checkout, "add", ".")
-        git(self.checkout, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "merged")
+        commit(self.checkout, "merged")
         git(self.checkout, "update-ref", "refs/remotes/origin/main", "HEAD")
 
     def run(self, file: str, step: str) -> Result:
