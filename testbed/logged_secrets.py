@@ -66,6 +66,9 @@ KEYS = (
 
 ONE_LINE = (
     Logged(f"the token is {OF_RAY}", "the token is ***", OF_RAY),
+    # Letters that `(?i)` of RE2 takes for an s and a k.
+    Logged("\u017fecret=hunter2", "\u017fecret=***", "hunter2"),
+    Logged("api_\u212aey=hunter2", "api_\u212aey=***", "hunter2"),
     Logged(f"the token is {OF_KUBERAY}.", "the token is ***.", OF_KUBERAY),
     Logged(f"RAY_AUTH_TOKEN={OF_KUBERAY} ray status", "RAY_AUTH_TOKEN=*** ray status", OF_KUBERAY),
     Logged(f"> Authorization: Bearer {OF_RAY}", "> Authorization: Bearer ***", OF_RAY),

@@ -145,8 +145,9 @@ def _parsed(field: str, pattern: str, also: str = "") -> Config:
 
 
 def _contains(texts: Iterable[str]) -> str:
-    """That one of the texts, which are in lower case, is in the body in any case."""
-    return f"let text = lower(body); {' or '.join(f'text contains {json.dumps(each)}' for each in texts)}"
+    """That one of the texts, which are in lower case, is in the body in any case. Only both functions together have all
+    letters that `(?i)` has: one of U+017F and U+212A is its own upper case, the other its own lower case."""
+    return f"let text = lower(upper(body)); {' or '.join(f'text contains {json.dumps(each)}' for each in texts)}"
 
 
 def _has(attribute: str) -> str:

@@ -17,8 +17,8 @@ class Redaction:
     """Texts to mask.
 
     Fields: `replacement`: what remains, with `$1` for the first group of the pattern; `has`: texts in lower case, one
-    of which is in each match, whatever the case of its ASCII letters; empty: unknown. Nearly all lines have none, and
-    looking for them takes less time than the pattern (docs/measurements/logs.md).
+    of which is in each match, whatever its case; empty: unknown. Nearly all lines have none, and looking for them takes
+    less time than the pattern (docs/measurements/logs.md).
     """
 
     name: str

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 def masked(text: str, *further: str) -> str:
     for each in redactions(further):
-        if each.has and not any(part in text.lower() for part in each.has):
+        if each.has and not any(part in text.upper().lower() for part in each.has):
             continue
         text = re.sub(each.pattern, re.sub(r"\$(\d)", r"\\g<\1>", each.replacement), text)
     return text
@@ -47,8 +47,8 @@ def test_expressions_of_the_stack_file_are_masked() -> None:
 
 @pytest.mark.parametrize("redaction", [each for each in REDACTIONS if each.has], ids=lambda each: each.name)
 def test_each_match_has_one_of_the_texts_without_which_the_pattern_is_not_tried(redaction: Redaction) -> None:
-    @given(st.from_regex(redaction.pattern, alphabet=st.characters(codec="ascii")))
+    @given(st.from_regex(redaction.pattern))
     def judge(text: str) -> None:
-        assert any(part in text.lower() for part in redaction.has)
+        assert any(part in text.upper().lower() for part in redaction.has)
 
     judge()
