@@ -1,6 +1,6 @@
 """The tiers of tests: each test is in one, and the summary counts them.
 
-A suite of tests/suite_inputs.py that has passed in full is recorded, so that it need not run in full again.
+A suite of tests/suite_inputs that has passed in full is recorded, so that it need not run in full again.
 """
 
 import os
@@ -130,7 +130,7 @@ def _by_suite(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
             name = marker.args[0]
             if str(item.path.relative_to(item.config.rootpath)) not in SUITES[name].files:
                 raise pytest.UsageError(
-                    f"{item.nodeid} is of suite {name}, but its file is not: add it in tests/suite_inputs.py"
+                    f"{item.nodeid} is of suite {name}, but its file is not: add it in tests/suite_inputs"
                 )
             found[name].append(item)
     return found

@@ -1,8 +1,8 @@
 """Suites that run in full only when what they test has changed since they last passed.
 
-Each suite names its inputs (suite_inputs.py). After a full run in which all of its tests passed, the digests of these
-files are recorded in the tool cache. As long as they stay the same, the suite runs a small share of its cases with a
-fresh seed, or is skipped. Without a record, or with one that cannot be read, it runs in full.
+Each suite names its inputs (suite_inputs). After a full run in which all of its tests passed, the digests of these
+files are recorded in the tool cache. As long as they stay the same, but at most for a week, the suite runs a small
+share of its cases with a fresh seed, or is skipped. Without a record, or with one that cannot be read, it runs in full.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar
 from hypothesis import HealthCheck, Phase, seed, settings
 
 from local import paths
+from tests.imported import imported
 from tests.suite_inputs import SUITES, Suite
 
 Mode = Literal["auto", "full", "fresh", "share"]
@@ -34,10 +35,13 @@ MODE, SEED = "SUITES", "SEED"
 FEWEST = 20
 """Cases of a test that runs a small share."""
 
+MOST_SECONDS = 7 * 24 * 3600.0
+"""A record counts for a week: nobody can name all inputs of tests that run several programs."""
+
 NAMED = 3
 """Changed files that a reason names."""
 
-PINS = ("requirements.txt", "requirements-dev.txt", "tests/suites.py")
+PINS = ("requirements.txt", "requirements-dev.txt", "tests/imported.py", "tests/suites.py")
 """Inputs of every suite: the Python packages, and how a share is drawn."""
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -73,22 +77,26 @@ def mode() -> Mode:
 
 
 def digests(suite: Suite, root: Path = paths.ROOT) -> dict[str, str]:
-    """The SHA-256 of each input by its path. Python, Pulumi's plugins and where tools come from are inputs, too.
+    """The SHA-256 of each input by its path. What its tests and their helpers import is an input, and so are Python,
+    Pulumi's plugins and where tools come from.
 
     Raises:
         ValueError: a pattern matches no file, so a file was moved or renamed.
     """
     found = {"Python": sys.version.split()[0]}
+    found |= _content(imported(suite.files, root), root)
     found |= {choice: os.environ.get(choice) or "auto" for choice in ("PLUGINS", "TOOLS")}
     found |= {program: _version(program) for program in suite.programs}
-    for pattern in (*suite.inputs, *suite.files, *PINS):
+    for pattern in (*suite.inputs, *PINS):
         files = [file for file in sorted(root.glob(pattern)) if file.is_file() and "__pycache__" not in file.parts]
         if not files:
-            raise ValueError(
-                f"no file matches {pattern!r}, an input of a suite of tests: correct tests/suite_inputs.py"
-            )
-        found |= {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+            raise ValueError(f"no file matches {pattern!r}, an input of a suite of tests: correct tests/suite_inputs")
+        found |= _content(files, root)
     return found
+
+
+def _content(files: Iterable[Path], root: Path) -> dict[str, str]:
+    return {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def _version(program: str) -> str:
@@ -121,6 +129,8 @@ def decide(name: str, now: Mapping[str, str], chosen: Mode) -> Decision:
     if changed := sorted(path for path in then.keys() | now.keys() if then.get(path) != now.get(path)):
         more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
         return Decision(1.0, f"{', '.join(changed[:NAMED])}{more} changed since it last passed")
+    if time.time() - passed["at"] > MOST_SECONDS:
+        return Decision(1.0, f"all of it last passed on {at}, more than a week ago")
     return Decision(suite.share, f"no input has changed since all of it passed on {at}")
 
 

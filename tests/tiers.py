@@ -25,7 +25,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 
 @dataclass(frozen=True)
 class Tier:
-    """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suite_inputs.py in it;
+    """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suite_inputs in it;
     `only`: whether all of its tests are in these; `real`: whether it needs programs and images of the real node;
     `by_name`: whether it runs only when it is named, because its tests are in another tier too."""
 
@@ -62,7 +62,19 @@ TIERS: Mapping[str, Tier] = {
     "engine": Tier(
         "the real engine, API server and operators on simulated nodes; Redis and its gateway",
         ("-m", "engine", *_NOT_UNIT, "--verbose", *_BY_FILE),
-        ("manifests", "Redis", "Ray on Cloudera ML", "draining", "moved definitions", "full disk", "wheel", "pages"),
+        (
+            *(
+                "manifests",
+                "Redis",
+                "Ray on Cloudera ML",
+                "draining",
+                "moved definitions",
+                "full disk",
+                "wheel",
+                "pages",
+            ),
+            *("Kueue", "Volcano", "operator", "Redis in a stack", "recovery", "split", "rehearsal", "workflows"),
+        ),
     ),
     "stand-ins": Tier(
         "the stand-ins for Pulumi's plugins behave as Pulumi's own",
@@ -72,8 +84,8 @@ TIERS: Mapping[str, Tier] = {
     ),
     "pods": Tier(
         f"real Ray in real pods; masters of Redis are lost beneath it, {LOSSES} of them",
-        ("-m", "pods", "tests/pods", "--verbose", "--numprocesses", "2", "--dist", "loadscope", "--durations=25"),
-        ("real node", "outages"),
+        ("-m", "pods", "tests/pods", "--verbose", "--numprocesses", "3", "--dist", "loadscope", "--durations=25"),
+        ("real node", "jobs", "services", "outages"),
         real=True,
     ),
     "failover": Tier(

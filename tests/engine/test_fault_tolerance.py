@@ -9,7 +9,12 @@ from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays, Stack, existing, training
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.suite("Redis in a stack"),
+    pytest.mark.shared_cluster,
+    pytest.mark.timeout(1200),
+]
 
 NAMESPACE, NAME = "team-a", "training"
 

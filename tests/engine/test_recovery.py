@@ -15,7 +15,7 @@ from testbed.aws import CREDENTIALS, bucket, key
 from testbed.harness import STATE_AT_END, Project
 from tests.engine.conftest import PROGRAMS, MakeProject
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.engine, pytest.mark.suite("recovery"), pytest.mark.shared_cluster, pytest.mark.timeout(480)]
 
 NUMBERS = itertools.count(1)
 

@@ -10,7 +10,12 @@ from local.rehearsal import Rehearsal
 from testbed.platform_stack import Stack, existing
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.suite("Redis in a stack"),
+    pytest.mark.shared_cluster,
+    pytest.mark.timeout(1200),
+]
 
 NAMESPACE = "redis"
 """A namespace that the stack creates for Redis; test_network.py has one in the operator's namespace."""

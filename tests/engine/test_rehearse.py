@@ -18,7 +18,7 @@ from local.rehearse.session import Session
 from stacks.review.rehearsed import rehearsals
 from testbed.platform_stack import DEV
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.suite("rehearsal"), pytest.mark.timeout(1800)]
 
 Rehearse = Callable[[Path], Rehearsed]
 

@@ -14,7 +14,7 @@ from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.suite("split"), pytest.mark.timeout(1200)]
 
 NAMES = ("amber", "blue", "green", "red")
 """The namespaces of the tenants."""

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from local import paths
 from tests import suites, tiers
 from tests.conftest import WAITING, ByFile
+from tests.imported import imported
 from tests.suite_inputs import SUITES, Suite
 from tests.suites import Decision, decide, digests, record, record_pass
 
@@ -40,6 +42,28 @@ def test_every_file_of_a_suite_carries_its_marker(name: str) -> None:
     for file in SUITES[name].files:
         text = (paths.ROOT / file).read_text()
         assert f'pytest.mark.suite("{name}")' in text
+
+
+def test_what_a_test_its_fixtures_and_its_helpers_import_is_an_input(tmp_path: Path) -> None:
+    for name, text in {
+        "tests/engine/test_a.py": "def test() -> None:\n    from testbed.helper import help",
+        "tests/conftest.py": "import pytest\nfrom core import nodes",
+        "tests/engine/conftest.py": "from local.rehearsal import Rehearsal",
+        "tests/engine/test_b.py": "",
+        "testbed/helper.py": "from .more import *",
+        "testbed/more.py": "from core.names import NAME",
+        "core/nodes.py": "from core.unused import X",
+        "core/names.py": "",
+        "core/unused.py": "",
+        "local/rehearsal.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {str(file.relative_to(tmp_path)) for file in imported(["tests/engine/test_a.py"], tmp_path)}
+    assert found == {
+        *("tests/engine/test_a.py", "tests/conftest.py", "tests/engine/conftest.py"),
+        *("testbed/helper.py", "testbed/more.py", "core/nodes.py", "core/names.py", "local/rehearsal.py"),
+    }
 
 
 def test_the_tests_of_a_skipped_suite_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +105,17 @@ def test_a_suite_runs_in_full_when_an_input_has_changed_and_the_reason_names_it(
     assert decide(NAME, now, "auto") == Decision(1.0, f"{named} since it last passed")
 
 
+@pytest.mark.parametrize(("days", "share"), [(6.9, SHARE), (7.1, 1.0)])
+def test_a_suite_runs_in_full_once_a_week(monkeypatch: pytest.MonkeyPatch, days: float, share: float) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - days * 24 * 3600)
+    record_pass(NAME, {"a.py": "1"})
+    monkeypatch.setattr(time, "time", lambda: now)
+    decided = decide(NAME, {"a.py": "1"}, "auto")
+    assert decided.share == share
+    assert ("a week ago" in decided.reason) == decided.full
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "{}", '{"at": 1}', '{"inputs": {"a.py": "1"}}', '{"at": "x", "inputs": {"a.py": "1"}}', "null"],
@@ -120,7 +155,7 @@ def test_the_error_for_another_mode_names_the_allowed_ones(monkeypatch: pytest.M
 
 
 def test_a_file_a_version_and_the_plugins_are_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("requirements.txt", "requirements-dev.txt", "tests/suites.py", "code/a.py", "test_a.py"):
+    for name in (*suites.PINS, "code/a.py", "test_a.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("1")
     suite = Suite(("code/**/*",), ("test_a.py",), 0.0)

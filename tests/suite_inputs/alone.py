@@ -1,34 +1,16 @@
-"""The suites of tests, and the files of the checkout that decide how the tests of each end."""
+"""The suites that depend on little of the checkout."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tests.suite_inputs.suite import Suite
 
-@dataclass(frozen=True)
-class Suite:
-    """Tests with the marker `suite(name)`.
-
-    Fields: `inputs`: patterns of files, relative to the checkout; `files`: where its tests are, which are inputs, too;
-    `share`: the part of its cases that runs when no input has changed; 0 skips the suite.
-    """
-
-    inputs: tuple[str, ...]
-    files: tuple[str, ...]
-    share: float
-
-    programs: tuple[str, ...] = ()
-    """Programs of the machine, whose versions are inputs, too."""
-
-
-SUITES: Mapping[str, Suite] = {
+ALONE: Mapping[str, Suite] = {
     "stand-ins": Suite(
         inputs=(
             "local/plugins/**/*",
             "local/tools/pulumi/*",
             "local/tools/kubernetes/*",
             "local/tools/kwok/*",
-            "testbed/harness.py",
-            "tests/engine/provider_stack.py",
             "tests/engine/programs/*",
         ),
         files=(
@@ -50,7 +32,6 @@ SUITES: Mapping[str, Suite] = {
             "local/tools/kuberay-validation/*",
             "local/tools/pod-validation/*",
             "local/tools/kubernetes/*",
-            "tests/differential/*.py",
             "tests/unit/kuberay/**/*",
         ),
         files=(
@@ -70,7 +51,6 @@ SUITES: Mapping[str, Suite] = {
             "components/tls/*",
             "tests/gateway/*.py",
             "tests/redis/*.py",
-            "testbed/machine.py",
         ),
         files=(
             *(f"tests/gateway/test_{name}.py" for name in ("any_order", "ending", "failover", "in_the_pod", "limits")),
@@ -80,30 +60,6 @@ SUITES: Mapping[str, Suite] = {
         ),
         share=0.0,
         programs=("redis-server", "redis-sentinel"),
-    ),
-    "outages": Suite(
-        inputs=(
-            "core/**/*.py",
-            "kuberay/**/*.py",
-            "gateway/**/*",
-            "components/*.py",
-            "components/ray_cluster/**/*.py",
-            "components/redis/**/*",
-            "components/redis_gateway/*",
-            "components/tls/*",
-            "local/real_node/*",
-            "local/images/*",
-            "local/tools/kuberay/*",
-            "local/tools/kubernetes/*",
-            "local/tools/kubernetes-node/*",
-            "testbed/failover/*.py",
-            "testbed/pods/*.py",
-            "tests/pods/conftest.py",
-            "tests/pods/failover/conftest.py",
-            "tests/pods/failover/outages.py",
-        ),
-        files=("tests/pods/failover/test_outages.py",),
-        share=0.0,
     ),
     "real node": Suite(
         inputs=(
@@ -116,10 +72,6 @@ SUITES: Mapping[str, Suite] = {
             "local/tools/kubernetes/*",
             "local/tools/kubernetes-node/*",
             "local/tools/network-policies/*",
-            "testbed/pods/node.py",
-            "testbed/pods/steps.py",
-            "tests/pods/conftest.py",
-            "tests/pods/machine.py",
         ),
         files=("tests/pods/test_box.py",),
         share=0.0,
@@ -131,7 +83,6 @@ SUITES: Mapping[str, Suite] = {
             "stacks/history/*.py",
             "stacks/impact/live.py",
             "tests/gateway/ray_head.py",
-            "tests/gateway/waiting.py",
             "tests/rollout/cluster.py",
         ),
         files=("tests/rollout/test_draining.py",),
@@ -148,8 +99,6 @@ SUITES: Mapping[str, Suite] = {
             "local/tools/kubernetes/*",
             "local/tools/pulumi/*",
             "stacks/*.py",
-            "testbed/harness.py",
-            "testbed/platform_stack.py",
         ),
         files=("tests/engine/test_crds_moved.py",),
         share=0.0,
@@ -161,8 +110,6 @@ SUITES: Mapping[str, Suite] = {
             "local/pulumi.py",
             "local/tools/pulumi/*",
             "stacks/recovery/*.py",
-            "testbed/harness.py",
-            "testbed/platform_stack.py",
         ),
         files=("tests/engine/test_full_disk.py",),
         share=0.0,
@@ -177,8 +124,6 @@ SUITES: Mapping[str, Suite] = {
             "ray_platform/*.py",
             "stacks/platform.py",
             "stacks/settings.py",
-            "testbed/harness.py",
-            "testbed/platform_stack.py",
         ),
         files=("tests/engine/test_package.py",),
         share=0.0,
@@ -191,7 +136,6 @@ SUITES: Mapping[str, Suite] = {
             "local/site.py",
             "ray_platform/*.py",
             "stacks/settings.py",
-            "testbed/browser.py",
         ),
         files=("tests/engine/test_site.py",),
         share=0.0,
@@ -219,14 +163,12 @@ SUITES: Mapping[str, Suite] = {
             "local/plugins/**/*",
             "local/tools/pulumi/*",
             "testbed/cml/*.py",
-            "testbed/harness.py",
-            "testbed/ray_python.py",
         ),
         files=("tests/engine/test_cml.py",),
         share=0.0,
     ),
     "Cloudera ML": Suite(
-        inputs=("components/cml/*.py", "testbed/cml/*.py", "tests/unit/cml/conftest.py"),
+        inputs=("components/cml/*.py", "testbed/cml/*.py"),
         files=("tests/unit/cml/test_faults.py",),
         share=0.1,
     ),
