@@ -85,7 +85,7 @@ TIERS: Mapping[str, Tier] = {
     "pods": Tier(
         f"real Ray in real pods; masters of Redis are lost beneath it, {LOSSES} of them",
         ("-m", "pods", "tests/pods", "--verbose", "--numprocesses", "3", "--dist", "loadscope", "--durations=25"),
-        ("real node", "jobs", "services", "outages"),
+        ("real node", "jobs", "services", "monitoring", "outages"),
         real=True,
     ),
     "failover": Tier(

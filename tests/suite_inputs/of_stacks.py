@@ -137,6 +137,13 @@ OF_STACKS: Mapping[str, Suite] = {
         "test_ray_services",
         inputs=(*REDIS, *_all_of("components", "monitoring", "ray_service")),
     ),
+    "monitoring": _pods(
+        "test_monitoring",
+        inputs=(
+            *_all_of("components", "monitoring", "tls", "volcano"),
+            *_all_of("local", "monitoring", "tools/volcano"),
+        ),
+    ),
     "outages": _pods(
         "failover/test_outages",
         "failover/test_removal",
