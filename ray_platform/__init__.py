@@ -11,10 +11,10 @@ from components.operator.settings import OperatorSettings
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
-from stacks.load import load
 from stacks.settings import KubernetesSettings, StackSettings, TenantSettings
 
 from .component import RayPlatform
+from .stack_files import load
 
 __all__ = [
     "HeadSettings",

@@ -7,6 +7,7 @@ import pulumi
 
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX
+from ray_platform.errors import without_traceback
 from stacks.build import build
 from stacks.load import installable, parse
 from stacks.running import running_stack
@@ -40,10 +41,8 @@ class RayPlatform(pulumi.ComponentResource):
         Raises pulumi.RunError: the settings are not valid, or the cluster is not that of the last update.
         """
         super().__init__("ray-platform:index:RayPlatform", name, None, opts)
-        try:
+        with without_traceback():
             self.exported = build(_settings(args), pulumi.ResourceOptions(parent=self))
-        except StackFileError as error:
-            raise pulumi.RunError(str(error)) from error
         self.clusters = self.exported.get("clusters", {})
         for output, value in self.exported.items():
             pulumi.export(output, value)

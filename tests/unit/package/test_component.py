@@ -48,6 +48,14 @@ def test_settings_that_are_not_valid_are_one_error(args: Any, message: str) -> N
     assert str(refused.value).startswith(message)
 
 
+def test_a_stack_file_that_is_not_valid_is_one_error(tmp_path: Path) -> None:
+    file = tmp_path / "platform.yaml"
+    file.write_text("config: {ray-platform:nodes: [{pool: a100}]}")
+    with pytest.raises(pulumi.RunError) as refused:
+        load(file)
+    assert str(refused.value).startswith(f"{file}:1:31: ray-platform:nodes[0].count: ")
+
+
 def test_a_mapping_has_the_keys_of_a_stack_file(kubectl_that_renders: Path) -> None:
     recorder = made({"nodes": [{"pool": "a100", "count": 1, "cpu": 8, "memory": "64Gi"}], "tenants": [{"name": "a"}]})
     assert recorder.registered["platform"].parent == "ray"
