@@ -53,7 +53,7 @@ def _parts(stack: StackSettings) -> Iterator[_Part]:
         yield _Part(("scheduler", "kueue", "namespace"), kueue.namespace, "Kueue", kueue.install == "manifests")
     redis = stack.redis
     # Without a namespace of its own, or with the operator's, Redis is beside the operator.
-    if redis and redis.mode == "managed" and redis.namespace not in (None, stack.operator.namespace):
+    if redis and redis.mode != "external" and redis.namespace not in (None, stack.operator.namespace):
         yield _Part(("redis", "namespace"), str(redis.namespace), "Redis", True)
 
 
