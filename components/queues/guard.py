@@ -9,7 +9,7 @@ import pulumi
 from ..cluster import ClusterUnreachableError
 from ..dynamic import Resource
 from ..guard import GuardProvider, InUseError, kuberay_objects, named
-from ..tenant.guard import runs
+from ..tenant.guard import has_ended
 
 _KINDS = ("rayclusters", "rayjobs", "rayservices")
 
@@ -31,8 +31,7 @@ def refuse_while_used(queue: str, label: str, context: str | None) -> None:
         raise InUseError(
             f"queue {queue!r} is not deleted, because it cannot be determined what uses it: {error}"
         ) from None
-    # Kueue suspends RayJobs that wait.
-    if used := [body for body in naming if body["kind"] != "RayJob" or runs(body)]:
+    if used := [body for body in naming if not has_ended(body)]:
         raise InUseError(
             f"queue {queue!r} is not deleted, because it is used by {named(used)}, which would wait forever. Set "
             "another queue for these, or delete them, then run the command again"

@@ -16,16 +16,24 @@ from ..guard import GuardProvider, InUseError, kuberay_objects, named
 KINDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
 """The kinds that run, or start later by schedule."""
 
-_ENDED = {"Complete", "Failed", "ValidationFailed", "Suspended"}
-"""`jobDeploymentStatus` of a RayJob that does not run and will not start by itself
-(ray-operator/apis/ray/v1/rayjob_types.go)."""
+_ENDED = {"Complete", "Failed", "ValidationFailed"}
+"""`jobDeploymentStatus` of a RayJob that will never run again (ray-operator/apis/ray/v1/rayjob_types.go)."""
 
 
 def runs(body: Mapping[str, Any]) -> bool:
     """Whether a KubeRay object has pods, or will have some."""
     if (body.get("spec") or {}).get("suspend"):
         return False
-    return body["kind"] != "RayJob" or (body.get("status") or {}).get("jobDeploymentStatus") not in _ENDED
+    return not has_ended(body) and _status(body) != "Suspended"
+
+
+def has_ended(body: Mapping[str, Any]) -> bool:
+    """Whether it is a RayJob that has ended. One that is suspended has not: Kueue suspends those that wait."""
+    return body["kind"] == "RayJob" and _status(body) in _ENDED
+
+
+def _status(body: Mapping[str, Any]) -> object:
+    return (body.get("status") or {}).get("jobDeploymentStatus")
 
 
 class _Provider(GuardProvider):

@@ -36,6 +36,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str |
         ray("RayCluster", "research", spec={"suspend": True}),
         ray("RayService", "research"),
         ray("RayJob", "research", status={"jobDeploymentStatus": "Running"}),
+        ray("RayJob", "research", spec={"suspend": True}, status={"jobDeploymentStatus": "Suspended"}),
     ],
 )
 def test_a_queue_in_use_is_not_deleted_and_its_users_are_named(
