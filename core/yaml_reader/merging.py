@@ -10,7 +10,7 @@ NAMES = ("name", "pool", "groupName")
 """Keys that name an item of a list: tenants, clusters and queues by `name`, nodes by `pool`, worker groups by
 `groupName`."""
 
-PATCHES = frozenset({"overrides", "podTemplate", "volumes", "volumeMounts"})
+PATCHES = frozenset({"overrides", "podTemplate", "submitterPodTemplate", "volumes", "volumeMounts"})
 """Keys whose values have KubeRay's and Kubernetes' own fields. In these null and `$patch` are kept, because they
 patch what is derived from the settings, and lists merge by the keys of Kubernetes (`MERGE_KEYS`)."""
 

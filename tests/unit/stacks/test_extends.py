@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from typer.testing import CliRunner, Result
 
 from core.problems import StackFileError
 from core.stack_file import plain_values
+from core.yaml_reader.merging import PATCHES
 from policies.read import of_config, of_stack_file
 from stacks.__main__ import app
 from stacks.check.findings import as_annotations, check
 from stacks.load import load
 from stacks.running import running_stack
 from stacks.schema.stack_file import BASE_FILE, FILE, base_schema_text
+from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
 
@@ -100,6 +103,21 @@ def merged(base: Any, over: Any) -> Any:
 )  # fmt: skip
 def test_how_values_merge(base: Any, over: Any, expected: Any) -> None:
     assert merged(base, over) == expected
+
+
+def keys(schema: Any) -> Iterator[str]:
+    """The keys of all settings in a JSON schema."""
+    for name, part in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if name == "properties":
+            yield from part
+        if isinstance(part, dict | list):
+            yield from keys(part)
+
+
+def test_every_pod_template_is_a_patch() -> None:
+    templates = {key for key in keys(StackSettings.model_json_schema()) if key.lower().endswith("podtemplate")}
+    assert templates == {"podTemplate", "submitterPodTemplate"}
+    assert templates < PATCHES
 
 
 def test_numbers_stay_as_they_are_written(folder: Path) -> None:
