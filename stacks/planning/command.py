@@ -61,8 +61,8 @@ def plan(
 ) -> None:
     """Show whether stacks fit their nodes and budgets, and what can run at once.
 
-    Exit code: 0 they fit, or the stack allows overcommitment; 1 they do not, or a stack file is invalid (see `check`);
-    2 wrong use.
+    Exit code: 0 also where it reports overcommitment; 1 if a stack with `overcommitment: error` does not fit, or a
+    stack file is invalid (see `check`); 2 wrong use.
     """
     from core.problems import StackFileError
 

@@ -21,7 +21,9 @@ _MOST_NAMED = 4
 
 def overcommitments(plan: Plan) -> Iterator[Problem]:
     """RayClusters that do not all fit at their start, RayServices that could not be updated, and tenants that may use
-    more than the nodes have."""
+    more than the nodes have; none if the stack file allows these."""
+    if plan.may_overcommit:
+        return
     if plan.left_out:
         where = few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
         message = (

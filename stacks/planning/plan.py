@@ -117,6 +117,9 @@ class Plan:
     promised: Usage
     """The most that all tenants together may use, without the limits of the nodes. A queue counts once."""
 
+    may_overcommit: bool
+    """Whether the stack file allows overcommitment, so that it is not reported."""
+
     @property
     def largest_gang(self) -> ClusterPlan | None:
         """The RayCluster that can use the most GPUs beside the initial pods of all others; the first of equals."""
@@ -171,6 +174,7 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         updates=updates,
         cost=_range(pools, started.gpus_by_pool(), grown),
         promised=total(promised),
+        may_overcommit=stack.capacity.overcommitment == "allowed",
     )
 
 

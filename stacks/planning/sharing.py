@@ -31,9 +31,9 @@ class Shared:
 
     @property
     def problems(self) -> list[Problem]:
-        """The promises of all stacks together that the nodes cannot provide."""
+        """The promises of all stacks together that the nodes cannot provide; none if all stacks allow these."""
         beyond = more_than(self.promised, on_nodes(self.pools))
-        if not beyond:
+        if not beyond or all(plan.may_overcommit for _, _, plan in self.stacks):
             return []
         parts = ", ".join(f"{name} {figure(plan.promised, GPU_RESOURCE)}" for name, _, plan in self.stacks)
         message = (

@@ -173,6 +173,11 @@ def test_a_stack_with_overcommitment_error_is_refused_if_it_promises_too_much() 
     stack(tenant("a"), capacity={"overcommitment": "error"})
 
 
+def test_overcommitment_that_is_allowed_is_not_reported() -> None:
+    assert rules(plan_of(stack(tenant("a"), tenant("b")))) == ["promises-fit-nodes"]
+    assert rules(plan_of(stack(tenant("a"), tenant("b"), capacity={"overcommitment": "allowed"}))) == []
+
+
 @st.composite
 def tenants(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Up to four tenants with all kinds of quotas, and workers that always run."""

@@ -102,6 +102,14 @@ def test_stacks_of_different_clusters_are_not(folder: Path) -> None:
     assert [(each["context"], each["overcommitments"]) for each in clusters] == [(None, []), ("elsewhere", [])]
 
 
+def test_promises_of_stacks_that_all_allow_overcommitment_are_not_reported(folder: Path) -> None:
+    files = [folder / f"Pulumi.{name}.yaml" for name in ("one", "two")]
+    for file, reported in zip(files, (True, False), strict=True):
+        with file.open("a") as lines:
+            lines.write("  ray-platform:capacity: {overcommitment: allowed}\n")
+        assert ("Overcommitted" in plan("--all-stacks").output) == reported
+
+
 def test_too_much_together_is_an_error_if_one_of_the_stacks_sets_it(folder: Path) -> None:
     with (folder / "Pulumi.two.yaml").open("a") as file:
         file.write(STRICT)
