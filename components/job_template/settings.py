@@ -97,8 +97,8 @@ class JobTemplateSettings(JobSettings):
     """A vetted job that the tenant's users run with arguments: `python -m stacks run STACK NAME -- ARGUMENTS`.
 
     Each run is a RayJob of its own, and equals the template except for the arguments, which follow the entrypoint. The
-    API server refuses every other. The keys are those of a job, except `runId`, `suspend`, `waitFor` and `waitTimeout`.
-    Needs KubeRay 1.6.
+    API server refuses every other. The keys are those of a job, except `externalCluster`, `runId`, `suspend`, `waitFor`
+    and `waitTimeout`. Needs KubeRay 1.6.
     """
 
     name: TemplateName

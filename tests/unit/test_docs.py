@@ -4,9 +4,10 @@ import ast
 import importlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -113,12 +114,20 @@ def options_of(command: object) -> frozenset[str]:
 
 
 @cache
-def app(module: str) -> dict[str, frozenset[str]]:
-    """The options of each command; the command's name is empty where the module has one alone."""
+def app(module: str) -> Mapping[str, Any]:
+    """Typer's commands by their names; the name is empty where the module has one alone."""
     made = typer.main.get_command(importlib.import_module(TYPER_APPS[module]).app)
-    if several := getattr(made, "commands", None):
-        return {name: options_of(command) for name, command in several.items()}
-    return {"": options_of(made)}
+    return getattr(made, "commands", None) or {"": made}
+
+
+def missing(command: Any, arguments: list[str]) -> list[str]:
+    """Arguments and options that the command requires and does not get. Its name alone only names it."""
+    if not arguments or "--help" in arguments:
+        return []
+    with command.make_context("documented", [], resilient_parsing=True) as context:
+        given, _, _ = command.make_parser(context).parse_args(arguments)
+        lacking = [each for each in command.params if each.required and not given.get(each.name)]
+    return [each.opts[-1] if each.opts[-1].startswith("--") else str(each.name).upper() for each in lacking]
 
 
 @cache
@@ -157,7 +166,11 @@ def wrong_in_command(module: str, arguments: str) -> Iterator[str]:
         if not names and options and options != ["--help"]:
             yield f"python -m {module} {arguments}: no command before {options[0]}"
         for name in filter(known.__contains__, names):
-            yield from (f"python -m {module} {name} has no {each}" for each in options if each not in known[name])
+            unknown = [each for each in options if each not in options_of(known[name])]
+            yield from (f"python -m {module} {name} has no {each}" for each in unknown)
+            if not unknown:
+                given = words[1:] if name else words
+                yield from (f"python -m {module} {name} requires {each}" for each in missing(known[name], given))
         return
     folder = ROOT.joinpath(*module.split("."))
     file = folder / "__main__.py" if folder.is_dir() else folder.with_suffix(".py")
@@ -192,6 +205,8 @@ def test_anchors_are_those_of_github(heading: str, anchor: str) -> None:
         ("stacks", "preview|up prod", []),
         ("stacks", "conjure", ["python -m stacks has no command conjure"]),
         ("stacks", "check --conjure", ["python -m stacks check has no --conjure"]),
+        ("stacks", "adopt team-a/training", ["python -m stacks adopt requires --stack"]),
+        ("stacks", "recover --state-only", ["python -m stacks recover requires STACK"]),
         ("benchmarks.policies", "--no-engine", []),
         ("benchmarks.policies", "--conjure", ["python -m benchmarks.policies has no --conjure"]),
         ("benchmarks.magic", "", ["there is no module benchmarks.magic"]),
