@@ -26,7 +26,7 @@ def adopt(
 
     from ..identity import context_of
     from ..load import settings_of
-    from .entry import CannotInsertError, entry, insert_cluster
+    from .entry import CannotInsertError, entry, insert_cluster, only_added
     from .live import CannotAdoptError, live_cluster
 
     namespace, _, name = cluster.partition("/")
@@ -41,7 +41,7 @@ def adopt(
         body = live_cluster(context_of(settings, context), namespace, name)
         made = entry(body, settings)
         after = insert_cluster(before, made.tenant, made.cluster)
-        settings_of(stack_file(file, after))
+        only_added(settings, settings_of(stack_file(file, after)), namespace, name)
     except (StackFileError, CannotAdoptError, CannotInsertError, ClusterUnreachableError) as error:
         _stop(str(error), REFUSED)
     for note in made.notes:

@@ -163,6 +163,22 @@ def insert_cluster(text: str, tenant: dict[str, Any], cluster: dict[str, Any]) -
     return _added(text, clusters, [cluster])
 
 
+def only_added(before: StackSettings, after: StackSettings, namespace: str, name: str) -> None:
+    """Raises CannotInsertError unless the new lines add this RayCluster and nothing else: clusters that an alias
+    repeats belong to another tenant, too, and those of `<<` would be gone."""
+    known = {each.namespace_name: each for each in before.tenants}
+    for tenant in after.tenants:
+        there = tenant.namespace_name == namespace
+        others = tuple(each for each in tenant.clusters if not (there and each.name == name))
+        was = known.get(tenant.namespace_name)
+        added = len(others) < len(tenant.clusters)
+        if added is not there or others != (was.clusters if was else ()):
+            raise CannotInsertError(
+                f"the lines would not add RayCluster {namespace}/{name} alone: write out the aliases and `<<` "
+                "of the tenants and their clusters, or add the lines by hand"
+            )
+
+
 def _mapping(node: yaml.Node | None, what: str) -> yaml.MappingNode:
     if isinstance(node, yaml.MappingNode) and not node.flow_style:
         return node
@@ -196,11 +212,14 @@ def _is(node: yaml.Node, tenant: dict[str, Any]) -> bool:
 def _added(text: str, parent: yaml.Node, entry: Any) -> str:
     """The text with an entry after the last line of a block."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.removesuffix(newline).split(newline)
+    # Lines may end differently: YAML counts each end as one, as Python does.
+    lines = text.splitlines(keepends=True)
+    if lines[-1].splitlines() == [lines[-1]]:
+        lines[-1] += newline
     after = _last_line(lines, parent) + 1
     indent = " " * parent.start_mark.column
-    new = textwrap.indent(_dump(entry), indent).splitlines()
-    return newline.join([*lines[:after], *new, *lines[after:], ""])
+    new = [f"{line}{newline}" for line in textwrap.indent(_dump(entry), indent).splitlines()]
+    return "".join([*lines[:after], *new, *lines[after:]])
 
 
 def _last_line(lines: Lines, node: yaml.Node) -> int:

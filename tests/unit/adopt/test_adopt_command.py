@@ -82,3 +82,25 @@ def test_a_second_adoption_has_nothing_to_adopt(run: Run) -> None:
     done = run()
     assert done.exit_code == 1
     assert "already: there is nothing to adopt" in done.stderr
+
+
+OTHERS = """\
+config:
+  ray-platform:operator: {install: existing}
+  ray-platform:tenants:
+    - &common
+      name: other
+      clusters:
+        - {name: first, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0"}
+    - name: research
+      createNamespace: false
+"""
+
+
+def test_clusters_that_are_repeated_from_another_tenant_are_not_lost(run: Run, file: Path) -> None:
+    text = OTHERS.replace("- name: research", "- <<: *common\n      name: research")
+    file.write_text(text)
+    done = run("research/training", "--stack=staging", "--write")
+    assert done.exit_code == 1
+    assert "the lines would not add RayCluster research/training alone: write out the aliases" in done.stderr
+    assert file.read_text() == text

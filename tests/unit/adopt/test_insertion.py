@@ -101,3 +101,12 @@ def test_a_tenant_of_a_base_is_named_in_the_file_that_extends_it() -> None:
     assert tenants(text)[2] == {"name": "team-c", "clusters": [CLUSTER]}
     text = insert_cluster(WRITTEN, {"name": "team-b"}, CLUSTER)
     assert tenants(text)[1] == {"name": "team-b", "namespace": "b", "clusters": [CLUSTER]}
+
+
+def test_lines_may_end_differently() -> None:
+    """An editor of another system has written some of them."""
+    mixed = WRITTEN.replace("\n", "\r\n").replace("- name: training\r\n", "- name: training\n")
+    text = insert_cluster(mixed, TENANT, CLUSTER)
+    assert tenants(text) == tenants(insert_cluster(WRITTEN, TENANT, CLUSTER))
+    assert text.count("\n") - text.count("\r\n") == 1
+    assert insert_cluster(WRITTEN.removesuffix("\n"), TENANT, CLUSTER) == insert_cluster(WRITTEN, TENANT, CLUSTER)
