@@ -22,6 +22,10 @@ LIVE = "live"
 """The word that selects the cluster."""
 
 
+_LINK = "120000"
+"""Mode of a symbolic link in git's trees."""
+
+
 class NoSuchSourceError(Exception):
     """There is nothing to compare with; the text names what was looked for."""
 
@@ -44,19 +48,25 @@ def file_at(revision: str, file: Path) -> StackFile | None:
 
     Raises NoSuchSourceError, and StackFileError as `stack_file` does.
     """
-    if not git(file.parent, "ls-tree", "--name-only", revision, file.name):
+    entry = git(file.parent, "ls-tree", revision, file.name)
+    if not entry:
         return None
     text = _shown(revision, file, file.name)
+    if entry.startswith(_LINK):
+        _, text = _base(revision, file, text)
     return stack_file(f"{revision}:{file}", text, lambda path: _base(revision, file, path))
 
 
 def _shown(revision: str, file: Path, path: str) -> str:
-    """The text at a revision of what is at a path from the folder of a file."""
-    return git(file.parent, "show", f"{revision}:./{path}")
+    """The text at a revision of what is at a path from the folder of a file. Raises StackFileError if it is no text."""
+    text = git(file.parent, "show", f"{revision}:./{path}")
+    if any("\udc80" <= each <= "\udcff" for each in text):
+        raise StackFileError([Finding((), None, "is not UTF-8 there", "encoding")], f"{revision}:{file.parent / path}")
+    return text
 
 
 def _base(revision: str, file: Path, path: str) -> tuple[str, str]:
-    """The name and the text of a base at a revision."""
+    """The name and the text at a revision of a base, or of what a link leads to."""
     try:
         return f"{revision}:{normpath(file.parent / path)}", _shown(revision, file, path)
     except NoSuchSourceError as error:
@@ -90,7 +100,8 @@ def git(folder: Path, *arguments: str, missing: str = "") -> str:
             ["git", *arguments],
             cwd=folder,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
             check=False,
         )
     except OSError as error:

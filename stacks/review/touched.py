@@ -79,7 +79,8 @@ def _is_deleted(file: Path, here: Path) -> bool:
 
 
 def _touched(file: Path, here: Path, differing: frozenset[Path]) -> Touched:
-    edited, deleted = here / file.name in differing, not file.exists()
+    # A stack file may be a link to what differs.
+    edited, deleted = bool({here / file.name, file.resolve()} & differing), not file.exists()
     bases = () if deleted else tuple(each for each in _bases(file) if Path(normpath(here / each)) in differing)
     return Touched(file, edited, deleted, bases)
 

@@ -31,10 +31,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
-        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=tmp_path, check=True)
+    commit(tmp_path)
     return tmp_path
+
+
+def commit(folder: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["add", "."], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *arguments], cwd=folder, check=True)
 
 
 def impact(*arguments: str) -> Result:
@@ -90,3 +95,22 @@ def test_wrong_use_ends_with_2_and_one_message(folder: Path, arguments: tuple[st
     assert done.exit_code == 2
     assert text in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_link_is_compared_with_what_it_led_to(folder: Path) -> None:
+    (folder / "environments").mkdir()
+    real = (folder / "Pulumi.prod.yaml").rename(folder / "environments" / "prod.yaml")
+    (folder / "Pulumi.prod.yaml").symlink_to("environments/prod.yaml")
+    assert impact("--to", "prod").exit_code == 0
+    commit(folder)
+    real.write_text(HARMFUL)
+    done = impact("--to", "prod")
+    assert "Disrupts what runs: RayCluster team-a/training." in done.stdout
+
+
+def test_a_file_that_was_no_utf_8_is_an_error(folder: Path) -> None:
+    (folder / "Pulumi.prod.yaml").write_bytes(b"# caf\xe9\n" + STACK.encode())
+    commit(folder)
+    (folder / "Pulumi.prod.yaml").write_text(STACK)
+    done = impact("--to", "prod")
+    assert (done.exit_code, done.stderr) == (2, "HEAD:Pulumi.prod.yaml: is not UTF-8 there\n")

@@ -103,3 +103,12 @@ def test_stack_files_may_be_in_a_folder_of_the_repository(folder: Path) -> None:
     assert touched(folder=Path("platform"))["Pulumi.prod.yaml"].bases == ("../base.yaml",)
     edit(below / "core" / "names.py")
     assert change("main", Path("platform")).program == ("core/names.py",)
+
+
+def test_what_a_link_leads_to_touches_its_stack(folder: Path) -> None:
+    (folder / "environments").mkdir()
+    real = (folder / "Pulumi.prod.yaml").rename(folder / "environments" / "prod.yaml")
+    (folder / "Pulumi.prod.yaml").symlink_to("environments/prod.yaml")
+    commit(folder, "a link")
+    edit(real)
+    assert touched("HEAD") == {"Pulumi.prod.yaml": Touched(Path("Pulumi.prod.yaml"), edited=True)}
