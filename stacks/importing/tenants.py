@@ -121,6 +121,9 @@ _REFERENCES = {
     ("secretKeyRef", "name"): "Secret",
     ("secretRef", "name"): "Secret",
     ("secret", "secretName"): "Secret",
+    ("secret", "name"): "Secret",  # of a projected volume
+    ("nodePublishSecretRef", "name"): "Secret",
+    ("azureFile", "secretName"): "Secret",
     ("configMapKeyRef", "name"): "ConfigMap",
     ("configMapRef", "name"): "ConfigMap",
     ("configMap", "name"): "ConfigMap",
@@ -140,7 +143,7 @@ def _references(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, list):
         for each in value:
             yield from _references(each, key)
-            if key == "imagePullSecrets":
+            if key == "imagePullSecrets" and each.get("name"):
                 yield "Secret", each["name"]
     for inner, each in value.items() if isinstance(value, Mapping) else ():
         kind = _REFERENCES.get((key, inner)) or _NAMES.get(inner)

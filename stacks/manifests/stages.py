@@ -177,15 +177,17 @@ def _secrets(bodies: Sequence[Body]) -> Iterator[SecretReference]:
             yield SecretReference(namespace, name, tuple(found))
 
 
+_OF_SECRETS = ("secretKeyRef", "secretRef", "nodePublishSecretRef", "imagePullSecrets", "redisPassword")
+"""Fields with the name of a Secret."""
+
+
 def _references(value: Any, key: str = "") -> Iterator[str]:
     """The names of Secrets in the pods of an object, and in its own fields that name one."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from _references(item, key)
     elif isinstance(value, Mapping):
-        if key in ("secretKeyRef", "secretRef", "imagePullSecrets", "redisPassword") and isinstance(
-            value.get("name"), str
-        ):
+        if key in _OF_SECRETS and isinstance(value.get("name"), str):
             yield value["name"]
         for inner, item in value.items():
             if inner == "secretName" and isinstance(item, str):

@@ -193,9 +193,15 @@ def test_pods_reach_what_they_reached_before(address: str, target: dict[str, obj
 
 def test_notes_name_what_the_pods_need(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
-    file.write_text(WITH_REFERENCES.replace("ADDRESS", "redis:6379"))
+    volumes = (
+        "[{name: keys, csi: {driver: keys.example.com, nodePublishSecretRef: {name: keys}}}, "
+        "{name: both, projected: {sources: [{secret: {name: part}}]}}, "
+    )
+    text = WITH_REFERENCES.replace("ADDRESS", "redis:6379").replace("volumes: [", f"volumes: {volumes}")
+    file.write_text(text.replace("[{name: pull}]", "[{name: pull}, {}]"))
     text = run(file).stderr
-    assert "its pods need PersistentVolumeClaim data, Secret hf, Secret pull, ServiceAccount trainer" in text
+    secrets = "Secret hf, Secret keys, Secret part, Secret pull"
+    assert f"its pods need PersistentVolumeClaim data, {secrets}, ServiceAccount trainer" in text
     assert "podSecurity is baseline, because the pods do not meet restricted" in text
     assert f"{file}:21: spec.workerGroupSpecs[0].groupName: 'GPU-Group' is not a name of a worker group" in text
     assert "the tag of image 'acme/trainer:1.4.2' is not 2.60.0" in text

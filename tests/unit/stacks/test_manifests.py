@@ -122,6 +122,13 @@ def test_secrets_are_references(prod: Rendered) -> None:
     assert "Secret" not in {body["kind"] for bodies in prod.stages.values() for body in bodies}
 
 
+def test_the_secret_of_a_csi_volume_is_a_reference() -> None:
+    volume = {"name": "keys", "csi": {"driver": "keys.example.com", "nodePublishSecretRef": {"name": "keys"}}}
+    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "volumes": [volume]}
+    found = rendered_stack(parse({"tenants": [{"name": "team-a", "clusters": [cluster]}]}), "csi", ())
+    assert ("team-a", "keys") in {(each.namespace, each.name) for each in found.secrets}
+
+
 def test_a_secret_of_cert_manager_is_not_missing() -> None:
     found = rendered_stack(load(GOOD / "tls.yaml"), "tls", ())
     issued = [
