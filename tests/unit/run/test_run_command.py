@@ -12,7 +12,7 @@ from components.ray_job import progress
 from stacks.__main__ import app
 from stacks.run import live as requests
 from stacks.status import live
-from stacks.status.found import Found, Live
+from stacks.status.found import Live
 from tests.unit.status.live import NOW, found, metadata, ray_cluster
 
 pytestmark = pytest.mark.unit
@@ -31,6 +31,7 @@ config:
         - {<<: *job, name: finetune}
         - {<<: *job, name: evaluate}
     - name: team-b
+      jobNames: [weekly]
       jobTemplates:
         - {<<: *job, name: evaluate}
 """
@@ -74,7 +75,8 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     made = Api()
     monkeypatch.setattr(requests, "request", made.request)
     jobs = [{"metadata": metadata(name), "spec": {}} for name in ("finetune-x7k2p", "nightly")]
-    exists = {"team-a": found(rayjobs=jobs, rayclusters=[ray_cluster("training")]), "team-b": Found()}
+    own = found(rayjobs=[{"metadata": metadata("weekly"), "spec": {}}])
+    exists = {"team-a": found(rayjobs=jobs, rayclusters=[ray_cluster("training")]), "team-b": own}
     monkeypatch.setattr(live, "look", lambda *_: Live(NOW, exists))
     return made
 
@@ -159,6 +161,10 @@ def test_a_run_of_somebody_else_is_not_deleted(api: Api) -> None:
     ("name", "shown"),
     [
         ("nightly", "RayJob team-a/nightly is in the stack file, and the next `up` would start it again: set suspend"),
+        (
+            "weekly",
+            "RayJob team-b/weekly is in the stack file of the tenant's own stack, and the next `up` would",
+        ),
         ("training", "RayCluster team-a/training is no RayJob"),
         ("finetune-x7k2", "did you mean 'finetune-x7k2p'?"),
     ],
