@@ -28,6 +28,8 @@ def wakes(target: Target, settings: StackSettings) -> dict[str, Any] | None:
     if target.kind != "RayCluster":
         raise NotWokenError(f"{target.title} is no RayCluster: only a RayCluster is woken")
     body = target.body
+    if deleted := body["metadata"].get("deletionTimestamp"):
+        raise NotWokenError(f"{target.title} is being deleted since {deleted}")
     if waits_in_kueue(body):
         raise NotWokenError(f"{target.title} is suspended by Kueue, until there is room for it in its queue")
     if not _is_suspended(body):

@@ -64,6 +64,7 @@ def test_a_cluster_that_runs_is_not_changed() -> None:
     [
         ("training", lambda: resting(labels={"kueue.x-k8s.io/queue-name": "research"}), "suspended by Kueue"),
         ("nightly", resting, "RayJob team-a/nightly is no RayCluster"),
+        ("training", lambda: resting(deletionTimestamp=SINCE), f"is being deleted since {SINCE}"),
     ],
 )
 def test_what_is_not_woken(name: str, suspended: Callable[[], Body], why: str) -> None:
