@@ -95,7 +95,8 @@ def _log(context: str | None, run: "Run", attempt: int | None) -> None:
     if found is None:
         reasons = run.record.get("missing") or [f"it has {len(attempts)} attempts"]
         raise ended(f"there is no log of attempt {number} of {run.title}: {'; '.join(reasons)}", FOUND)
-    if attempts[number - 1]["log"]["cut"]:
+    # The list may be older than the log.
+    if (attempts[number - 1]["log"] or {}).get("cut"):
         typer.echo(f"# the last {len(found)} bytes", err=True)
     sys.stdout.buffer.write(found)
     sys.stdout.buffer.flush()

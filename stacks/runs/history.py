@@ -11,6 +11,8 @@ from components.cluster import ClusterUnreachableError, ask_pod
 from components.run_history.manifests import POD
 from components.run_history.program import PORT
 
+from ..status.targets import NoSuchTargetError
+
 
 @dataclass(frozen=True)
 class Run:
@@ -55,10 +57,17 @@ def read(context: str | None, namespaces: Iterable[str]) -> tuple[Histories, dic
 
 
 def selected(histories: Histories, name: str) -> Run | None:
-    """The newest run of that name, or `<namespace>/<name>`; None if there is none."""
+    """The newest run of that name, or `<namespace>/<name>`; None if there is none.
+
+    Raises NoSuchTargetError if several namespaces have one.
+    """
     namespace, _, plain = name.rpartition("/")
-    meant = (each for each in histories.runs if each.record["name"] == plain and namespace in ("", each.namespace))
-    return next(meant, None)
+    meant = [each for each in histories.runs if each.record["name"] == plain and namespace in ("", each.namespace)]
+    within = sorted({each.namespace for each in meant})
+    if len(within) > 1:
+        several = " or ".join(f"{each}/{plain}" for each in within)
+        raise NoSuchTargetError(f"several namespaces have runs {plain!r}: write {several}")
+    return next(iter(meant), None)
 
 
 def whole(context: str | None, run: Run) -> dict[str, Any]:

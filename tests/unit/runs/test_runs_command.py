@@ -49,7 +49,7 @@ class Pods:
             submitter(cluster, log, name)
         running = collector(cluster, folder)
         running.look(BEGIN + 1800)
-        self._stores = {NAMESPACE: running.store, "team-b": Store(folder / "team-b")}
+        self.stores = {NAMESPACE: running.store, "team-b": Store(folder / "team-b")}
         self.problems: list[str] = []
         self.refused = {"team-b"}
 
@@ -57,7 +57,7 @@ class Pods:
         assert (context, pod, port) == ("prod", "ray-run-history-0", 8787)
         if namespace in self.refused:
             raise ForbiddenError(f"pod {namespace}/{pod} cannot be asked: 403 Forbidden")
-        status, body = answer(self._stores[namespace], self.problems, path)
+        status, body = answer(self.stores[namespace], self.problems, path)
         return body if status == 200 else None
 
 
@@ -125,6 +125,21 @@ def test_its_log_is_the_output(pods: Pods, file: Path) -> None:
     done = runs(file, "--tenant", "team-a", "other", "--logs", "--attempt", "2")
     assert done.exit_code == 1
     assert done.stderr == "there is no log of attempt 2 of team-a/other: it has 1 attempts\n"
+
+
+def test_a_log_that_is_newer_than_the_list_is_shown(pods: Pods, file: Path) -> None:
+    for record in pods.stores[NAMESPACE].records.values():
+        record["attempts"][0]["log"] = None
+    assert runs(file, "--tenant", "team-a", "other", "--logs").stdout == "Traceback\n"
+
+
+def test_a_run_of_several_tenants_needs_its_namespace(pods: Pods, file: Path) -> None:
+    pods.refused.clear()
+    pods.stores["team-b"].records.update(pods.stores[NAMESPACE].records)
+    done = runs(file, "other", "--logs")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "several namespaces have runs 'other': write team-a/other or team-b/other\n"
+    assert runs(file, "team-a/other", "--logs").stdout == "Traceback\n"
 
 
 def test_programs_get_json(pods: Pods, file: Path) -> None:
