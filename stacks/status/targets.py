@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from components.ray_cluster.pods import CLUSTER_LABEL
+from components.ray_service.applications import clusters_of
 from components.rollout.pods import Pod, kind, leaves
 from core.suggestions import names_hint
 
@@ -39,11 +40,11 @@ class Target:
 
     @property
     def cluster(self) -> Body | None:
-        """The RayCluster itself, or the one that runs the job, or serves; None if it does not exist."""
+        """The RayCluster itself, or the one that runs the job, or serves, or is to serve; None if it does not exist."""
         if self.kind == "RayCluster":
             return self.body
         status = self.body.get("status") or {}
-        name = (status.get("activeServiceStatus") or status).get("rayClusterName")
+        name = next(iter(clusters_of(status).values()), status.get("rayClusterName"))
         return next((each for each in self.found.all("rayclusters") if each["metadata"]["name"] == name), None)
 
     @property

@@ -90,6 +90,13 @@ def test_the_log_of_a_ray_cluster_is_its_heads() -> None:
     assert place("training", "worker") == Place("team-a", "worker", "ray")
 
 
+def test_the_log_of_a_service_that_has_not_served_yet_is_its_pending_heads() -> None:
+    status = {"activeServiceStatus": {}, "pendingServiceStatus": {"rayClusterName": "training"}}
+    service = {"metadata": metadata("chat"), "spec": {}, "status": status}
+    there = found(rayclusters=[ray_cluster("training")], pods=[pod("training-head")], rayservices=[service])
+    assert place_of_log(target("chat", {"team-a": there}), None) == Place("team-a", "training-head", "ray")
+
+
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
