@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -69,9 +68,12 @@ def _clear(folder: Path) -> None:
     written = readme.is_file() and readme.read_text(encoding="utf-8").startswith(_MARK)
     if found and not (written and all(map(_is_ours, found))):
         raise OccupiedError(f"{folder} has other files: name a new folder, or one that `render` has written")
-    for each in found:
+    # What shows whose files they are goes last: the command can be run again after one that was killed or had no right.
+    for each in sorted(found, key=lambda each: each.name == _README):
         if each.is_dir():
-            shutil.rmtree(each)
+            for file in sorted(each.iterdir(), key=lambda file: file.name == _KUSTOMIZATION):
+                file.unlink()
+            each.rmdir()
         else:
             each.unlink()
 
@@ -83,6 +85,8 @@ def _is_ours(path: Path) -> bool:
     if not path.is_dir():
         return True
     stage = path / _KUSTOMIZATION
+    if not any(path.iterdir()):
+        return True
     try:
         listed = yaml.safe_load(stage.read_text(encoding="utf-8"))["resources"]
     except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):

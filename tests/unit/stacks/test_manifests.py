@@ -209,6 +209,27 @@ def test_a_folder_with_other_files_is_refused(prod: Rendered, tmp_path: Path) ->
     write(prod, "prod", tmp_path / "new", "x")
 
 
+@pytest.mark.parametrize("number", [1, 8, 20, 60])
+def test_a_folder_whose_writing_was_stopped_is_written_again(
+    prod: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    write(prod, "prod", tmp_path, "x")
+    whole, left = content(tmp_path), iter(range(number))
+    unlink = Path.unlink
+
+    def stopped(file: Path) -> None:
+        if next(left, None) is None:
+            raise PermissionError
+        unlink(file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", stopped)
+        with pytest.raises(PermissionError):
+            write(prod, "prod", tmp_path, "x")
+    write(prod, "prod", tmp_path, "x")
+    assert content(tmp_path) == whole
+
+
 def render(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["render", *arguments])
 
