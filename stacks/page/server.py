@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 from urllib.parse import urlsplit
@@ -71,7 +72,9 @@ class Server(ThreadingHTTPServer):
 
     def known(self, host: str | None) -> bool:
         """Whether a browser calls this server by one of its own names."""
-        return host in {f"{name}:{self.server_port}" for name in NAMES}
+        # Browsers leave out HTTP's own port.
+        own = {f"{name}:{self.server_port}" for name in NAMES} | set(NAMES if self.server_port == HTTP_PORT else ())
+        return host in own
 
     def page(self) -> str:
         """The page, at most SECONDS old."""
