@@ -63,6 +63,29 @@ def test_it_adds_the_lines_to_the_stack_file(run: Run, file: Path) -> None:
     assert [cluster.name for cluster in tenant.clusters] == ["training"]
 
 
+def test_a_full_disk_leaves_the_stack_file_as_it_was(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fresh: Path, *_: Any, **__: Any) -> None:
+        fresh.open("w").close()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    done = run("research/training", "--stack=staging", "--write")
+    assert done.exit_code == 1
+    assert done.stderr.endswith("error: Pulumi.staging.yaml cannot be written: No space left on device\n")
+    assert ([each.name for each in tmp_path.iterdir()], file.read_text()) == (["Pulumi.staging.yaml"], WRITTEN)
+
+
+def test_a_link_to_the_stack_file_stays_one(run: Run, file: Path, tmp_path: Path) -> None:
+    real = file.rename(tmp_path / "staging.yaml")
+    real.chmod(0o640)
+    file.symlink_to("staging.yaml")
+    assert run("research/training", "--stack=staging", "--write").exit_code == 0
+    assert file.is_symlink()
+    assert ("- name: training" in real.read_text(), real.stat().st_mode & 0o777) == (True, 0o640)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "shown"),
     [
