@@ -17,7 +17,7 @@ from components.access.personas import Rule, rule
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
 from core.messages import may_be_secret
-from core.problems import Path
+from core.problems import Path, in_one_line
 from kuberay.edits import Steps, Verdict, differences
 
 from ..render import Key, Manifest, Manifests
@@ -155,7 +155,7 @@ def _step(path: Steps, before: Any, after: Any) -> str:
     if may_be_secret(path):
         return ".".join(path)
     values = [_shown(_at(body, path)) for body in (before, after)]
-    change = " -> ".join(str(value) for value in values)
+    change = in_one_line(" -> ".join(str(value) for value in values))
     return f"{'.'.join(path)} {change}" if None not in values and len(change) <= _LONGEST else ".".join(path)
 
 

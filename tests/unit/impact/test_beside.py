@@ -196,3 +196,12 @@ def test_accounts_of_pods_that_review_tokens_gain_that_right() -> None:
 def test_a_stack_that_is_new_adds_to_kubernetes_own_roles() -> None:
     made = impact_of(None, stack(tenant("a", ray())))
     assert {"Rights of clusterRole:view", "Rights of clusterRole:edit"} <= {f"{e.kind} {e.name}" for e in made.objects}
+
+
+def test_a_value_is_shown_in_one_line_of_characters_that_a_terminal_shows() -> None:
+    before, after = (
+        {**OPENED, "cluster": {"ingress": {**INGRESS, "annotations": {"note": note}}}}
+        for note in ("plain", "a\x1b[31m\n# b")
+    )
+    [ingress] = edited(before, after).objects
+    assert ingress.effects[0].text.startswith("metadata.annotations.note plain -> a\ufffd[31m # b: applies")
