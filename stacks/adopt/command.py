@@ -1,7 +1,6 @@
 """`python -m stacks adopt`: adds a live RayCluster to a stack without changing it."""
 
 import difflib
-import shutil
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -22,6 +21,7 @@ def adopt(
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
     """
     from components.cluster import ClusterUnreachableError
+    from core.files import replace_text
     from core.problems import StackFileError
     from core.stack_file import read, stack_file
 
@@ -48,26 +48,16 @@ def adopt(
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
     if write:
-        _replace(file, after)
+        try:
+            replace_text(file, after)
+        except OSError as error:
+            _stop(f"{file} cannot be written: {error.strerror}", REFUSED)
         typer.echo(
             f"{file} has RayCluster {cluster} now; check `pulumi preview --diff`, then `pulumi up` adopts it", err=True
         )
     else:
         changed = difflib.unified_diff(before.splitlines(), after.splitlines(), str(file), str(file), lineterm="")
         typer.echo("\n".join(changed))
-
-
-def _replace(file: Path, text: str) -> None:
-    """Replaces the text of a file, or leaves the file as it is: a full disk must not cut the stack file."""
-    real = file.resolve()
-    fresh = real.with_name(f"{real.name}.new")
-    try:
-        fresh.write_text(text, encoding="utf-8", newline="")
-        shutil.copymode(real, fresh)
-        fresh.replace(real)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        _stop(f"{file} cannot be written: {error.strerror}", REFUSED)
 
 
 def _stop(message: str, code: int) -> NoReturn:

@@ -4,7 +4,10 @@ import csv
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+
+from core.files import replace_text
 
 COLUMNS = ("gpus", "duration", "arrival")
 
@@ -86,13 +89,12 @@ def keep(file: Path, jobs: Mapping[str, Job]) -> list[Job]:
     Raises HistoryError.
     """
     rows = {**(_rows(file) if file.exists() else {}), **{name: _row(name, job) for name, job in jobs.items()}}
-    fresh = file.with_name(f"{file.name}.new")
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, [*COLUMNS, ID])
+    writer.writeheader()
+    writer.writerows(rows.values())
     try:
-        with fresh.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, [*COLUMNS, ID])
-            writer.writeheader()
-            writer.writerows(rows.values())
-        fresh.replace(file)
+        replace_text(file, text.getvalue())
     except OSError as error:
         raise HistoryError(f"{file}: cannot be written: {error.strerror}") from error
     return playable(str(file), parsed(file))

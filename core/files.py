@@ -1,0 +1,20 @@
+"""Files that are replaced as a whole."""
+
+import shutil
+from pathlib import Path
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Replaces the text of a file, which may not exist yet, or leaves the file as it is: a full disk must not cut it.
+
+    A link stays a link, and the file keeps its mode. Raises OSError.
+    """
+    real = file.resolve()
+    fresh = real.with_name(f"{real.name}.new")
+    try:
+        fresh.write_text(text, encoding="utf-8", newline="")
+        if real.exists():
+            shutil.copymode(real, fresh)
+        fresh.replace(real)
+    finally:
+        fresh.unlink(missing_ok=True)
