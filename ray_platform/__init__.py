@@ -13,8 +13,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
 from stacks.settings import KubernetesSettings, StackSettings, TenantSettings
 
-from .component import RayPlatform
-from .stack_files import load
+from .component import RayPlatform, load
 
 __all__ = [
     "HeadSettings",

@@ -1,13 +1,15 @@
 """The platform and its tenants as one component of another Pulumi program."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX
-from ray_platform.errors import without_traceback
+from stacks import load as stack_files
 from stacks.build import build
 from stacks.load import installable, parse
 from stacks.running import running_stack
@@ -41,12 +43,30 @@ class RayPlatform(pulumi.ComponentResource):
         Raises pulumi.RunError: the settings are not valid, or the cluster is not that of the last update.
         """
         super().__init__("ray-platform:index:RayPlatform", name, None, opts)
-        with without_traceback():
+        with _without_traceback():
             self.exported = build(_settings(args), pulumi.ResourceOptions(parent=self))
         self.clusters = self.exported.get("clusters", {})
         for output, value in self.exported.items():
             pulumi.export(output, value)
         self.register_outputs({})
+
+
+def load(path: Path) -> StackSettings:
+    """The settings in a stack file with its bases, from any place.
+
+    Raises pulumi.RunError: the file cannot be read, is not a stack file, or has invalid settings.
+    """
+    with _without_traceback():
+        return stack_files.load(path)
+
+
+@contextmanager
+def _without_traceback() -> Iterator[None]:
+    """Pulumi shows a RunError without the traceback of the program."""
+    try:
+        yield
+    except StackFileError as error:
+        raise pulumi.RunError(str(error)) from error
 
 
 def _settings(args: StackSettings | Mapping[str, Any] | None) -> StackSettings:
