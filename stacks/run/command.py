@@ -73,9 +73,10 @@ def cancel(
         tenant = next((each for each in settings.tenants if each.namespace_name == target.namespace), None)
         if tenant and target.name in (*(job.name for job in tenant.jobs), *tenant.job_names):
             of = " of the tenant's own stack" if target.name in tenant.job_names else ""
-            again = "the next `up` would start it again: set suspend there"
-            message = f"{target.title} is in the stack file{of}, and {again}"
-            raise ended(message, MISUSED)
+            raise ended(
+                f"{target.title} is in the stack file{of}, and the next `up` would start it again: set suspend there",
+                MISUSED,
+            )
         try:
             delete(context or settings.kubernetes.context, target.namespace, target.name)
         except RefusedError as error:

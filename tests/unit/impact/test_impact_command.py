@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stacks.__main__ import app
+from tests.unit.review.story import commit
 
 pytestmark = pytest.mark.unit
 
@@ -32,14 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=tmp_path, check=True)
-    commit(tmp_path)
+    commit(tmp_path, "first")
     return tmp_path
-
-
-def commit(folder: Path) -> None:
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for arguments in (["add", "."], ["commit", "-q", "-m", "all"]):
-        subprocess.run([*git, *arguments], cwd=folder, check=True)
 
 
 def impact(*arguments: str) -> Result:
@@ -102,7 +97,7 @@ def test_a_link_is_compared_with_what_it_led_to(folder: Path) -> None:
     real = (folder / "Pulumi.prod.yaml").rename(folder / "environments" / "prod.yaml")
     (folder / "Pulumi.prod.yaml").symlink_to("environments/prod.yaml")
     assert impact("--to", "prod").exit_code == 0
-    commit(folder)
+    commit(folder, "all")
     real.write_text(HARMFUL)
     done = impact("--to", "prod")
     assert "Disrupts what runs: RayCluster team-a/training." in done.stdout
@@ -110,7 +105,7 @@ def test_a_link_is_compared_with_what_it_led_to(folder: Path) -> None:
 
 def test_a_file_that_was_no_utf_8_is_an_error(folder: Path) -> None:
     (folder / "Pulumi.prod.yaml").write_bytes(b"# caf\xe9\n" + STACK.encode())
-    commit(folder)
+    commit(folder, "all")
     (folder / "Pulumi.prod.yaml").write_text(STACK)
     done = impact("--to", "prod")
     assert (done.exit_code, done.stderr) == (2, "HEAD:Pulumi.prod.yaml: is not UTF-8 there\n")
