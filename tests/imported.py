@@ -27,12 +27,13 @@ def imported(tests: Collection[str], root: Path) -> set[Path]:
         found.add(file)
         path = file.relative_to(root)
         if path.parts[0] in HELPERS and str(path) != NOT_FOLLOWED:
-            waiting |= _imports(file, root) - found
+            waiting |= imports_of(file, root) - found
     return found
 
 
 @cache
-def _imports(file: Path, root: Path) -> frozenset[Path]:
+def imports_of(file: Path, root: Path) -> frozenset[Path]:
+    """The files of the checkout that a file of it imports."""
     found: set[Path] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.ImportFrom):

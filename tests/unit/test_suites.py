@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from local import paths
 from tests import suites, tiers
 from tests.conftest import WAITING, ByFile
-from tests.imported import imported
+from tests.imported import imported, imports_of
 from tests.suite_inputs import SUITES, Suite
+from tests.suite_inputs.of_stacks import OF_STACKS
 from tests.suites import Decision, decide, digests, record, record_pass
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
@@ -64,6 +65,15 @@ def test_what_a_test_its_fixtures_and_its_helpers_import_is_an_input(tmp_path: P
         *("tests/engine/test_a.py", "tests/conftest.py", "tests/engine/conftest.py"),
         *("testbed/helper.py", "testbed/more.py", "core/nodes.py", "core/names.py", "local/rehearsal.py"),
     }
+
+
+@pytest.mark.parametrize("name", OF_STACKS)
+def test_all_that_the_program_imports_is_an_input_of_a_suite_that_updates_stacks(name: str) -> None:
+    waiting, found = {paths.ROOT / "__main__.py"}, set[Path]()
+    while waiting:
+        found.add(file := waiting.pop())
+        waiting |= imports_of(file, paths.ROOT) - found
+    assert {str(file.relative_to(paths.ROOT)) for file in found} <= digests(OF_STACKS[name]).keys()
 
 
 def test_the_tests_of_a_skipped_suite_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
