@@ -89,7 +89,7 @@ TIERS: Mapping[str, Tier] = {
     ),
     "pods": Tier(
         f"real Ray in real pods; masters of Redis are lost beneath it, {LOSSES} of them",
-        ("-m", "pods", "tests/pods", "--verbose", "--numprocesses", "3", "--dist", "loadscope", "--durations=25"),
+        ("-m", "pods", "tests/pods", "--verbose", "--numprocesses", "2", "--dist", "loadscope", "--durations=25"),
         ("real node", "jobs", "services", "monitoring", "outages"),
         real=True,
     ),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import ssl
+from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 Body = Any
@@ -15,6 +17,9 @@ Body = Any
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes mounts the account's token, and the certificate authority of the API server."""
+
+_PAGE = 200
+"""Objects of a list that are read at once."""
 
 _SECONDS = 15
 """Within which the API server has to answer."""
@@ -38,6 +43,16 @@ class ApiServer:
     def read(self, path: str) -> Body:
         """The JSON of an answer. Raises OSError or ValueError, as all functions here do."""
         return json.loads(self._read(path, None))
+
+    def list(self, path: str, query: str) -> Iterator[Body]:
+        """The objects of a list, which is read in pages."""
+        first, after = f"{path}?limit={_PAGE}&{query}", ""
+        while True:
+            page = self.read(f"{first}&continue={after}" if after else first)
+            yield from page["items"]
+            after = quote((page.get("metadata") or {}).get("continue") or "")
+            if not after:
+                return
 
     def read_end(self, path: str, size: int) -> bytes:
         """The last bytes of an answer, `size` at most, such as the end of a log."""

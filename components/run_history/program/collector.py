@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from . import PORT
 from .api import ApiServer
 from .heads import Head
+from .log import MODES_WITH_A_SUBMITTER, Log, log_of_submitter
 from .record import (
-    JOB_NAME_LABEL,
     event_of,
     facts,
     gpu_hours,
@@ -47,11 +46,6 @@ READ_SECONDS = 30
 
 TRIES_SECONDS = 60
 """How long after the end of a job its log and events are tried to be read."""
-
-_PAGE = 200
-"""Objects that are read at once."""
-
-_MOST_LINES = 100_000
 
 
 @dataclass(frozen=True)
@@ -170,38 +164,23 @@ class Collector:
         if not (attempts := record["attempts"]):
             return
         try:
-            log, cut = self._log(record, job, pods)
+            log = self._log(record, job, pods)
         except Exception as error:
             if attempts[-1]["log"] is None:
                 yield f"the log cannot be read: {error}"
             return
-        self.store.write_log(name, len(attempts), log)
-        attempts[-1]["log"] = {"bytes": len(log), "cut": cut}
+        self.store.write_log(name, len(attempts), log.text)
+        attempts[-1]["log"] = {"bytes": len(log.text), "cut": log.cut}
+        if log.grows:
+            # Ray's status, by which KubeRay ends a RayJob, is ahead of the lines that the container prints.
+            yield "the end of the log may be missing: its container has not ended"
 
-    def _log(self, record: Body, job: Body, pods: list[Body]) -> tuple[bytes, bool]:
-        """The end of the log, from a whole line on, and whether its beginning is missing."""
-        mode, size = record["submissionMode"], self.configured.log_bytes
-        if mode == "K8sJobMode":
-            label = quote(f"{JOB_NAME_LABEL}={record['name']}")
-            submitters = list(self._list("/api/v1", "pods", f"labelSelector={label}"))
-            if not submitters:
-                raise LookupError("no pod has submitted the job")
-            newest = max(submitters, key=lambda each: str(each["metadata"]["creationTimestamp"]))
-            return self._log_of(newest, newest["spec"]["containers"][0]["name"], size)
-        if mode == "SidecarMode":
-            cluster = record["attempts"][-1]["cluster"]
-            heads = [each for each in pods if _is_head(each, cluster)]
-            if not heads:
-                raise LookupError(f"RayCluster {cluster} has no head")
-            return self._log_of(heads[0], "ray-job-submitter", size)
+    def _log(self, record: Body, job: Body, pods: list[Body]) -> Log:
+        if record["submissionMode"] in MODES_WITH_A_SUBMITTER:
+            return log_of_submitter(self.api, self.configured.namespace, record, pods, self.configured.log_bytes)
         if not self.configured.read_heads:
-            raise LookupError(f"in {mode} only the head has it, and readHeads is not set")
-        return self._head(job).log(size)
-
-    def _log_of(self, pod: Body, container: str, size: int) -> tuple[bytes, bool]:
-        path = f"/api/v1/namespaces/{self.configured.namespace}/pods/{pod['metadata']['name']}/log"
-        log = self.api.read_end(f"{path}?container={container}&tailLines={_MOST_LINES}", size)
-        return (log.partition(b"\n")[2], True) if len(log) >= size else (log, False)
+            raise LookupError(f"in {record['submissionMode']} only the head has it, and readHeads is not set")
+        return self._head(job).log(self.configured.log_bytes)
 
     def _read_head(self, record: Body, job: Body) -> Iterator[str]:
         """Reads what the head knows; why that is missing, if it is."""
@@ -242,13 +221,7 @@ class Collector:
         record["events"] = merged_events(record.get("events", {}), found)
 
     def _list(self, group: str, plural: str, query: str = "") -> Iterator[Body]:
-        path, after = f"{group}/namespaces/{self.configured.namespace}/{plural}?limit={_PAGE}&{query}", ""
-        while True:
-            page = self.api.read(f"{path}&continue={after}" if after else path)
-            yield from page["items"]
-            after = quote((page.get("metadata") or {}).get("continue") or "")
-            if not after:
-                return
+        return self.api.list(f"{group}/namespaces/{self.configured.namespace}/{plural}", query)
 
     def _is_forgotten(self, job: Body, now: float) -> bool:
         """Whether the retention of an ended job is over, though its RayJob still exists."""
@@ -274,11 +247,6 @@ class Collector:
         self.problems.pop(about, None)
         if problem:
             self.problems[about] = problem
-
-
-def _is_head(pod: Body, cluster: str) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return labels.get("ray.io/cluster") == cluster and labels.get("ray.io/node-type") == "head"
 
 
 def run(argument: Body) -> None:

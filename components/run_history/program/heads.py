@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .api import ApiServer, ask_head
+from .log import Log
 
 Body = Any
 
@@ -45,14 +46,14 @@ class Head:
         result = self._ask(f"/api/v0/cluster_events?limit={_MOST_EVENTS}")["data"]["result"]["result"]
         return list(result)
 
-    def log(self, size: int) -> tuple[bytes, bool]:
-        """The last bytes of the driver's log, and whether its beginning is missing."""
+    def log(self, size: int) -> Log:
+        """The last bytes of the driver's log."""
         answer = ask_head(f"{self._url}/api/jobs/{self._job}/logs", self._token, size)
         if len(answer) < size:
-            return str(json.loads(answer)["logs"]).encode(), False
+            return Log(str(json.loads(answer)["logs"]).encode(), cut=False)
         # The end of {"logs": "..."}, from its first whole line on.
         _, _, lines = answer.rpartition(b'"}')[0].partition(b"\\n")
-        return str(json.loads(b'"' + lines + b'"')).encode(), True
+        return Log(str(json.loads(b'"' + lines + b'"')).encode(), cut=True)
 
     def _ask(self, path: str) -> Body:
         return json.loads(ask_head(self._url + path, self._token))

@@ -108,14 +108,16 @@ def worker(uid: str, gpus: int, bound: str = "2026-05-28T20:00:10Z", **status: A
     }
 
 
-def submitter(cluster: Cluster, log: bytes, job: str = "train") -> None:
+def submitter(cluster: Cluster, log: bytes, job: str = "train", ended: bool = True) -> None:
     """The pod that submits the job, with its log."""
+    state = {"terminated": {"exitCode": 0}} if ended else {"running": {}}
     name = f"{job}-x7k2p"
     labels = {"batch.kubernetes.io/job-name": job}
     cluster.objects["pods"].append(
         {
             "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-05-28T20:00:30Z", "labels": labels},
             "spec": {"containers": [{"name": "ray-job-submitter"}]},
+            "status": {"containerStatuses": [{"name": "ray-job-submitter", "state": state}]},
         }
     )
     cluster.answers[f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/log"] = log

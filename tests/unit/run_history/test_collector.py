@@ -136,6 +136,25 @@ def test_a_running_jobs_log_is_read_at_times_and_survives_its_deletion(cluster: 
     assert program.store.log(ID, 1) == b"epoch 2\n"
 
 
+def test_a_log_is_read_again_until_its_container_has_ended(cluster: Cluster, tmp_path: Path) -> None:
+    """KubeRay ends a RayJob when Ray reports its end, which may be before the lines are printed."""
+    cluster.objects["rayjobs"] = [rayjob(**ENDED)]
+    submitter(cluster, b"Tailing logs until the job exits:\n", ended=False)
+    program = collector(cluster, tmp_path)
+    program.look(BEGIN + HOUR)
+    found = record(tmp_path)
+    assert (found["complete"], found["missing"]) == (
+        False,
+        ["the end of the log may be missing: its container has not ended"],
+    )
+    cluster.objects["pods"] = []
+    submitter(cluster, b"Tailing logs until the job exits:\nprepared\n")
+    program.look(BEGIN + HOUR + 5)
+    found = record(tmp_path)
+    assert (found["complete"], found["missing"]) == (True, [])
+    assert program.store.log(ID, 1) == b"Tailing logs until the job exits:\nprepared\n"
+
+
 def test_each_attempt_has_its_own_log(cluster: Cluster, tmp_path: Path) -> None:
     program = collector(cluster, tmp_path)
     for number, text in enumerate((b"out of memory\n", b"done\n"), 1):
@@ -278,3 +297,20 @@ def test_slices_of_gpus_count_as_kuberay_counts_them(cluster: Cluster, tmp_path:
     cluster.objects["pods"] = [sliced]
     collector(cluster, tmp_path).look(BEGIN + HOUR)
     assert record(tmp_path)["gpuHours"] == 3
+
+
+def test_in_sidecar_mode_the_log_is_that_of_a_container_of_the_head(cluster: Cluster, tmp_path: Path) -> None:
+    job = rayjob(**ENDED)
+    job["spec"]["submissionMode"] = "SidecarMode"
+    head = worker("h", 0)
+    head["metadata"]["labels"]["ray.io/node-type"] = "head"
+    head["status"]["containerStatuses"] = [
+        {"name": "ray-head", "state": {"running": {}}},
+        {"name": "ray-job-submitter", "state": {"terminated": {"exitCode": 0}}},
+    ]
+    cluster.objects |= {"rayjobs": [job], "pods": [worker("a", 4), head]}
+    cluster.answers[f"/api/v1/namespaces/{NAMESPACE}/pods/train-abcde-h/log"] = b"done\n"
+    program = collector(cluster, tmp_path)
+    program.look(BEGIN + HOUR)
+    assert program.store.log(ID, 1) == b"done\n"
+    assert record(tmp_path)["missing"] == []
