@@ -141,12 +141,22 @@ def plain_values(file: Path) -> dict[str, Any]:
     """All values of a stack file merged over its bases, with plain numbers. Raises StackFileError as `read` and
     `stack_file` do.
 
-    Write a copy of them as JSON, which is YAML: PyYAML would not quote the text `7e10`, which is a number to Pulumi.
+    Write a copy of them by `as_yaml`.
     """
     values: dict[str, Any] = json.loads(json.dumps(stack_file(file, read(file)).document.value))
     # A copy may be in another folder than the bases.
     (values.get("config") or {}).pop(f"{PREFIX}{EXTENDS}", None)
     return values
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
+    """Values as a stack file that Pulumi reads: as JSON, which is YAML.
+
+    PyYAML would not quote the text `7e10`, which is a number to Pulumi. JSON's own escape of a character beyond U+FFFF
+    is none of YAML's, which refuses it; and YAML refuses or folds some characters that are not escaped.
+    """
+    text = json.dumps(values, indent=1, ensure_ascii=False)
+    return "".join(each if each.isprintable() or each == "\n" else f"\\U{ord(each):08X}" for each in text)
 
 
 def _refused(name: str | Path, message: str, rule: str, span: Span | None = None) -> StackFileError:

@@ -1,6 +1,5 @@
 """Runs Pulumi against the rehearsal: its environment, its backend, and an adapted stack file."""
 
-import json
 import os
 import secrets
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 import yaml
 
 from core.problems import StackFileError
-from core.stack_file import plain_values, stack_name
+from core.stack_file import as_yaml, plain_values, stack_name
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
@@ -119,7 +118,7 @@ class RehearsalStack:
         if not self._salt.is_file():
             # A killed command may have created the stack already.
             _write(self._salt, self._checkpoint.salt or self._create())
-        self._copy.write_text(json.dumps(self._rehearsed(), indent=1))
+        self._copy.write_text(as_yaml(self._rehearsed()), encoding="utf-8")
 
     def run(self, *arguments: str, check: bool = True, whole: bool = False) -> int:
         """Runs `pulumi` in the checkout on this terminal. Returns its exit status.

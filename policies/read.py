@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from core.messages import findings
 from core.problems import Finding, StackFileError
 from core.problems import Path as Steps
-from core.stack_file import EXTENDS, PREFIX, read, stack_file
+from core.stack_file import EXTENDS, PREFIX, as_yaml, read, stack_file
 from core.types import Settings
 from core.yaml_reader.document import Document, DocumentError, documents
 
@@ -72,7 +72,7 @@ def of_config(config: Mapping[str, str]) -> PoliciesSettings:
     own = {key: _value(config[key]) for key in (KEY, _EXTENDS) if key in config}
     if _EXTENDS in own:
         try:
-            merged = stack_file(PROGRAM / "configuration", json.dumps({"config": own}))
+            merged = stack_file(PROGRAM / "configuration", as_yaml({"config": own}))
         except StackFileError as error:
             raise ConfigurationError(str(error)) from error
         own = merged.config

@@ -9,7 +9,7 @@ import pulumi
 
 from core.environment import environment_of
 from core.problems import Finding, StackFileError
-from core.stack_file import EXTENDS, PREFIX, StackFile, over_bases, read, stack_file, unmerged, with_prefix
+from core.stack_file import EXTENDS, PREFIX, StackFile, as_yaml, over_bases, read, stack_file, unmerged, with_prefix
 
 from .cml import API_KEY, without_key
 from .load import encrypted, installable, parse, settings_of
@@ -56,9 +56,7 @@ def _parsed(values: dict[str, Any]) -> StackSettings:
         return installable(parse(values))
     try:
         return _of_file(
-            stack_file(
-                "configuration", json.dumps({"config": {f"{PREFIX}{key}": each for key, each in values.items()}})
-            )
+            stack_file("configuration", as_yaml({"config": {f"{PREFIX}{key}": each for key, each in values.items()}}))
         )
     except StackFileError as error:
         # Lines of the bases are known.

@@ -14,7 +14,7 @@ from pulumi import automation
 
 from core.environment import environment_of
 from core.problems import StackFileError
-from core.stack_file import PREFIX, PULUMIS_OWN, plain_values
+from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml, plain_values
 
 from ..running import BESIDE_FILE, FILE
 
@@ -150,5 +150,5 @@ def configuration_of(file: Path) -> Iterator[Path]:
     config[f"{PREFIX}{FILE}"] = str(file.resolve())
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / file.name
-        made.write_text(json.dumps({**settings, "config": config}, indent=1))
+        made.write_text(as_yaml({**settings, "config": config}), encoding="utf-8")
         yield made

@@ -154,3 +154,12 @@ def test_each_stack_reads_the_stack_file_however_long_it_is(tmp_path: Path, monk
     assert len(json.dumps(tenants)) > LONGEST_VARIABLE > len(variable)
     monkeypatch.setenv("PULUMI_CONFIG", variable)
     assert running_stack() == load(file)
+
+
+def test_characters_beyond_those_of_a_json_escape_reach_the_other_programs(tmp_path: Path) -> None:
+    """libyaml, of which Pulumi's parser is a port, refuses JSON's two escapes for one character."""
+    file, text = tmp_path / "Pulumi.prod.yaml", "\U0001f600 \u2028 \x85 7e10"
+    file.write_text('config:\n  shop:greeting: "\\U0001f600 \\u2028 \\x85 7e10"\n  shop:number: "7e10"\n')
+    with configuration_of(file) as made:
+        config = yaml.load(made.read_text(), Loader=yaml.CSafeLoader)["config"]
+    assert (config["shop:greeting"], config["shop:number"]) == (text, "7e10")

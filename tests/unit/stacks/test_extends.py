@@ -162,6 +162,15 @@ def test_an_error_of_the_running_program_has_the_place_in_the_base(
         running_stack()
 
 
+def test_the_running_program_reads_a_configuration_with_any_character(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = {"name": "team-b", "storage": [{"name": "x", "size": "1Gi", "storageClass": "\U0001f600"}]}
+    pulumi_passes(monkeypatch, folder / "Pulumi.prod.yaml", **{"ray-platform:tenants": [storage]})
+    with pytest.raises(StackFileError, match=r"tenants.*storageClass"):
+        running_stack()
+
+
 def test_the_policy_pack_reads_the_bases(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policies.read.PROGRAM", folder)
     passed = {"ray-platform:extends": "bases/common.yaml"}
