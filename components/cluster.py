@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -45,14 +46,22 @@ def connect(context: str | None = None) -> Any:
 
     configuration = kubernetes.client.Configuration()
     try:
-        if context is None and "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ:
+        # As the Kubernetes provider: an empty KUBECONFIG counts as none.
+        files = os.environ.get("KUBECONFIG") or "~/.kube/config"
+        if context is None and not _any_exists(files) and "KUBERNETES_SERVICE_HOST" in os.environ:
             kubernetes.config.load_incluster_config(client_configuration=configuration)
         else:
-            kubernetes.config.load_kube_config(context=context, client_configuration=configuration)
+            kubernetes.config.load_kube_config(files, context=context, client_configuration=configuration)
     except (kubernetes.config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
         raise ClusterUnreachableError(f"no usable kubeconfig: {error}") from error
+    except TypeError as error:
+        raise ClusterUnreachableError(f"no usable kubeconfig: {files} is no mapping of clusters and users") from error
     configuration.retries = False
     return kubernetes.client.ApiClient(configuration)
+
+
+def _any_exists(files: str) -> bool:
+    return any(Path(each).expanduser().exists() for each in files.split(os.pathsep) if each)
 
 
 def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any] | None:
@@ -62,7 +71,7 @@ def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any
     ForbiddenError.
     """
     data = read_bytes(call, *names, **options)
-    return None if data is None else dict(json.loads(data))
+    return None if data is None else _object(data)
 
 
 def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes | None:
@@ -110,12 +119,25 @@ def request(
     def ask() -> bytes:
         response = client.call_api(method, url, sent, body, _request_timeout=_SECONDS)
         data = bytes(response.read())
-        if response.status >= HTTPStatus.BAD_REQUEST:
-            raise kubernetes.client.ApiException(http_resp=response, body=data.decode())
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise kubernetes.client.ApiException(http_resp=response, body=data.decode(errors="replace"))
         return data
 
     data = _answer(ask)
-    return None if data is None else dict(json.loads(data))
+    return None if data is None else _object(data)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ClusterUnreachableError(
+            "the answer is no object of Kubernetes: the kubeconfig's address is that of another server, or of a proxy "
+            "that asks for a login"
+        )
+    return found
 
 
 def ask_pod(context: str | None, namespace: str, pod: str, port: int, path: str) -> bytes | None:

@@ -5,11 +5,12 @@ import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import kubernetes
 import pytest
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, request, stream
+from components.cluster import ClusterUnreachableError, ForbiddenError, connect, request, stream
 
 pytestmark = pytest.mark.unit
 
@@ -19,6 +20,15 @@ BREAKS = "breaks"
 """A pod whose log breaks off."""
 
 
+ANSWERS = {
+    "/login": (HTTPStatus.OK, b"<html>Log in</html>"),
+    "/null": (HTTPStatus.OK, b"null"),
+    "/moved": (HTTPStatus.FOUND, b""),
+    "/latin": (HTTPStatus.FORBIDDEN, b"\xfcber"),
+}
+"""Answers of other servers than Kubernetes', by their paths."""
+
+
 class Server(BaseHTTPRequestHandler):
     """Answers with a log of two lines, the second one only after the reader has the first; or refuses."""
 
@@ -26,6 +36,13 @@ class Server(BaseHTTPRequestHandler):
     first_was_read = threading.Event()
 
     def do_GET(self) -> None:
+        if self.path in ANSWERS:
+            status, answer = ANSWERS[self.path]
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+            return
         pod = self.path.split("/pods/")[1].partition("/")[0]
         if pod.isdecimal():
             body = json.dumps({"message": f"no log of {pod}"}).encode()
@@ -111,3 +128,47 @@ def test_a_mapping_is_sent_as_json(client: kubernetes.client.ApiClient, monkeypa
     merged = {"Content-Type": "application/merge-patch+json"}
     sent = {"spec": {"suspend": False}}
     assert request(None, "PATCH", "/object", headers=merged, body=sent) == sent
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("/login", "no object of Kubernetes"), ("/null", "no object"), ("/moved", "302 Found"), ("/latin", "403 Forb")],
+)
+def test_an_answer_of_another_server_is_an_error(
+    client: kubernetes.client.ApiClient, monkeypatch: pytest.MonkeyPatch, path: str, message: str
+) -> None:
+    monkeypatch.setattr("components.cluster.connect", lambda _context: client)
+    with pytest.raises(ClusterUnreachableError, match=message):
+        request(None, "GET", path)
+
+
+KUBECONFIG = """\
+contexts: [{name: here, context: {cluster: here, user: me}}]
+clusters: [{name: here, cluster: {server: "https://192.0.2.1"}}]
+users: [{name: me, user: {token: any}}]
+current-context: here
+"""
+
+
+@pytest.mark.parametrize("variable", [None, ""], ids=["no variable", "an empty variable"])
+@pytest.mark.parametrize("pod", [False, True], ids=["on a machine", "in a pod"])
+def test_the_kubeconfig_of_the_home_folder_goes_before_the_account_of_a_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, pod: bool
+) -> None:
+    """As with Pulumi's provider and kubectl: otherwise a guard would read another cluster than `up` changes."""
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text(KUBECONFIG)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in (("KUBECONFIG", variable), ("KUBERNETES_SERVICE_HOST", "192.0.2.9" if pod else None)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert connect.__wrapped__(None).configuration.host == "https://192.0.2.1"
+
+
+@pytest.mark.parametrize("text", ["- a list\n", "a text\n"])
+def test_a_file_that_is_no_kubeconfig_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with pytest.raises(ClusterUnreachableError, match=r"no usable kubeconfig: .* is no mapping"):
+        connect.__wrapped__(None)
