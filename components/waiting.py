@@ -11,6 +11,9 @@ Result = TypeVar("Result")
 
 _PAUSE_SECONDS = 1.0
 
+GONE = "it does not exist: it was deleted after its creation"
+"""State of an object that is not there."""
+
 
 async def until(
     look: Callable[[], tuple[Result | None, str]],
@@ -50,4 +53,4 @@ def look_at(
         found = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, plural, name)
     except ClusterUnreachableError as error:
         return None, str(error)
-    return found, state_of(found) if found else "it does not exist: it was deleted after its creation"
+    return found, state_of(found) if found else GONE

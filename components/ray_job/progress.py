@@ -6,7 +6,7 @@ from typing import Any, Literal
 from ..cluster import ClusterUnreachableError, connect, read
 from ..ray_cluster.diagnosis import pod_reasons
 from ..ray_cluster.readiness import why_not_ready
-from ..waiting import look_at, until
+from ..waiting import GONE, look_at, until
 from .manifests import SUBMITTER_LABEL
 
 Stage = Literal["running", "succeeded"]
@@ -40,6 +40,8 @@ async def until_reached(
     def look() -> tuple[str | None, str]:
         nonlocal job
         job, state = look_at(context, "rayjobs", namespace, name, state_of)
+        if state == GONE:
+            raise JobFailedError(f"{about}: {state}")
         reached = _reached(job, stage) if job else None
         if job and reached is None and (failure := failure_of(job)):
             raise JobFailedError(f"{about} {failure}")

@@ -143,6 +143,15 @@ def test_waiting_ends_with_the_job(
     assert shown in done.stderr
 
 
+def test_waiting_ends_when_somebody_cancels_the_run(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [({"status": {"jobDeploymentStatus": "Running"}}, "Running"), (None, waiting.GONE)]
+    monkeypatch.setattr(progress, "look_at", lambda *_: looks.pop(0))
+    monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0)
+    done = stacks("run", "prod", "finetune", "--wait")
+    assert done.exit_code == 1
+    assert done.stderr.endswith(": it does not exist: it was deleted after its creation\n")
+
+
 def test_cancelling_deletes_the_run(api: Api) -> None:
     done = stacks("cancel", "prod", "finetune-x7k2p")
     assert done.exit_code == 0, done.output
