@@ -1,9 +1,15 @@
 """`python -m stacks recover`: repairs and continues after a killed command of Pulumi."""
 
+import os
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+from ..check.command import stack_path
 
 if TYPE_CHECKING:
     from .repair import Finding
@@ -12,6 +18,9 @@ _UNREADABLE = (
     "\nThe state is incomplete: replace it by an earlier version (docs/operations.md, The state cannot be read), then "
     "run this command again"
 )
+
+_CONFIG_FILE = "PULUMI_OPTION_CONFIG_FILE"
+"""The variable in which Pulumi takes the option `--config-file`."""
 
 FAILED, MISUSED = 1, 2
 """Exit codes: the stack could not be recovered; the command cannot be run as given."""
@@ -39,27 +48,50 @@ def recover(
     """
     from components.cluster import ClusterUnreachableError
 
+    from ..environment.workspace import StacksError
     from .cli import Cli, LockedError, PulumiError
     from .repair import ForeignObjectsError, examine, repair
 
     if not yes and not sys.stdin.isatty():
         _stop("there is no terminal to ask on: add --yes", MISUSED)
-    pulumi = Cli(stack)
     try:
-        incomplete = True
-        while incomplete:
-            finding = examine(pulumi)
-            for line in _lines(finding):
-                typer.echo(line)
-            if not finding.consistent and not yes:
-                typer.confirm("Change the state like this?", abort=True)
-            for holder in repair(pulumi, finding, elsewhere=cancel):
-                typer.echo(f"removed the lock of {holder}")
-            incomplete = finding.incomplete
-    except (PulumiError, LockedError, ClusterUnreachableError, ForeignObjectsError) as error:
+        with _environment(stack) as environment:
+            pulumi = Cli(stack, environment=environment)
+            incomplete = True
+            while incomplete:
+                finding = examine(pulumi)
+                for line in _lines(finding):
+                    typer.echo(line)
+                if not finding.consistent and not yes:
+                    typer.confirm("Change the state like this?", abort=True)
+                for holder in repair(pulumi, finding, elsewhere=cancel):
+                    typer.echo(f"removed the lock of {holder}")
+                incomplete = finding.incomplete
+            code = 0 if state_only else pulumi.show("up", *(["--yes"] if yes else []), *(arguments or []))
+    except (PulumiError, LockedError, ClusterUnreachableError, ForeignObjectsError, StacksError) as error:
         _stop(f"{error}{_UNREADABLE if 'failed to load checkpoint' in str(error) else ''}", FAILED)
-    if not state_only:
-        raise typer.Exit(pulumi.show("up", *(["--yes"] if yes else []), *(arguments or [])))
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _environment(stack: str) -> Iterator[Mapping[str, str]]:
+    """Variables for Pulumi. The stacks of a split environment read its one stack file, as in `python -m stacks up`."""
+    from core.environment import environment_of
+    from core.problems import StackFileError
+    from core.stack_file import PREFIX, read, stack_file
+
+    from ..environment.workspace import configuration_of
+
+    file = Path(os.environ.get(_CONFIG_FILE) or stack_path(environment_of(stack).rpartition("/")[2]))
+    try:
+        split = f"{PREFIX}split" in stack_file(file, read(file)).config
+    except StackFileError:
+        split = False  # the preview reports it
+    if not split:
+        yield os.environ
+        return
+    with configuration_of(file) as made:
+        yield {**os.environ, _CONFIG_FILE: str(made)}
 
 
 def _lines(finding: "Finding") -> list[str]:
