@@ -25,6 +25,7 @@ __all__ = [
     "head_disruption_budget",
     "head_ports",
     "head_service",
+    "metrics_ports",
     "ray_cluster",
     "requires_token",
 ]
@@ -43,9 +44,20 @@ def head_service(name: str, spec: Mapping[str, Any]) -> str:
 
 def head_ports(spec: Mapping[str, Any]) -> dict[str, int]:
     """Ports of the head by KubeRay's names: those of Ray's container, else the defaults."""
-    container = spec["headGroupSpec"]["template"]["spec"]["containers"][0]
-    configured = {port.get("name"): port["containerPort"] for port in container.get("ports") or ()}
+    configured = _named_ports(spec["headGroupSpec"])
     return {name: configured.get(name, port) for name, port in HEAD_PORTS.items()}
+
+
+def metrics_ports(spec: Mapping[str, Any]) -> list[int]:
+    """Ports of metrics of head and workers: those of Ray's containers, else the default, which KubeRay adds to them
+    (ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate, DefaultWorkerPodTemplate)."""
+    groups = [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or ())]
+    return sorted({_named_ports(group).get("metrics", HEAD_PORTS["metrics"]) for group in groups})
+
+
+def _named_ports(group: Mapping[str, Any]) -> dict[str, int]:
+    container = group["template"]["spec"]["containers"][0]
+    return {port["name"]: port["containerPort"] for port in container.get("ports") or () if port.get("name")}
 
 
 def ray_cluster(
