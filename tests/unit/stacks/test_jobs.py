@@ -76,6 +76,17 @@ def test_the_pod_that_submits_ends(policy: str, external: bool, refused: bool) -
     assert found == (["job-submitter"] if refused else [])
 
 
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_the_pod_that_submits_has_images_that_its_tenant_may_use(kind: str) -> None:
+    container = {"name": "other", "image": "quay.io/other/ray:2.60.0"}
+    registries = {"registries": ["docker.io/rayproject"]}
+    assert stack(job(), images=registries)
+    with pytest.raises(StackFileError) as error:
+        stack(job(submitterPodTemplate={"spec": {kind: [container]}}), images=registries)
+    (finding,) = error.value.findings
+    assert (finding.rule, finding.path[4:]) == ("image-registry", ("submitterPodTemplate", "spec", kind, 0, "image"))
+
+
 def test_jobs_may_use_a_quota_one_after_the_other_but_each_has_to_fit() -> None:
     assert stack(job("first"), job("second"), quota={"gpus": 8})
     with pytest.raises(StackFileError) as error:
