@@ -11,7 +11,7 @@ from components.network import manifests
 from components.network.manifests import Body
 from components.network.ray_pods import Openings, RayPods
 from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.manifests import head_ports, metrics_ports
+from components.ray_cluster.manifests import head_ports, metrics_ports, serve_ports
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
@@ -135,6 +135,7 @@ def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None)
     return RayPods(
         cluster.name,
         ports=head_ports(spec),
+        serve=serve_ports(spec),
         metrics=metrics_ports(spec),
         head_asks_api_server=scales or reviews_tokens or _has_account(spec["headGroupSpec"]),
         workers_ask_api_server=reviews_tokens or any(map(_has_account, spec.get("workerGroupSpecs") or ())),

@@ -113,7 +113,7 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
         # All ports: Ray's processes listen on random ones.
         ingress=[
             {"from": [itself]},
-            *_opened([_peer(each) for each in openings.serve], [ports["serve"]]),
+            *_opened([_peer(each) for each in openings.serve], pods.serve),
             *_opened(monitoring, pods.metrics),
         ],
         egress=[{"to": [itself]}, *([api_server] if pods.workers_ask_api_server else [])],

@@ -28,6 +28,7 @@ __all__ = [
     "metrics_ports",
     "ray_cluster",
     "requires_token",
+    "serve_ports",
 ]
 
 API_VERSION = "ray.io/v1"
@@ -46,6 +47,13 @@ def head_ports(spec: Mapping[str, Any]) -> dict[str, int]:
     """Ports of the head by KubeRay's names: those of Ray's container, else the defaults."""
     configured = _named_ports(spec["headGroupSpec"])
     return {name: configured.get(name, port) for name, port in HEAD_PORTS.items()}
+
+
+def serve_ports(spec: Mapping[str, Any]) -> list[int]:
+    """Ports of Serve's Service: that named `serve`, and with KubeRay 1.6 those whose names begin with `serve-`, such as
+    `serve-grpc` (ray-operator/controllers/ray/common/service.go: BuildServeService)."""
+    further = [port for name, port in _named_ports(spec["headGroupSpec"]).items() if name.startswith("serve-")]
+    return sorted({head_ports(spec)["serve"], *further})
 
 
 def metrics_ports(spec: Mapping[str, Any]) -> list[int]:

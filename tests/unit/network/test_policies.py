@@ -191,6 +191,14 @@ def test_the_ports_are_those_of_the_pod_template() -> None:
     assert found["submitters"]["egress"][0]["ports"] == tcp(9265)
 
 
+def test_peers_of_serve_reach_its_port_for_grpc() -> None:
+    """KubeRay 1.6 adds ports with such names to Serve's Service."""
+    container = {"name": "ray-head", "ports": [{"name": "serve-grpc", "containerPort": 9000}]}
+    cluster = {**CLUSTER, "head": {"podTemplate": {"spec": {"containers": [container]}}}}
+    found = policies({"clusters": [cluster], "network": {"serveFrom": ["portal"]}})
+    assert {"from": [from_namespace("portal")], "ports": tcp(8000, 9000)} in found["cluster.training"]["ingress"]
+
+
 def test_metrics_of_workers_are_open_where_those_of_the_head_are_elsewhere() -> None:
     container_ports = [{"containerPort": 8080, "$patch": "delete"}, {"name": "metrics", "containerPort": 9090}]
     container = {"name": "ray-head", "ports": container_ports}
