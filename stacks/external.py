@@ -50,7 +50,12 @@ def problems_between_tenants(stack: StackSettings) -> Iterator[Problem]:
         for at, cluster in enumerate(tenant.external_clusters):
             namespace = cluster.dashboard.service[1] if cluster.dashboard.service else None
             other = others.get(namespace or "")
-            admitted = {peer.namespace for peer in other.network.dashboard_from} if other else set()
+            labels = checks(stack, tenant)[cluster.name]["spec"]["template"]["metadata"]["labels"]
+            admitted = {
+                peer.namespace
+                for peer in (other.network.dashboard_from if other else ())
+                if peer.pod_labels.items() <= labels.items()
+            }
             if other and other is not tenant and tenant.namespace_name not in admitted:
                 message = (
                     f"namespace {namespace!r} is that of tenant {other.name!r}, whose NetworkPolicies do not admit "

@@ -5,7 +5,7 @@ from components.ray_cluster.manifests import Body
 
 from .access import named_cluster
 from .cache import once
-from .rendered import rendered, with_tenant_defaults
+from .rendered import for_a_program, rendered, with_tenant_defaults
 from .settings import StackSettings, TenantSettings
 
 
@@ -20,5 +20,6 @@ def idle_termination(stack: StackSettings, tenant: TenantSettings) -> dict[str, 
         if cluster.idle_termination_options:
             spec = rendered(stack, tenant, cluster)["spec"]
             access = named_cluster(cluster.name, spec)
-            watched.append(Watched(with_tenant_defaults(tenant, cluster), spec, access))
+            place = for_a_program(tenant, with_tenant_defaults(tenant, cluster))
+            watched.append(Watched(place, spec, access))
     return objects(watched, tenant.namespace_name)

@@ -11,7 +11,7 @@ from components.network import manifests
 from components.network.manifests import Body
 from components.network.ray_pods import Openings, RayPods
 from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.manifests import head_ports
+from components.ray_cluster.manifests import head_ports, metrics_ports, serve_ports
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
@@ -30,7 +30,9 @@ def operator_policies(stack: StackSettings) -> list[Body]:
     """The policies of the operator's namespace; none if the operator is an existing one."""
     if not stack.network.policies or stack.operator.install == "existing":
         return []
-    return manifests.operator_policies(stack.network, stack.operator.namespace, stack.operator.watch_namespaces)
+    specs = [rendered(stack, tenant, cluster)["spec"] for tenant in stack.tenants for cluster in tenant.all_clusters]
+    asked = {head_ports(spec)[name] for spec in specs for name in ("dashboard", "serve")}
+    return manifests.operator_policies(stack.network, stack.operator.namespace, stack.operator.watch_namespaces, asked)
 
 
 def scheduler_policies(stack: StackSettings) -> list[Body]:
@@ -133,6 +135,8 @@ def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None)
     return RayPods(
         cluster.name,
         ports=head_ports(spec),
+        serve=serve_ports(spec),
+        metrics=metrics_ports(spec),
         head_asks_api_server=scales or reviews_tokens or _has_account(spec["headGroupSpec"]),
         workers_ask_api_server=reviews_tokens or any(map(_has_account, spec.get("workerGroupSpecs") or ())),
         ingress=cluster.ingress is not None,

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pydantic.alias_generators import to_camel
 
 from components.queues.budget import Room, beyond_quotas, beyond_room, problems_of_queues, rooms
-from components.queues.kueue import problems_with_kueue
+from components.queues.kueue import not_covered, problems_with_kueue
 from components.queues.settings import Queue, children
 from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
@@ -106,6 +106,9 @@ def beyond_queue(
     if stack.scheduler is None or stack.platform is not None or queue is None:
         return
     rooms = rooms_of(stack)
+    # An existing Kueue may leave resources out of account (excludeResourcePrefixes).
+    if stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
+        yield from not_covered(demand, queue)
     if queue in rooms:
         yield from beyond_room(demand.name, demand, queue, rooms[queue])
 

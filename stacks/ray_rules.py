@@ -151,6 +151,8 @@ def _of_job(
     of_job = [each for each in refused if not is_in_cluster(each)]
     of_job = of_job or list(problems_of_submitter(job, body, tenant.level_in_force))
     yield from (of_owner(job, each) for each in of_job)
+    # Without another image, the pod that submits has that of the RayCluster, which is judged there.
+    yield from _images(tenant, None, None, {"submitterPodTemplate": job.submitter_pod_template})
     if own:
         yield from _of_own_cluster(tenant, stack, own, refused)
         yield from problems_with_kueue(stack, tenant, job, own, rendered(stack, tenant, own))

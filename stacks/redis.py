@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from components.redis.connection import RedisConnection, connection
 from components.redis.manifests import Body, stateful_set
+from components.redis.objects import backup_objects
 from components.redis.settings import RedisSettings
 from components.redis_gateway.settings import IMAGE
 from core.images import full_name, mirrored
@@ -81,6 +82,13 @@ def redis_of(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     """The StatefulSets of the tenant's own Redis, in its namespace."""
     part = _own_parts(stack).get(tenant.namespace_name)
     return [redis_stateful_set(stack, part)] if part else []
+
+
+def backups_of(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
+    """The claim and the CronJobs with which the tenant's own Redis is backed up and restored."""
+    part = _own_parts(stack).get(tenant.namespace_name)
+    backup = part.settings.backup if part else None
+    return backup_objects(part.settings, backup, part.namespace, part.clusters) if part and backup else []
 
 
 @once

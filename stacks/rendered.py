@@ -66,6 +66,13 @@ def with_tenant_defaults(tenant: TenantSettings, cluster: RayClusterSettings) ->
     )
 
 
+def for_a_program(tenant: TenantSettings, cluster: RayClusterSettings) -> RayClusterSettings:
+    """A RayCluster for a pod of the stack's own with its image. The pod templates by which a RayCluster with
+    `podDefaults: none` meets Pod Security are not those of that pod, so it has the defaults."""
+    needed = {"pod_defaults": "secure"} if tenant.level_in_force == "restricted" else {}
+    return cluster.model_copy(update=needed)
+
+
 def with_ray_dashboard(stack: StackSettings, cluster: RayClusterSettings) -> RayClusterSettings:
     """A RayCluster whose head knows the stack's Prometheus and Grafana, unless it has others."""
     known = stack.monitoring.ray_dashboard.env if stack.monitoring and stack.monitoring.ray_dashboard else {}
@@ -171,9 +178,9 @@ def template_objects(stack: StackSettings, tenant: TenantSettings, template: Job
     made = {template.name: job_template(template, job)}
     if own and not own.head.evictable:
         made[f"{template.name}:heads-disruption-budget"] = heads_disruption_budget(own)
-    place = _place(tenant, template.job)
-    if template.cron and place:
-        scheduled = schedule_objects(template, template.cron, tenant.namespace_name, place)
+    if template.cron and (place := _place(tenant, template.job)):
+        program = for_a_program(tenant, place)
+        scheduled = schedule_objects(template, template.cron, tenant.namespace_name, program)
         made |= {f"{template.name}:{part}": body for part, body in scheduled.items()}
     return made
 

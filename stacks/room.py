@@ -7,6 +7,7 @@ from typing import Any
 
 from components.capacity.room import without_room
 from components.external_cluster.demand import demand_of_submission
+from components.job_template.demand import demand_of_cron_job
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_service.demand import demand_of_update
 from components.ray_service.settings import RayServiceSettings
@@ -18,8 +19,16 @@ from .external import checks
 from .owners import Owner, in_cluster, is_in_cluster, of_owner, where_set
 from .planning.demands import programs_of, workers_of
 from .queues import beyond_queue
-from .redis import redis_of
-from .rendered import demanded, demanded_by_job, demanded_by_service, rendered, rendered_job, rendered_service
+from .redis import backups_of, redis_of
+from .rendered import (
+    demanded,
+    demanded_by_job,
+    demanded_by_service,
+    rendered,
+    rendered_job,
+    rendered_service,
+    template_objects,
+)
 from .run_history import problems_of_history
 from .settings import StackSettings, TenantSettings
 from .storage import claims_of
@@ -54,16 +63,19 @@ def without_room_for(tenant: TenantSettings, stack: StackSettings) -> Iterator[P
     everything = list(_sized(tenant, stack))
     demands = [each.demand for each in everything]
     programs = programs_of(stack, tenant)
-    for key, _, demand in programs:
-        for too_large in beyond_limits([demand], tenant.limits_in_force):
-            message = f"the pod of {key}, whose resources are fixed: {too_large.problem.message}"
-            yield Problem(("limits",), None, message, too_large.problem.rule)
+    redis = [of_stateful_set(body, tenant.limits_in_force) for body in redis_of(stack, tenant)]
+    fixed = [*((key, demand) for key, _, demand in programs), *_cron_jobs(tenant, stack)]
+    others = [(f"the pod of {key}, whose resources are fixed", demand) for key, demand in fixed]
+    for title, demand in (*others, *(("the pods of redis", each) for each in redis)):
+        for beyond_them in beyond_limits([demand], tenant.limits_in_force):
+            message = f"{title}: {beyond_them.problem.message}"
+            yield Problem(("limits",), None, message, beyond_them.problem.rule)
     yield from problems_of_history(stack, tenant)
     found = list(beyond_limits(demands, tenant.limits_in_force))
     if not found and tenant.quota:
         standing = demands[: len(tenant.clusters) + len(tenant.services)]
-        beside = [of_stateful_set(body, tenant.limits_in_force) for body in redis_of(stack, tenant)]
-        beside += [of_claim(body) for body in claims_of(tenant)]
+        claims = [body for body in backups_of(stack, tenant) if body["kind"] == "PersistentVolumeClaim"]
+        beside = [*redis, *(of_claim(body) for body in (*claims, *claims_of(tenant)))]
         beside += [demand_of_submission(body, tenant.limits_in_force) for body in checks(stack, tenant).values()]
         beside += [demand for _, _, demand in programs]
         found = list(beyond_quota(standing, tenant.quota, beside))
@@ -89,6 +101,15 @@ def without_room_for(tenant: TenantSettings, stack: StackSettings) -> Iterator[P
             unbound = {group.group_name for group in each.cluster.worker_groups if group.pool is None}
             refused += without_room(zip(each.demand.groups, workers, strict=False), stack.nodes, unbound)
             yield from (_placed(tenant, stack, each, problem) for problem in refused)
+
+
+def _cron_jobs(tenant: TenantSettings, stack: StackSettings) -> Iterator[tuple[str, Demand]]:
+    """What the pods of the tenant's CronJobs use, each with the key that it is for."""
+    found = [("redis.backup", body) for body in backups_of(stack, tenant) if body["kind"] == "CronJob"]
+    for template in tenant.job_templates:
+        objects = template_objects(stack, tenant, template)
+        found += [(f"job template {template.name!r}", body) for body in objects.values() if body["kind"] == "CronJob"]
+    yield from ((key, demand_of_cron_job(body, tenant.limits_in_force)) for key, body in found)
 
 
 def _placed(tenant: TenantSettings, stack: StackSettings, sized: _Sized, problem: Problem) -> Problem:

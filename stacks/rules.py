@@ -7,8 +7,12 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from components.external_cluster.manifests import job_name
+from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
 from components.network.rules import ingress_problems
 from components.ray_service.llm import llm_setting_at
+from components.redis.connection import CERTIFICATE_SECRET, SECRET, USERS_SECRET
+from components.run_history.program import NAME as RUN_HISTORY
+from components.tls.manifests import secret_name
 from core.problems import Path, Problem, place
 
 from .access import problems_of_admission, problems_of_hosts, unknown_cluster, unknown_template
@@ -88,6 +92,29 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
         ]
         yield from _repeated(named)
         yield from _repeated((("tenants", index, "storage", at, "name"), e.name) for at, e in enumerate(tenant.storage))
+        yield from _of_objects(stack, index, tenant)
+
+
+def _of_objects(stack: StackSettings, index: int, tenant: TenantSettings) -> Iterator[Problem]:
+    """RayClusters named as a Secret or an account of the stack: KubeRay gives a RayCluster a Secret with its token and
+    an account of its name, and uses those that exist. Its users may read that Secret."""
+    secured = [each.name for each in tenant.all_clusters if each.tls]
+    taken = {secret_name(name): f"the Secret with the authority of {name!r}" for name in secured}
+    if stack.redis:
+        here = (USERS_SECRET, CERTIFICATE_SECRET) if stack.redis.scope == "perTenant" else ()
+        taken |= dict.fromkeys((SECRET, *here), "a Secret of Redis")
+    if any(each.idle_termination_options for each in tenant.clusters):
+        taken[IDLE_TERMINATION] = "the account of idle termination"
+    if tenant.run_history:
+        taken[RUN_HISTORY] = "the account of the run history"
+    named: list[tuple[Path, str]] = [
+        *((("clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
+        *((("clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
+    ]
+    for path, name in named:
+        if name in taken:
+            message = f"{name!r} is the name of {taken[name]}, which KubeRay would use for the RayCluster: use another"
+            yield Problem(("tenants", index, *path), name, message, "repeated-name")
 
 
 def _external_names(index: int, tenant: TenantSettings) -> Iterator[tuple[Path, str]]:

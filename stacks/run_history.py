@@ -11,7 +11,7 @@ from core.problems import Path, Problem
 
 from .access import admins_of, unknown
 from .cache import once
-from .rendered import Body, with_tenant_defaults
+from .rendered import Body, for_a_program, with_tenant_defaults
 from .settings import StackSettings, TenantSettings
 
 _ANY_RAY = "2.60.0"
@@ -69,4 +69,4 @@ def _place(tenant: TenantSettings) -> RayClusterSettings | None:
     first = next(iter(tenant.all_clusters), None)
     if first is None and tenant.run_history and tenant.run_history.image:
         first = RayClusterSettings(name=NAME, ray_version=_ANY_RAY, image=tenant.run_history.image)
-    return with_tenant_defaults(tenant, first) if first else None
+    return for_a_program(tenant, with_tenant_defaults(tenant, first)) if first else None

@@ -25,7 +25,9 @@ def claims_of(tenant: TenantSettings) -> list[Body]:
 
 def uses(tenant: TenantSettings) -> Mapping[str, Use]:
     """How the tenant's RayClusters use each storage, by its name."""
-    pods = Counter(name for each in tenant.all_clusters for name in _mounted_by(each))
+    # During an update a service has two heads.
+    second = [service.own_cluster for service in tenant.services if service.upgrades]
+    pods = Counter(name for each in (*tenant.all_clusters, *second) for name in _mounted_by(each))
     pods.update([tenant.run_history.storage] if tenant.run_history else ())
     homes = {mount.name for each in tenant.all_clusters for mount in each.storage if mount.hf_home}
     return {each.name: Use(each.name in homes, pods[each.name] > 1) for each in tenant.storage}

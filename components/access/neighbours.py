@@ -75,6 +75,10 @@ _CAN_SUBMIT = (
 SidecarMode it is a container of the head."""
 
 
+_ALIAS = "/server-alias(-regex)?$"
+"""Annotations with further host names of an Ingress: of ingress-nginx and of HAProxy Ingress."""
+
+
 def neighbours(classes: Sequence[str], volcano: bool = False) -> Body:
     """The spec of the policy. `classes`: PriorityClasses that tenants' RayClusters may have. `volcano`: the operator
     schedules with it."""
@@ -99,8 +103,12 @@ def own_hosts(hosts: Mapping[str, Sequence[str]]) -> Body:
     allowed = "variables.hosts.exists(own, host == own || own.startsWith('*.') && host.endsWith(own.substring(1)))"
     asked = "object.spec.?rules.orValue([]).map(rule, rule.?host.orValue(''))"
     secured = f"object.spec.?tls.orValue([]).all(tls, tls.?hosts.orValue([]).all(host, {allowed}))"
-    holds = f"!has(object.spec.defaultBackend) && {asked}.all(host, {allowed}) && {secured}"
-    reason = "each rule and tls needs a host of this tenant, and there may be no defaultBackend"
+    named = f"object.metadata.?annotations.orValue({{}}).all(key, !key.matches({text(_ALIAS)}))"
+    holds = f"!has(object.spec.defaultBackend) && {asked}.all(host, {allowed}) && {secured} && {named}"
+    reason = (
+        "each rule and tls needs a host of this tenant, and there may be no defaultBackend and no server-alias among "
+        "the annotations"
+    )
     fix = "ask for others in network.ingressHosts of the tenant in the stack file"
     return {
         "matchConstraints": {

@@ -113,8 +113,8 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
         # All ports: Ray's processes listen on random ones.
         ingress=[
             {"from": [itself]},
-            *_opened([_peer(each) for each in openings.serve], [ports["serve"]]),
-            *_opened(monitoring, [ports["metrics"]]),
+            *_opened([_peer(each) for each in openings.serve], pods.serve),
+            *_opened(monitoring, pods.metrics),
         ],
         egress=[{"to": [itself]}, *([api_server] if pods.workers_ask_api_server else [])],
     )
@@ -144,8 +144,12 @@ def _redis(name: str, pods: RayPods, redis: RedisConnection) -> Body:
     return to_address(name, heads, redis.namespace, redis.cidrs, redis.ports)
 
 
-def operator_policies(network: NetworkSettings, namespace: str, watched: Sequence[str]) -> list[Body]:
-    """The policies of the operator's own `namespace`. `watched`: the namespaces that it serves; empty for all."""
+def operator_policies(
+    network: NetworkSettings, namespace: str, watched: Sequence[str], asked: Iterable[int] = ()
+) -> list[Body]:
+    """The policies of the operator's own `namespace`. `watched`: the namespaces that it serves; empty for all.
+    `asked`: ports of dashboards and of Serve beside KubeRay's own."""
+    ports = dict.fromkeys([HEAD_PORTS["dashboard"], HEAD_PORTS["serve"], *sorted(asked)])
     heads = {
         "namespaceSelector": {"matchExpressions": [_in(NAMESPACE_LABEL, watched)]} if watched else {},
         "podSelector": {"matchLabels": HEAD},
@@ -157,7 +161,7 @@ def operator_policies(network: NetworkSettings, namespace: str, watched: Sequenc
         egress=[
             _dns(network.dns),
             _api_server(network.api_server),
-            {"to": [heads], "ports": _ports("TCP", [HEAD_PORTS["dashboard"], HEAD_PORTS["serve"]])},
+            {"to": [heads], "ports": _ports("TCP", ports)},
         ],
     )
     return [in_namespace(body, namespace) for body in (default_deny(), operator)]

@@ -31,6 +31,12 @@ class RayPods:
     ports: Mapping[str, int] = field(default_factory=lambda: dict(HEAD_PORTS))
     """The head's ports by KubeRay's names."""
 
+    serve: Sequence[int] = (HEAD_PORTS["serve"],)
+    """Ports of Serve, of head and workers."""
+
+    metrics: Sequence[int] = (HEAD_PORTS["metrics"],)
+    """Ports of metrics of head and workers."""
+
     head_asks_api_server: bool = True
     """Whether the head needs the API server, as its autoscaler does."""
 

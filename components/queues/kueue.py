@@ -13,6 +13,7 @@ from typing import Any
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from core.problems import Problem
 
+from ..tenant.demand import Demand
 from .budget import on_nodes
 from .settings import Queue, QueueAmounts, children, parents_first
 
@@ -93,6 +94,23 @@ def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool], fair
             yield Problem((*queue.path, "weight"), settings.weight, message, "queue-shares")
         for part in ("guarantee", "deserved", "capability"):
             yield from _gpu_flavors(queue, part, getattr(settings, part), products)
+
+
+def not_covered(demand: Demand, queue: str) -> Iterator[Problem]:
+    """Pods that request what no queue has: Kueue never admits them (kueue, pkg/scheduler/flavorassigner/
+    flavorassigner.go: findFlavorForPodSets). Paths are in the body of the RayCluster."""
+    covered = {"cpu", "memory", GPU_RESOURCE}
+    for group in demand.groups:
+        requested = {
+            resource for resource, value in group.usage.items() if value > 0 and f"requests.{resource}" in group.usage
+        }
+        others = ", ".join(sorted(requested - covered))
+        if others and (group.at_first or (demand.scales and group.most != 0)):
+            message = (
+                f"{group.title} requests {others}, and queues of Kueue only have CPU, memory and {GPU_RESOURCE}, so "
+                f"the RayCluster would wait in queue {queue!r} forever: remove it, or use Volcano"
+            )
+            yield Problem(group.path, None, message, "not-with-kueue")
 
 
 def _gpu_flavors(

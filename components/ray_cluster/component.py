@@ -1,6 +1,6 @@
 """How a RayCluster is provisioned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -172,7 +172,7 @@ class RayCluster(pulumi.ComponentResource):
                 own,
             )
         rolled = [] if queued else self._rollout(name, args, body, cluster)
-        service = head_service(settings.name, body["spec"])
+        service, ports = head_service(settings.name, body["spec"]), head_ports(body["spec"])
         if settings.ingress:
             DashboardIngress(
                 f"{name}-dashboard",
@@ -181,12 +181,12 @@ class RayCluster(pulumi.ComponentResource):
                     cluster=settings.name,
                     namespace=args.namespace,
                     head_service=service,
-                    port=head_ports(body["spec"])["dashboard"],
+                    port=ports["dashboard"],
                 ),
                 pulumi.ResourceOptions(parent=self, depends_on=[cluster]),
             )
         groups = all_groups(settings, args.pools)
-        self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], service))
+        self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], service, ports))
         self.worker_groups = [
             {
                 "name": group.name,
@@ -284,13 +284,13 @@ def _check_version(args: RayClusterArgs, body: Body) -> None:
         raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {why}")
 
 
-def connection(namespace: str, service: str) -> dict[str, str]:
-    """The addresses of a cluster with that head Service, for clients inside Kubernetes."""
+def connection(namespace: str, service: str, ports: Mapping[str, int]) -> dict[str, str]:
+    """The addresses of a cluster with that head Service and these `ports`, for clients inside Kubernetes."""
     host = f"{service}.{namespace}.svc"
     return {
         "namespace": namespace,
         "headService": service,
-        "rayAddress": f"ray://{host}:{CLIENT_PORT}",
-        "dashboardUrl": f"http://{host}:{DASHBOARD_PORT}",
-        "jobsUrl": f"http://{host}:{DASHBOARD_PORT}",
+        "rayAddress": f"ray://{host}:{ports['client']}",
+        "dashboardUrl": f"http://{host}:{ports['dashboard']}",
+        "jobsUrl": f"http://{host}:{ports['dashboard']}",
     }

@@ -25,8 +25,10 @@ __all__ = [
     "head_disruption_budget",
     "head_ports",
     "head_service",
+    "metrics_ports",
     "ray_cluster",
     "requires_token",
+    "serve_ports",
 ]
 
 API_VERSION = "ray.io/v1"
@@ -43,9 +45,27 @@ def head_service(name: str, spec: Mapping[str, Any]) -> str:
 
 def head_ports(spec: Mapping[str, Any]) -> dict[str, int]:
     """Ports of the head by KubeRay's names: those of Ray's container, else the defaults."""
-    container = spec["headGroupSpec"]["template"]["spec"]["containers"][0]
-    configured = {port.get("name"): port["containerPort"] for port in container.get("ports") or ()}
+    configured = _named_ports(spec["headGroupSpec"])
     return {name: configured.get(name, port) for name, port in HEAD_PORTS.items()}
+
+
+def serve_ports(spec: Mapping[str, Any]) -> list[int]:
+    """Ports of Serve's Service: that named `serve`, and with KubeRay 1.6 those whose names begin with `serve-`, such as
+    `serve-grpc` (ray-operator/controllers/ray/common/service.go: BuildServeService)."""
+    further = [port for name, port in _named_ports(spec["headGroupSpec"]).items() if name.startswith("serve-")]
+    return sorted({head_ports(spec)["serve"], *further})
+
+
+def metrics_ports(spec: Mapping[str, Any]) -> list[int]:
+    """Ports of metrics of head and workers: those of Ray's containers, else the default, which KubeRay adds to them
+    (ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate, DefaultWorkerPodTemplate)."""
+    groups = [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or ())]
+    return sorted({_named_ports(group).get("metrics", HEAD_PORTS["metrics"]) for group in groups})
+
+
+def _named_ports(group: Mapping[str, Any]) -> dict[str, int]:
+    container = group["template"]["spec"]["containers"][0]
+    return {port["name"]: port["containerPort"] for port in container.get("ports") or () if port.get("name")}
 
 
 def ray_cluster(

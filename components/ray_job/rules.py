@@ -101,11 +101,23 @@ def _submission(job: RayJobSettings) -> Iterator[Problem]:
         message = "KubeRay submits nothing in InteractiveMode: remove it, or submissionMode"
         yield Problem(("entrypoint",), job.entrypoint, message, "job-entrypoint")
     if job.submission_mode == "K8sJobMode":
+        yield from _restarts(job)
         return
     for field, key in (("submitter_config", "submitterConfig"), ("submitter_pod_template", "submitterPodTemplate")):
         if getattr(job, field):
             message = f"{job.submission_mode} has no pod that submits: remove it, or set submissionMode to K8sJobMode"
             yield Problem((key,), None, message, "job-submitter")
+
+
+def _restarts(job: RayJobSettings) -> Iterator[Problem]:
+    """A pod that submits and that the API server refuses in a Job (kubernetes, pkg/apis/batch/validation). KubeRay
+    passes its policy on and waits; the Job of an external cluster has a podFailurePolicy."""
+    allowed = ("Never",) if job.external_cluster else ("Never", "OnFailure")
+    spec = job.submitter_pod_template.get("spec")
+    policy = spec.get("restartPolicy") if isinstance(spec, dict) else None
+    if policy is not None and policy not in allowed:
+        message = f"the pod that submits belongs to a Job, whose pods end: use {' or '.join(allowed)}, or remove it"
+        yield Problem(("submitterPodTemplate", "spec", "restartPolicy"), policy, message, "job-submitter")
 
 
 def _shell(job: RayJobSettings) -> Iterator[Problem]:

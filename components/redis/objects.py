@@ -31,6 +31,10 @@ def _certificate(settings: RedisSettings, namespace: str) -> list[Body]:
 
 _FOLDER = "/backup"
 
+_UNFINISHED = 'rm -f "$BACKUP"/*.part; exec "$@"'
+"""Deletes what backups that failed or took too long have left: it would fill the volume, and no later one would
+succeed. Not in the script, because a changed script replaces the pods of Redis."""
+
 _AMOUNTS = ComputeResources(cpu="50m", memory="64Mi")
 
 _LONGEST_SECONDS = 1800
@@ -68,7 +72,7 @@ def _cron_job(
     container = {
         "name": does,
         "image": settings.image,
-        "command": script(does),
+        "command": script(does) if does == "restore" else ["sh", "-c", _UNFINISHED, "sh", *script(does)],
         "env": env,
         "resources": amounts(given),
         "securityContext": dict(RESTRICTED),

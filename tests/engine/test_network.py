@@ -98,6 +98,12 @@ def own_ingress(host: str | None, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "own"}, "spec": {"rules": [rule], **spec}}
 
 
+def with_annotation(key: str, value: str) -> dict[str, Any]:
+    """An Ingress of the tenant's own, for one of its hosts, with an annotation."""
+    ingress = own_ingress("a.team-a.example.com")
+    return {**ingress, "metadata": {**ingress["metadata"], "annotations": {key: value}}}
+
+
 @pytest.mark.parametrize(
     ("ingress", "refused"),
     [
@@ -111,6 +117,9 @@ def own_ingress(host: str | None, **spec: Any) -> dict[str, Any]:
             own_ingress("a.team-a.example.com", defaultBackend={"service": {"name": "all", "port": {"number": 80}}}),
             True,
         ),
+        (with_annotation("nginx.ingress.kubernetes.io/server-alias", "team-b.example.com"), True),
+        (with_annotation("haproxy-ingress.github.io/server-alias-regex", ".*"), True),
+        (with_annotation("nginx.ingress.kubernetes.io/proxy-body-size", "8m"), False),
     ],
 )
 def test_a_tenants_own_ingress_has_only_hosts_of_the_tenant(

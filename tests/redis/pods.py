@@ -161,8 +161,8 @@ class Pod:
         return next(each for each in self._containers if each["name"] == name)
 
     def _here(self, command: Sequence[str]) -> list[str]:
-        shell, file, *arguments = command
-        return [shell, str(self._folder.parent / "scripts" / Path(file).name), *arguments]
+        scripts = self._folder.parent / "scripts"
+        return [str(scripts / Path(each).name) if each.startswith("/etc/redis/scripts/") else each for each in command]
 
     def _run_folder(self, name: str) -> Path:
         return self._folder / f"{name}-run"

@@ -57,6 +57,13 @@ def test_the_newest_copies_are_kept(redis: Pods, tmp_path: Path) -> None:
     assert len(left) == KEEP
 
 
+def test_what_failed_backups_have_left_is_deleted(redis: Pods, tmp_path: Path) -> None:
+    folder = tmp_path / "redis" / "backup"
+    (folder / "2026-01-01T00-00-00Z.rdb.part").write_text("half")
+    assert redis.pods[0].run(container(BACKUP)).returncode == 0
+    assert [file.suffix for file in folder.iterdir()] == [".rdb"]
+
+
 def test_a_missing_copy_is_reported(redis: Pods) -> None:
     made = redis.pods[0].run(container(RESTORE), RESTORE="gone.rdb")
     assert made.returncode == 1

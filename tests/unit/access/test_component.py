@@ -80,6 +80,16 @@ def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
     ]
 
 
+def test_no_annotation_gives_an_ingress_other_host_names() -> None:
+    """Whether the API server refuses them: tests/engine/test_network.py."""
+    made = restrictions(hosts={"team-a": ["a.example.com"]})
+    (policy,) = [each.inputs for each in made if each.name == "restrictions-ingress-hosts-policy"]
+    (rule,) = policy["spec"]["validations"]
+    for of in ("object", "oldObject"):
+        named = f'{of}.metadata.?annotations.orValue({{}}).all(key, !key.matches("/server-alias(-regex)?$"))'
+        assert named in rule["expression"]
+
+
 def test_runs_of_job_templates_have_a_policy_with_the_template_as_its_parameter() -> None:
     made = {each.name.removeprefix("restrictions-"): each.inputs["spec"] for each in restrictions(templates=["tune"])}
     assert made["job-template-policy"]["paramKind"] == {"apiVersion": "ray.io/v1", "kind": "RayCronJob"}

@@ -191,6 +191,25 @@ def test_the_ports_are_those_of_the_pod_template() -> None:
     assert found["submitters"]["egress"][0]["ports"] == tcp(9265)
 
 
+def test_peers_of_serve_reach_its_port_for_grpc() -> None:
+    """KubeRay 1.6 adds ports with such names to Serve's Service."""
+    container = {"name": "ray-head", "ports": [{"name": "serve-grpc", "containerPort": 9000}]}
+    cluster = {**CLUSTER, "head": {"podTemplate": {"spec": {"containers": [container]}}}}
+    found = policies({"clusters": [cluster], "network": {"serveFrom": ["portal"]}})
+    assert {"from": [from_namespace("portal")], "ports": tcp(8000, 9000)} in found["cluster.training"]["ingress"]
+
+
+def test_metrics_of_workers_are_open_where_those_of_the_head_are_elsewhere() -> None:
+    container_ports = [{"containerPort": 8080, "$patch": "delete"}, {"name": "metrics", "containerPort": 9090}]
+    container = {"name": "ray-head", "ports": container_ports}
+    params = {"metrics-export-port": "9090"}
+    head = {"rayStartParams": params, "podTemplate": {"spec": {"containers": [container]}}}
+    cluster = {**CLUSTER, "head": head, "workerGroups": [{"groupName": "cpu", "cpu": 1, "memory": "1Gi"}]}
+    found = policies({"clusters": [cluster]}, {"monitoring": ["monitoring"]})
+    opened = {"from": [from_namespace("monitoring")], "ports": tcp(8080, 9090)}
+    assert opened in found["cluster.training"]["ingress"]
+
+
 def test_only_clusters_with_an_ingress_allow_the_ingress_controller() -> None:
     ingress = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "tls"}
     clusters = [{**CLUSTER, "ingress": ingress}, {**CLUSTER, "name": "inside"}]

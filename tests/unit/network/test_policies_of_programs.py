@@ -27,6 +27,21 @@ def test_the_operators_namespace_has_policies() -> None:
     assert {"to": [heads], "ports": tcp(8265, 8000)} in operator["spec"]["egress"]
 
 
+def test_the_operator_may_connect_to_the_ports_that_pod_templates_set() -> None:
+    ports = [
+        {"containerPort": 8265, "$patch": "delete"},
+        {"name": "dashboard", "containerPort": 9265},
+        {"containerPort": 8000, "$patch": "delete"},
+        {"name": "serve", "containerPort": 9000},
+    ]
+    head = {"podTemplate": {"spec": {"containers": [{"name": "ray-head", "ports": ports}]}}}
+    cluster = {"rayVersion": "2.60.0", "image": "ray:2.60.0", "head": head}
+    config = {"http_options": {"port": 9000}, "applications": [{"import_path": "chat:app"}]}
+    service = {"name": "chat", "cluster": cluster, "serveConfigV2": config}
+    _, operator = operator_policies(parse({"tenants": [{"name": "team-a", "services": [service]}]}))
+    assert operator["spec"]["egress"][-1]["ports"] == tcp(8265, 8000, 9000, 9265)
+
+
 def test_an_existing_operator_gets_no_policies() -> None:
     assert operator_policies(parse({"operator": {"install": "existing"}})) == []
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from core.problems import Finding, StackFileError
 from stacks.load import parse
 from stacks.queues import queues_of, scheduling_of, usable
 from stacks.settings import StackSettings
@@ -73,3 +74,30 @@ def test_rayclusters_cannot_wait_in_parents() -> None:
         ],
     )
     assert usable(settings, settings.tenants[0]) == ["vision"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "scheduler", "rules"),
+    [
+        ("ephemeral-storage", {"kueue": {}}, ["not-with-kueue"]),
+        ("amd.com/gpu", {"kueue": {}}, ["not-with-kueue"]),
+        # It may be configured to leave some resources out of account.
+        ("ephemeral-storage", {"kueue": {"install": "existing"}}, []),
+        ("ephemeral-storage", {"volcano": {}}, []),
+    ],
+)
+def test_queues_of_kueue_have_no_other_resources(resource: str, scheduler: dict[str, Any], rules: list[str]) -> None:
+    """Kueue never admits a RayCluster whose pods request them."""
+    container = {"name": "ray-worker", "resources": {"limits": {resource: "1"}}}
+    group = {"groupName": "large", "cpu": 1, "memory": "1Gi", "replicas": 1}
+    group["podTemplate"] = {"spec": {"containers": [container]}}
+    tenant = {"name": "team-a", "queue": {}, "clusters": [cluster("a", autoscaling=False, workerGroups=[group])]}
+    nodes = [{"pool": "cpu", "count": 1, "cpu": 32, "memory": "128Gi"}]
+    settings = {"nodes": nodes, "scheduler": scheduler, "tenants": [tenant]}
+    found: tuple[Finding, ...] = ()
+    try:
+        parse(settings)
+    except StackFileError as error:
+        found = error.findings
+    assert [each.rule for each in found] == rules
+    assert all("workerGroups" in each.path for each in found)

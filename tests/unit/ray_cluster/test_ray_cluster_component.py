@@ -51,6 +51,19 @@ def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() ->
     assert pod["serviceAccountName"] == "ray-deployer"
 
 
+def test_addresses_have_the_ports_that_the_pod_template_sets() -> None:
+    ports = [
+        {"containerPort": 8265, "$patch": "delete"},
+        {"name": "dashboard", "containerPort": 9265},
+        {"containerPort": 10001, "$patch": "delete"},
+        {"name": "client", "containerPort": 20001},
+    ]
+    head = {"podTemplate": {"spec": {"containers": [{"name": "ray-head", "ports": ports}]}}}
+    found = provisioned(head=head).outputs["team-a-training"]["connection"]
+    assert found["rayAddress"] == "ray://training-head-svc.team-a.svc:20001"
+    assert found["dashboardUrl"] == found["jobsUrl"] == "http://training-head-svc.team-a.svc:9265"
+
+
 def test_the_head_is_not_evicted_unless_configured() -> None:
     kept = provisioned().registered["team-a-training-head-disruption-budget"]
     assert (kept.inputs["metadata"], kept.inputs["spec"]["minAvailable"]) == (

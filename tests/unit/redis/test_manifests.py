@@ -1,5 +1,7 @@
 """The objects for the settings of Redis."""
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +35,19 @@ def all_pods() -> list[dict[str, Any]]:
     bodies = backup_objects(EVERYTHING, RedisBackupSettings(), "ray-system", 1)
     jobs = [body["spec"]["jobTemplate"]["spec"]["template"]["spec"] for body in bodies if body["kind"] == "CronJob"]
     return [pod(EVERYTHING), *jobs]
+
+
+def test_a_backup_deletes_what_failed_ones_have_left(tmp_path: Path) -> None:
+    """They would fill the volume, and no later backup would succeed."""
+    for name in ("2026-01-01T00-00-00Z.rdb", "2026-01-02T00-00-00Z.rdb.part"):
+        (tmp_path / name).write_text("")
+    _, backup, _ = backup_objects(EVERYTHING, RedisBackupSettings(), "ray-system", 1)
+    pod = backup["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    *before, shell, script = pod["containers"][0]["command"]
+    assert (shell, script) == ("sh", "/etc/redis/scripts/backup.sh")
+    ran = subprocess.run([*before, "echo", script], env={"BACKUP": str(tmp_path)}, capture_output=True, text=True)
+    assert ran.stdout == f"{script}\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["2026-01-01T00-00-00Z.rdb"]
 
 
 def test_every_pod_meets_pod_security_restricted_and_writes_only_into_volumes() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.external_cluster.settings import EXTERNAL_LABEL
+from core.problems import Finding, StackFileError
 from stacks.external import to_external
 from stacks.impact.beside import of_objects
 from stacks.load import parse
@@ -53,6 +54,26 @@ def test_pods_connect_to_an_address_or_to_the_networks_of_a_name() -> None:
 
 def test_a_name_without_networks_opens_its_port() -> None:
     assert way() is None
+
+
+@pytest.mark.parametrize(
+    ("peer", "admitted"),
+    [
+        ("team-a", True),
+        ({"namespace": "team-a", "podLabels": {EXTERNAL_LABEL: "lab"}}, True),
+        ({"namespace": "team-a", "podLabels": {"app": "portal"}}, False),
+        ("team-c", False),
+    ],
+)
+def test_another_tenant_has_to_admit_the_pods_that_connect(peer: Any, admitted: bool) -> None:
+    lab = external(dashboardAddress="http://lab-head-svc.team-b.svc:8265")
+    tenants = [{"name": "team-a", "externalClusters": [lab]}, {"name": "team-b", "network": {"dashboardFrom": [peer]}}]
+    found: tuple[Finding, ...] = ()
+    try:
+        parse({"tenants": tenants})
+    except StackFileError as error:
+        found = error.findings
+    assert [each.rule for each in found] == ([] if admitted else ["external-not-admitted"])
 
 
 def test_the_pods_that_submit_jobs_count_on_the_nodes() -> None:

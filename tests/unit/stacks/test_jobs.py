@@ -52,6 +52,41 @@ def test_nobody_submits_for_the_operator() -> None:
     assert [group.workers.group for group in train.groups] == ["head", "gpu"]
 
 
+@pytest.mark.parametrize(
+    ("policy", "external", "refused"),
+    [
+        ("Never", False, False),
+        ("OnFailure", False, False),
+        ("Always", False, True),
+        ("Never", True, False),
+        ("OnFailure", True, True),
+    ],
+)
+def test_the_pod_that_submits_ends(policy: str, external: bool, refused: bool) -> None:
+    """The API server refuses it otherwise, and KubeRay waits for it for ever."""
+    lab = {"name": "lab", "dashboardAddress": "https://ray.example.com:8265", "image": "rayproject/ray:2.60.0"}
+    place = {"externalCluster": "lab"} if external else {"cluster": EIGHT_GPUS}
+    train = {"name": "train", "entrypoint": "python train.py", **place}
+    train["submitterPodTemplate"] = {"spec": {"restartPolicy": policy}}
+    found: list[str] = []
+    try:
+        stack(train, externalClusters=[lab])
+    except StackFileError as error:
+        found = [each.rule for each in error.findings]
+    assert found == (["job-submitter"] if refused else [])
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_the_pod_that_submits_has_images_that_its_tenant_may_use(kind: str) -> None:
+    container = {"name": "other", "image": "quay.io/other/ray:2.60.0"}
+    registries = {"registries": ["docker.io/rayproject"]}
+    assert stack(job(), images=registries)
+    with pytest.raises(StackFileError) as error:
+        stack(job(submitterPodTemplate={"spec": {kind: [container]}}), images=registries)
+    (finding,) = error.value.findings
+    assert (finding.rule, finding.path[4:]) == ("image-registry", ("submitterPodTemplate", "spec", kind, 0, "image"))
+
+
 def test_jobs_may_use_a_quota_one_after_the_other_but_each_has_to_fit() -> None:
     assert stack(job("first"), job("second"), quota={"gpus": 8})
     with pytest.raises(StackFileError) as error:

@@ -46,6 +46,14 @@ def rules(*services: Entry, others: Entry | None = None, **tenant: Any) -> list[
     return [each.rule for each in findings(*services, others=others, **tenant)]
 
 
+def test_storage_of_one_node_is_not_for_the_two_heads_of_an_update() -> None:
+    """The second head would wait for the volume of the first, which goes once the second serves."""
+    storage = {"name": "models", "storageClass": "disks", "size": "1Gi", "accessMode": "ReadWriteOnce"}
+    alone = {**CLUSTER, "workerGroups": [], "storage": [{"name": "models", "mountPath": "/mnt/models"}]}
+    assert rules(service(cluster=alone), storage=[storage]) == ["storage-access-mode"]
+    assert stack(service(cluster=alone, **IN_PLACE_ONLY), storage=[storage])
+
+
 def test_a_service_counts_in_the_plan() -> None:
     (chat,) = plan_of(stack(service())).tenants[0].clusters
     assert (chat.name, int(chat.starts["nvidia.com/gpu"])) == ("team-a/chat", 8)

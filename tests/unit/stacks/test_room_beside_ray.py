@@ -1,0 +1,56 @@
+"""Pods and claims beside RayClusters that a tenant's limits or quota would refuse."""
+
+from typing import Any
+
+import pytest
+
+from core.problems import StackFileError
+from stacks.load import parse
+
+pytestmark = pytest.mark.unit
+
+CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False}
+KEPT = {**CLUSTER, "name": "kept", "faultTolerance": True}
+NIGHTLY = {
+    "name": "nightly",
+    "entrypoint": "python train.py",
+    "submissionMode": "HTTPMode",
+    "cluster": CLUSTER,
+    "cron": {"schedule": "0 3 * * *"},
+}
+
+
+def refused(tenant: dict[str, Any], redis: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+    """Rules and messages."""
+    of_redis = {"redis": {"scope": "perTenant", "gateway": {"enabled": False}, **redis}} if redis is not None else {}
+    try:
+        parse({**of_redis, "tenants": [{"name": "team-a", **tenant}]})
+    except StackFileError as error:
+        return [(each.rule, each.message) for each in error.findings]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("tenant", "redis", "pod"),
+    [
+        ({"jobTemplates": [NIGHTLY]}, None, "the pod of job template 'nightly', whose resources are fixed"),
+        ({"clusters": [KEPT]}, {}, "the pods of redis"),
+        ({"clusters": [KEPT]}, {"mode": "single", "backup": {}}, "the pod of redis.backup, whose resources are fixed"),
+    ],
+)
+def test_limits_apply_to_all_pods_of_the_namespace(
+    tenant: dict[str, Any], redis: dict[str, Any] | None, pod: str
+) -> None:
+    """A CronJob whose pods are refused never runs, and no command reports it."""
+    [(rule, message)] = refused({"limits": {"min": {"memory": "200Mi"}}, **tenant}, redis)
+    assert rule == "within-limits"
+    assert message.startswith(f"{pod}: container ")
+    assert not refused({"limits": {"min": {"memory": "32Mi"}}, **tenant}, redis)
+
+
+def test_the_claim_of_backups_counts_in_the_quota() -> None:
+    tenant = {"clusters": [KEPT]}
+    [(rule, message)] = refused({"quota": {"storage": "3Gi"}, **tenant}, {"backup": {}})
+    assert rule == "quota-fits-clusters"
+    assert "start with 8Gi (ray-redis 3Gi, storage ray-redis-backup 5Gi)" in message
+    assert not refused({"quota": {"storage": "8Gi"}, **tenant}, {"backup": {}})
