@@ -6,6 +6,7 @@ from components.external_cluster.address import Address, parse
 from components.external_cluster.manifests import connection
 from components.external_cluster.settings import ExternalClusterSettings
 from components.ray_cluster.component import connection as of_ray_cluster
+from components.ray_cluster.manifests import HEAD_PORTS
 
 pytestmark = pytest.mark.unit
 
@@ -78,11 +79,11 @@ def test_a_service_has_the_addresses_that_a_ray_cluster_of_its_name_has() -> Non
         dashboard_address="http://shared-head-svc.team-b.svc:8265",
         client_address="ray://shared-head-svc.team-b.svc:10001",
     )
-    assert connection(settings, "team-a") == of_ray_cluster("team-b", "shared-head-svc")
+    assert connection(settings, "team-a") == of_ray_cluster("team-b", "shared-head-svc", HEAD_PORTS)
 
 
 def test_outside_of_kubernetes_there_is_no_service() -> None:
     settings = ExternalClusterSettings(name="lab", image=IMAGE, dashboard_address="https://ray.example.com:8265")
     found = connection(settings, "team-a")
     assert (found["headService"], found["jobsUrl"]) == ("", "https://ray.example.com:8265")
-    assert found.keys() == of_ray_cluster("team-b", "shared-head-svc").keys()
+    assert found.keys() == of_ray_cluster("team-b", "shared-head-svc", HEAD_PORTS).keys()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.component import connection
+from components.ray_cluster.manifests import HEAD_PORTS
 from components.ray_cluster.worker_groups import all_groups
 from local import paths, report
 from local.nodes import manifests
@@ -33,7 +34,7 @@ def test_the_readme_has_the_end_of_make_up_for_the_dev_stack(
         }
         for group in all_groups(cluster, stack.nodes)
     ]
-    addresses = connection(tenant.namespace_name, f"{cluster.name}-head-svc")
+    addresses = connection(tenant.namespace_name, f"{cluster.name}-head-svc", HEAD_PORTS)
     name = f"{tenant.namespace_name}/{cluster.name}"
     outputs = {"clusters": {name: {"state": "ready", "workerGroups": groups, **addresses}}}
     rehearsal: Any = SimpleNamespace(client=lambda: None, states=list)

@@ -34,8 +34,8 @@ REVIEW = "from stacks.review import comment, judged, previewed, touched; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 545, CLUSTER | RARE | {"rich"}),
-    "plan": (PLAN, 591, CLUSTER | RARE),
+    "check": (CHECK, 546, CLUSTER | RARE | {"rich"}),
+    "plan": (PLAN, 592, CLUSTER | RARE),
     "impact": (IMPACT, 587, CLUSTER | RARE),
     "review": (REVIEW, 647, CLUSTER | RARE),
     "schema": ("import stacks.schema.stack_file, stacks.__main__", 467, CLUSTER | RARE),
