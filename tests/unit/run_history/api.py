@@ -7,12 +7,17 @@ from typing import Any
 
 from components.run_history.program.api import ApiServer
 from components.run_history.program.collector import Collector, Configured
+from components.run_history.program.record import seconds
 from components.run_history.program.store import Store
 from core.secrets import ABOUT_A_SECRET, SECRET, SECRET_VALUE
 
 NAMESPACE = "team-a"
 
-NOON = 1_780_000_000.0
+BEGIN, HOUR = seconds("2026-05-28T20:00:10Z"), 3600.0
+"""When the job `train` begins, and seconds."""
+
+ID = "train.uid-of-train"
+"""The name of its record."""
 
 REDACTION = {"secret": SECRET.pattern, "about": ABOUT_A_SECRET.pattern, "values": SECRET_VALUE.pattern}
 
@@ -127,3 +132,9 @@ def only(records: Iterable[Any]) -> Any:
     """The only record, as JSON keeps it."""
     (found,) = records
     return json.loads(json.dumps(found))
+
+
+def record(folder: Path) -> Any:
+    """The only record in the folder, as a new program reads it."""
+    store = collector(Cluster(), folder).store
+    return only(map(store.whole, store.records))

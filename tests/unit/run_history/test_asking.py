@@ -14,18 +14,14 @@ import pytest
 
 from components.run_history.program.api import ApiServer, ask_head
 from components.run_history.program.collector import TRIES_SECONDS
-from components.run_history.program.record import seconds
 from components.run_history.program.server import serve
 from components.run_history.program.store import Store
-from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, only, rayjob, submitter
+from tests.unit.run_history.api import BEGIN, ENDED, ID, NAMESPACE, Cluster, collector, only, rayjob, submitter
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 TOKEN = "of-this-cluster"  # noqa: S105 (of a test)
 
-BEGIN = seconds("2026-05-28T20:00:10Z")
-
-ID = "train.uid-of-train"
 
 ANSWERS = {
     "/api/jobs/train-1": {"driver_exit_code": 3, "error_type": None},

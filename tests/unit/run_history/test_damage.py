@@ -4,14 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from components.run_history.program.record import seconds
-from tests.unit.run_history.api import NAMESPACE, Cluster, collector, rayjob
+from tests.unit.run_history.api import BEGIN, ID, NAMESPACE, Cluster, collector, rayjob
 
 pytestmark = pytest.mark.unit
-
-BEGIN = seconds("2026-05-28T20:00:10Z")
-
-ID = "train.uid-of-train"
 
 
 def test_a_job_that_cannot_be_recorded_keeps_no_other_from_it_and_its_problem_ends_with_it(tmp_path: Path) -> None:
