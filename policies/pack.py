@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
-from pathlib import Path
 from types import MappingProxyType
 
 import grpc
@@ -25,16 +24,13 @@ from core.environment import environment_of, group_of
 from .configuration import Configuration, Level, PoliciesSettings
 from .decode import judged_object, mended
 from .judge import Finding, Judge, Report
-from .read import FILE, ConfigurationError, load, of_config
+from .read import ConfigurationError, of_config, of_pack
 from .rule import Rule, Severity
 from .rules import BY_ID, RULES
 from .values import Object
 from .walk import Stack
 
 NAME = "ray-platform-policies"
-
-CONFIGURATION = "RAY_PLATFORM_POLICIES"
-"""Environment variable with the path of a configuration that replaces that of the pack."""
 
 _LARGEST = 400 * 1024 * 1024
 """Bytes of a message, as in the engine (pulumi sdk/go/common/util/rpcutil/serve.go)."""
@@ -233,7 +229,7 @@ def main() -> None:
     """Serve one engine until it ends this process. Prints the port, and nothing else."""
     try:
         pack = Pack(
-            load(Path(os.environ.get(CONFIGURATION) or FILE)),
+            of_pack(),
             os.environ.get("PULUMI_STACK", ""),
             json.loads(os.environ.get("PULUMI_CONFIG") or "{}"),
         )

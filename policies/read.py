@@ -1,6 +1,7 @@
 """Reads files: the configuration of the rules, and objects as `kubectl apply --filename` does."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from .values import Object
 
 FILE = Path(__file__).with_name("configuration.yaml")
 """The default file."""
+
+CONFIGURATION = "RAY_PLATFORM_POLICIES"
+"""Environment variable with the path of a configuration that replaces that of the pack."""
 
 PROGRAM = FILE.parents[1]
 """The folder of Pulumi.yaml and the stack files."""
@@ -52,6 +56,11 @@ def load(file: Path = FILE) -> Configuration:
         mapping = values if isinstance(values, Mapping) else {}
         found = findings(error.errors(include_url=False), Configuration, mapping, "")
         raise ConfigurationError("\n".join(each.in_file(str(file)) for each in found)) from error
+
+
+def of_pack() -> Configuration:
+    """The configuration that the policy pack uses. Raises ConfigurationError."""
+    return load(Path(os.environ.get(CONFIGURATION) or FILE))
 
 
 def of_stack_file(file: Path) -> PoliciesSettings:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from components.storage.object_storage import named_as_object_storage
 from core.problems import Finding, Path
 from core.stack_file import PREFIX, StackFile
-from policies.configuration import RuleException
+from policies.configuration import PoliciesSettings, RuleException
 
 from .settings import StackSettings
 from .storage import uses
@@ -20,8 +20,9 @@ _CONFIGURATION = "PULUMI_CONFIG="
 """The variable in which Pulumi's language host passes the configuration: JSON of texts, which are JSON for mappings."""
 
 
-def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
-    """Exceptions of policies that have expired or match nothing of the stack, and settings that policies refuse."""
+def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
+    """Exceptions of policies that have expired or match nothing of the stack, and settings that policies refuse.
+    `name`: the stack's."""
     for at, each in enumerate(stack.policies.exceptions):
         path: Path = (f"{PREFIX}policies", "exceptions", at)
         if not each.holds(today):
@@ -36,7 +37,7 @@ def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
     for at, exception in enumerate(of_admission):
         if exception.expires < today:
             yield _expired((f"{PREFIX}admissionPolicies", "exceptions", at, "expires"), exception.expires)
-    yield from _tokens_in_workers(stack, today)
+    yield from _tokens_in_workers(stack, name, today)
     yield from _jobs_with_volcano(stack)
     yield from _homes_by_name(stack)
 
@@ -72,19 +73,35 @@ def _jobs_with_volcano(stack: StackSettings) -> Iterator[Finding]:
                 yield Finding(path, True, message, "jobs-with-volcano")
 
 
-def _tokens_in_workers(stack: StackSettings, today: date) -> Iterator[Finding]:
+def _tokens_in_workers(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     """Tenants whose workers get the token of their `rayDeployer`, which a policy refuses."""
     rule = "ray-worker-no-sa-token"
-    for at, tenant in enumerate(stack.tenants):
+    deploying = [at for at, tenant in enumerate(stack.tenants) if tenant.ray_deployer is not None and tenant.clusters]
+    # Few stacks have such a tenant: the others need not read the pack's configuration.
+    if not deploying or (policies := _policies_in_force(stack, name)) is None:
+        return
+    for at in deploying:
+        tenant = stack.tenants[at]
         objects = [f"RayCluster/{tenant.namespace_name}/{cluster.name}" for cluster in tenant.clusters]
-        refused = [each for each in objects if stack.policies.refuses(rule, each, today)]
-        if tenant.ray_deployer is not None and refused:
+        if refused := [each for each in objects if policies.refuses(rule, each, today)]:
             message = (
                 f"workers get its token, which the policy {rule} refuses in `make up` and with --policy-pack: add an "
                 f"exception for {refused[0]}{' and others' if len(refused) > 1 else ''}, or set the rule's level to "
                 "advisory, in ray-platform:policies"
             )
             yield Finding((f"{PREFIX}tenants", at, "rayDeployer"), None, message, "refused-by-policies")
+
+
+def _policies_in_force(stack: StackSettings, name: str) -> PoliciesSettings | None:
+    """The stack's policies over those of its environment; None if the pack refuses its configuration."""
+    from core.environment import environment_of
+    from policies.read import ConfigurationError, of_pack
+
+    try:
+        environment = environment_of(name)
+        return of_pack().with_stack(environment, stack.policies).environment(environment)
+    except ConfigurationError:
+        return None
 
 
 def too_long(file: StackFile, stack: StackSettings) -> Iterator[Finding]:

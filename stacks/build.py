@@ -74,7 +74,7 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     part = part_of(settings, stack)
     last = last_outputs()
     refuse_foreign(part, stack, last)
-    for each in advice(settings, date.today()) if part.platform else ():
+    for each in advice(settings, stack, date.today()) if part.platform else ():
         pulumi.log.warn(str(each))
     on_cml = _on_cml(settings, opts) if part.platform else {}
     if without_kubernetes(settings):

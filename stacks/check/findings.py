@@ -18,7 +18,7 @@ from typing import Any
 from core.messages import may_be_secret, secret_key
 from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
 from core.secrets import SECRET_VALUE
-from core.stack_file import UNREADABLE, read, stack_file
+from core.stack_file import UNREADABLE, read, stack_file, stack_name
 
 from ..advice import advice, too_long
 from ..load import installable, settings_of
@@ -52,7 +52,7 @@ def check(file: Path) -> Checked:
         settings = installable(settings_of(parsed), parsed)
     except StackFileError as error:
         return Checked(str(file), error.findings, tuple(text.splitlines()))
-    found = parsed.error([*too_long(parsed, settings), *advice(settings, date.today())])
+    found = parsed.error([*too_long(parsed, settings), *advice(settings, stack_name(file), date.today())])
     return Checked(str(file), lines=tuple(text.splitlines()), advice=found.findings)
 
 

@@ -25,7 +25,12 @@ def advised(rule: str, owner: str, expires: str = "2027-03-31") -> list[str]:
     exception = {"rule": rule, "object": owner, "reason": "it is old", "owner": "team-a", "expires": expires}
     tenant = {"name": "team-a", "clusters": CLUSTERS, "clusterNames": ["own"]}
     values = {"tenants": [tenant], "policies": {"exceptions": [exception]}}
-    return [str(each) for each in advice(StackSettings.model_validate(values), TODAY)]
+    return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
+
+
+def with_ray_deployer(policies: dict[str, Any]) -> StackSettings:
+    tenants = [{"name": "team-a", "rayDeployer": {}, "clusters": CLUSTERS}]
+    return StackSettings.model_validate({"tenants": tenants, "policies": policies})
 
 
 def test_an_exception_applies_up_to_its_last_day() -> None:
@@ -47,23 +52,42 @@ def test_an_exception_that_matches_nothing_has_no_effect() -> None:
 
 
 def test_the_account_of_a_ray_deployer_needs_an_exception_from_a_policy() -> None:
-    def found(**policies: Any) -> list[str]:
-        tenants = [{"name": "team-a", "rayDeployer": {}, "clusters": CLUSTERS}]
-        stack = StackSettings.model_validate({"tenants": tenants, "policies": policies})
-        return [str(each) for each in advice(stack, TODAY)]
+    def found(name: str = "prod", **policies: Any) -> list[str]:
+        return [str(each) for each in advice(with_ray_deployer(policies), name, TODAY)]
 
     rule = "ray-worker-no-sa-token"
     excepted = {"rule": rule, "object": "RayCluster/team-a/*", "reason": "ado", "owner": "a", "expires": "2027-03-31"}
     [line] = found()
     assert line.startswith("ray-platform:tenants[0].rayDeployer: workers get its token, which the policy " + rule)
     assert found(exceptions=[excepted]) == found(rules={rule: "advisory"}) == []
+    assert found("dev") == []
+    assert found("dev", level="mandatory") == [line]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "lines"),
+    [
+        ("environments: {prod: {level: advisory}}", 0),
+        ("environments: {prod: {level: advisory, rules: {ray-worker-no-sa-token: mandatory}}}", 1),
+        ("environments: {other: {level: advisory}}", 1),
+        ("environments: {prod: {level: unknown}}", 0),
+    ],
+)
+def test_what_policies_refuse_depends_on_the_configuration_of_the_pack(
+    configuration: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All stacks of a split environment have its levels. The pack itself refuses an invalid configuration."""
+    (tmp_path / "levels.yaml").write_text(configuration)
+    monkeypatch.setenv("RAY_PLATFORM_POLICIES", str(tmp_path / "levels.yaml"))
+    for name in ("prod", "prod.tenants-01"):
+        assert len(list(advice(with_ray_deployer({}), name, TODAY))) == lines
 
 
 def test_users_whose_rayjobs_volcano_never_starts_are_mentioned() -> None:
     def found(**scheduler: Any) -> list[str]:
         users = [{"subject": "group:a", "clusters": ["training"], "submitJobs": True}]
         values = {"tenants": [{"name": "team-a", "users": users, "clusters": CLUSTERS}], **scheduler}
-        return [str(each) for each in advice(StackSettings.model_validate(values), TODAY)]
+        return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
 
     [line] = found(scheduler={"volcano": {}})
     assert found(operator={"batchScheduler": "volcano"}) == [line]
@@ -80,7 +104,7 @@ def test_an_expired_exception_of_admission_policies_is_mentioned() -> None:
         "expires": "2026-01-31",
     }
     values = {"tenants": [{"name": "team-a"}], "admissionPolicies": {"exceptions": [exception]}}
-    [found] = advice(StackSettings.model_validate(values), TODAY)
+    [found] = advice(StackSettings.model_validate(values), "prod", TODAY)
     assert str(found).startswith("ray-platform:admissionPolicies.exceptions[0].expires: the exception expired")
 
 
@@ -123,6 +147,6 @@ def test_a_class_whose_name_suggests_object_storage_is_mentioned_if_it_is_hf_hom
     storage = [{"name": "models", "storageClass": storage_class, "size": "1Ti"}]
     mounts = [{"name": "models", "mountPath": "/mnt/models", "hfHome": hf_home}]
     tenant = {"name": "team-a", "storage": storage, "clusters": [{**CLUSTERS[0], "storage": mounts}]}
-    found = [str(each) for each in advice(StackSettings.model_validate({"tenants": [tenant]}), TODAY)]
+    found = [str(each) for each in advice(StackSettings.model_validate({"tenants": [tenant]}), "prod", TODAY)]
     start = "ray-platform:tenants[0].storage[0].storageClass: 'csi-s3' may be object storage by its name"
     assert [each.startswith(start) for each in found] == [True] * lines
