@@ -10,27 +10,45 @@ from core.problems import in_one_line
 
 from .dashboard import ASKS
 from .kubectl import kubectl
+from .targets import needs_namespace
 
 if TYPE_CHECKING:
     from components.cml.settings import CmlRayClusterSettings, CmlSettings
     from components.external_cluster.settings import ExternalClusterSettings
 
-    from ..settings import StackSettings
+    from ..settings import StackSettings, TenantSettings
 
 
 def dashboard(settings: StackSettings, stack: str, word: str, context: str | None) -> Iterator[str]:
     """The URL of the cluster's dashboard, and the command that prints its token; nothing if there is no such cluster.
-    `word`: its name; for an external cluster also `<namespace>/<name>`."""
+    `word`: its name; for an external cluster also `<namespace>/<name>`.
+
+    Raises NoSuchTargetError if several namespaces of the stack file have what an external cluster's name may mean.
+    """
     namespace, _, name = word.rpartition("/")
-    for tenant in settings.tenants:
-        if namespace in ("", tenant.namespace_name):
-            for cluster in tenant.external_clusters:
-                if cluster.name == name:
-                    yield from _external(cluster, tenant.namespace_name, context)
-    if settings.cml:
-        for each in settings.cml.clusters:
-            if each.name == word:
-                yield from _on_cml(settings.cml, each, stack)
+    meant = [each for each in settings.tenants if namespace in ("", each.namespace_name) and name in _names(each)]
+    on_cml = [each for each in settings.cml.clusters if each.name == word] if settings.cml else []
+    if settings.cml and on_cml:
+        yield from _on_cml(settings.cml, on_cml[0], stack)
+        # It has no namespace that could be written before its name.
+        yield from (f"# Another one of this name: {each.namespace_name}/{name}" for each in meant)
+        return
+    external = [(each, one) for each in meant for one in each.external_clusters if one.name == name]
+    if external and len(meant) > 1:
+        raise needs_namespace(name, [each.namespace_name for each in meant])
+    for tenant, cluster in external:
+        yield from _external(cluster, tenant.namespace_name, context)
+
+
+def _names(tenant: TenantSettings) -> set[str]:
+    """The names that `dashboard` knows in a tenant's namespace. Job templates are none: each run has its own name."""
+    return {
+        *(each.name for each in tenant.external_clusters),
+        *(each.name for each in tenant.clusters),
+        *(each.name for each in tenant.services),
+        *(each.name for each in tenant.jobs if each.external_cluster is None),
+        *(*tenant.cluster_names, *tenant.job_names, *tenant.service_names),
+    }
 
 
 def _external(cluster: ExternalClusterSettings, namespace: str, context: str | None) -> Iterator[str]:

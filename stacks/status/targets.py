@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from components.ray_cluster.pods import CLUSTER_LABEL
@@ -71,11 +71,16 @@ def target(word: str, namespaces: Mapping[str, Found]) -> Target:
     meant = [each for each in all_of_them if each.name == name and namespace in ("", each.namespace)]
     within = list(dict.fromkeys(each.namespace for each in meant))
     if len(within) > 1:
-        several = " or ".join(f"{each}/{name}" for each in within)
-        raise NoSuchTargetError(f"{name!r} exists in several namespaces: write {several}")
+        raise needs_namespace(name, within)
     if not meant:
         raise NoSuchTargetError(_unknown(word, all_of_them, namespaces))
     return meant[0]
+
+
+def needs_namespace(name: str, within: Iterable[str]) -> NoSuchTargetError:
+    """The error for a name that objects in these namespaces have, to be raised."""
+    several = " or ".join(f"{each}/{name}" for each in within)
+    return NoSuchTargetError(f"{name!r} exists in several namespaces: write {several}")
 
 
 def _targets(namespaces: Mapping[str, Found]) -> Iterator[Target]:

@@ -1,5 +1,6 @@
 """How the dashboard of a cluster is reached that KubeRay does not run."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 from stacks.__main__ import app
 from stacks.settings import StackSettings
 from stacks.status.elsewhere import dashboard
-from tests.unit.planning.stacks import stack, tenant
+from stacks.status.targets import NoSuchTargetError
+from tests.unit.planning.stacks import cluster, stack, tenant
 from tests.unit.status.test_external import ADDRESS, LAB
 
 pytestmark = pytest.mark.unit
@@ -44,10 +46,25 @@ def test_its_token_is_in_a_secret_of_the_tenant() -> None:
     )
 
 
-def test_two_of_one_name_are_both_shown_unless_the_namespace_is_named() -> None:
-    both = with_external("a", "b")
-    assert [line.partition("in ")[2] for line in shown(both, "lab")] == ["a reach it", "b reach it"]
-    assert len(shown(both, "b/lab")) == 1
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"externalClusters": [LAB]},
+        {"clusters": [cluster("lab")]},
+        {"clusterNames": ["lab"]},
+        {"jobNames": ["lab"]},
+        {"serviceNames": ["lab"]},
+    ],
+)
+def test_a_name_of_two_tenants_needs_its_namespace(other: dict[str, Any]) -> None:
+    both = stack(tenant("a", externalClusters=[LAB]), {"name": "b", **other})
+    with pytest.raises(NoSuchTargetError, match="'lab' exists in several namespaces: write a/lab or b/lab"):
+        shown(both, "lab")
+    assert len(shown(both, "a/lab")) == 1
+
+
+def test_a_name_of_no_external_cluster_is_looked_for_among_live_objects() -> None:
+    both = stack(tenant("a", externalClusters=[LAB]), tenant("b", externalClusters=[LAB]))
     assert shown(both, "c/lab") == shown(both, "training") == []
 
 
@@ -59,3 +76,22 @@ def test_a_cluster_on_cloudera_ml_is_asked_for_nothing(tmp_path: Path) -> None:
     assert url.startswith("https://ray-")
     assert url.endswith(".ml.example.com")
     assert command == "pulumi stack output cmlTokens --stack prod --show-secrets --json | jq -r '.[\"training\"]'"
+
+
+def test_a_cluster_on_cloudera_ml_has_no_namespace_so_others_of_its_name_are_mentioned(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text(f"{CML}  ray-platform:tenants: [{{name: a, clusterNames: [training]}}]\n")
+    done = CliRunner().invoke(app, ["dashboard", str(file), "training"])
+    assert done.stdout.splitlines()[3:] == ["# Another one of this name: a/training"]
+
+
+def test_the_command_ends_with_2_for_a_name_that_needs_its_namespace(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text(
+        json.dumps(
+            {"config": {"ray-platform:tenants": [{"name": name, "externalClusters": [LAB]} for name in ("a", "b")]}}
+        )
+    )
+    done = CliRunner().invoke(app, ["dashboard", str(file), "lab"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "'lab' exists in several namespaces: write a/lab or b/lab\n"
