@@ -55,6 +55,7 @@ def check(
 
 
 def stack_path(word: str) -> Path:
-    """The file that a word names: a path if it looks like one, else the name of a stack."""
+    """The file that a word names: a path if it looks like one, else the file of the stack, or any file of that name."""
+    path, of_stack = Path(word), Path(f"Pulumi.{word}.yaml")
     looks_like_path = "/" in word or word.endswith((".yaml", ".yml"))
-    return Path(word) if looks_like_path or Path(word).is_file() else Path(f"Pulumi.{word}.yaml")
+    return path if looks_like_path or (path.is_file() and not of_stack.is_file()) else of_stack

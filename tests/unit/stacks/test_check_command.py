@@ -54,6 +54,13 @@ def test_stacks_and_files_are_checked_and_the_exit_code_is_the_result(
     assert result.exit_code == code
 
 
+def test_the_name_of_a_stack_goes_before_a_file_of_that_name(folder: Path) -> None:
+    (folder / "good").write_text("")
+    (folder / "bad").mkdir()
+    (folder / "other").write_text(GOOD)
+    assert [check(each).exit_code for each in ("good", "bad", "other", "./good")] == [0, 1, 0, 1]
+
+
 def test_a_folder_without_stack_files_is_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
