@@ -237,3 +237,15 @@ def test_the_schema_of_bases() -> None:
     assert schema.is_valid({"config": {"ray-platform:nodes": [{"pool": "a100"}]}})
     assert not schema.is_valid({"config": {"shop:key": 1}})
     assert not schema.is_valid({"config": {}, "encryptionsalt": "v1:abc"})
+
+
+def test_null_is_refused_where_no_base_has_the_key_and_it_may_not_be_empty(folder: Path) -> None:
+    tenant = "config:\n  ray-platform:tenants: [{name: a%s}]\n"
+    (folder / "base.yaml").write_text(tenant % ", podSecurity: baseline")
+    (folder / "Pulumi.over.yaml").write_text(
+        "config:\n  ray-platform:extends: base.yaml\n" + (tenant % ", podSecurity: null").removeprefix("config:\n")
+    )
+    (folder / "Pulumi.alone.yaml").write_text(tenant % ", podSecurity: null")
+    assert load(folder / "Pulumi.over.yaml").tenants[0].pod_security == "restricted"
+    with pytest.raises(StackFileError, match="podSecurity: is empty"):
+        load(folder / "Pulumi.alone.yaml")
