@@ -38,6 +38,10 @@ PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "19
 PRIVATE_IPV6 = ("fc00::/7", "fe80::/10")
 """Networks that are not the internet (IANA's registries of special-purpose addresses)."""
 
+AZURE_HOST = "168.63.129.16/32"
+"""The host of each virtual machine in Azure, which has settings and certificates of the node. The address is public
+(learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16)."""
+
 
 def default_deny() -> Body:
     """Denies all ingress and egress of the namespace's pods. Other policies allow what is needed."""
@@ -274,7 +278,7 @@ def _to(rule: Egress) -> list[Body]:
     if not rule.internet:
         return [_peer(rule)]
     return [
-        {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(PRIVATE)}},
+        {"ipBlock": {"cidr": "0.0.0.0/0", "except": [*PRIVATE, AZURE_HOST]}},
         {"ipBlock": {"cidr": "::/0", "except": list(PRIVATE_IPV6)}},
     ]
 

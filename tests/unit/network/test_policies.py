@@ -274,7 +274,8 @@ def test_the_internet_excludes_private_networks_and_the_metadata_service() -> No
     (rule,) = policies({"network": {"egress": [{"internet": True}]}})["egress"]["egress"]
     assert rule["ports"] == tcp(443)
     excluded = {block["ipBlock"]["cidr"]: set(block["ipBlock"]["except"]) for block in rule["to"]}
-    assert excluded["0.0.0.0/0"] > {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"}
+    clouds = {"169.254.0.0/16", "168.63.129.16/32"}
+    assert excluded["0.0.0.0/0"] > {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", *clouds}
     assert excluded["::/0"] == {"fc00::/7", "fe80::/10"}
 
 
