@@ -84,12 +84,11 @@ def up(
         quiet = () if console.is_terminal else ("--suppress-progress",)
         rules = POLICY_PACK if policies else ()
         arguments = ("--skip-preview", "--suppress-outputs", *rules, *quiet)
+        pulumi.up(*arguments)
         if pulumi.split:
-            pulumi.run("up", "--yes", *arguments, whole=True)
             report.nodes(rehearsal)
             report.clusters(rehearsal)
         else:
-            pulumi.up(*arguments)
             report.result(rehearsal, pulumi)
         report.pages(rehearsal, stack)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from core.environment import environment_of
 from core.problems import StackFileError
 from core.stack_file import as_yaml, plain_values, stack_name
 from local import paths, tools
@@ -130,8 +131,8 @@ class RehearsalStack:
                 meanwhile.
         """
         self.prepare()
-        if arguments[0] in ("destroy", "refresh") and self._checkpoint.interrupted:
-            self._recover("--state-only")
+        if arguments[0] in ("destroy", "refresh"):
+            self._recover_states()
         command = self.whole(*arguments) if whole else [str(self.command), *arguments]
         status = self._run(*command, writes=arguments[0] in WRITING)
         if check and status != 0:
@@ -139,20 +140,27 @@ class RehearsalStack:
         return status
 
     def up(self, *arguments: str) -> None:
-        """`pulumi up`; after a killed command `python -m stacks recover`, which ends with `pulumi up`.
+        """Updates the whole environment. After a killed command it recovers what that was doing.
 
         Raises:
             RehearsalError: as `run`.
         """
-        if self._checkpoint.interrupted:
-            self.prepare()
-            self._recover("--", *arguments)
-        else:
-            self.run("up", "--yes", *arguments)
+        self.prepare()
+        if not self.split and self._checkpoint.interrupted:
+            self._recover(self.name, "--", *arguments)  # it ends with `pulumi up`
+            return
+        self._recover_states()
+        self.run("up", "--yes", *arguments, whole=True)
 
-    def _recover(self, *arguments: str) -> None:
-        console.print("The last command was killed: recovering what it was doing")
-        recover = [sys.executable, "-m", "stacks", "recover", self.name, "--yes", *arguments]
+    def _recover_states(self) -> None:
+        found = self._checkpoint.file.parent.glob("*.json")
+        for stack in sorted(file.stem for file in found if environment_of(file.stem) == self.name):
+            if Checkpoint(self._folder, PROJECT, stack).interrupted:
+                self._recover(stack, "--state-only")
+
+    def _recover(self, stack: str, *arguments: str) -> None:
+        console.print(f"The last command of {stack} was killed: recovering what it was doing")
+        recover = [sys.executable, "-m", "stacks", "recover", stack, "--yes", *arguments]
         if status := self._run(*recover, writes=True):
             raise RehearsalError(f"the stack could not be recovered (exit status {status}); the error is above")
 

@@ -1,0 +1,74 @@
+"""After a killed command `make up` recovers each stack of the environment that the command was in."""
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local.pulumi import PROJECT, RehearsalStack
+
+pytestmark = pytest.mark.unit
+
+PENDING = {"version": 3, "checkpoint": {"latest": {"pending_operations": [{"type": "creating"}]}}}
+WHOLE = {"version": 3, "checkpoint": {"latest": {}}}
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that were run; each succeeds."""
+    ran: list[list[str]] = []
+
+    def run(command: list[Any], **_: Any) -> Any:
+        ran.append([str(each) for each in command])
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(RehearsalStack, "prepare", lambda _: None)
+    monkeypatch.setattr(RehearsalStack, "environment", {})
+    return ran
+
+
+def rehearsed(folder: Path, config: dict[str, Any], states: dict[str, Any], locked: str = "") -> RehearsalStack:
+    """A stack `prod` with these states in the backend, of which one has a lock."""
+    of_project = folder / "pulumi" / ".pulumi" / "stacks" / PROJECT
+    of_project.mkdir(parents=True)
+    for name, state in states.items():
+        (of_project / f"{name}.json").write_text(json.dumps(state))
+    if locked:
+        locks = folder / "pulumi" / ".pulumi" / "locks" / "organization" / PROJECT / locked
+        locks.mkdir(parents=True)
+        (locks / "1.json").write_text("{}")
+    file = folder / "Pulumi.prod.yaml"
+    file.write_text(json.dumps({"config": config}))
+    rehearsal: Any = SimpleNamespace(run=folder, check=lambda: None)
+    plugins: Any = None
+    return RehearsalStack(rehearsal, plugins, "prod", file)
+
+
+def recovered(ran: list[list[str]]) -> list[list[str]]:
+    return [command[4:] for command in ran if "recover" in command]
+
+
+def test_the_stacks_of_tenants_are_recovered_before_all_are_updated(tmp_path: Path, commands: list[list[str]]) -> None:
+    states = {"prod": WHOLE, "prod.tenants-01": PENDING, "prod.tenants-02": WHOLE, "prod.tenants-03": WHOLE}
+    others = {"dev.tenants-01": PENDING, "prod2": PENDING}
+    split = {"ray-platform:split": {"stacks": 3}}
+    rehearsed(tmp_path, split, states | others, locked="prod.tenants-03").up("--skip-preview")
+    each = ["--yes", "--state-only"]
+    assert recovered(commands) == [["prod.tenants-01", *each], ["prod.tenants-03", *each]]
+    assert commands[-1][1:] == ["-m", "stacks", "up", "prod", "--yes"]
+
+
+def test_a_stack_alone_is_recovered_with_its_update(tmp_path: Path, commands: list[list[str]]) -> None:
+    rehearsed(tmp_path, {}, {"prod": PENDING}).up("--skip-preview")
+    assert recovered(commands) == [["prod", "--yes", "--", "--skip-preview"]]
+    assert len(commands) == 1
+
+
+def test_without_a_killed_command_nothing_is_recovered(tmp_path: Path, commands: list[list[str]]) -> None:
+    rehearsed(tmp_path, {}, {"prod": WHOLE}).up("--skip-preview")
+    assert recovered(commands) == []
+    assert commands[0][1:] == ["up", "--yes", "--skip-preview"]
