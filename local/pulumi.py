@@ -5,7 +5,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,12 @@ class RehearsalStack:
         """
         if not self.split:
             return [str(self.command), *arguments]
-        operation, *others = (each for each in arguments if each not in _OF_ONE_STACK)
+        operation, *others = self._options(arguments)
         return [sys.executable, "-m", "stacks", operation, self.name, *others]
+
+    def _options(self, arguments: Iterable[str]) -> list[str]:
+        """Those of Pulumi's arguments that `python -m stacks` takes, if the environment is split."""
+        return [each for each in arguments if not self.split or each not in _OF_ONE_STACK]
 
     def prepare(self) -> None:
         """Creates the stack if it is new, and the copy of its file.
@@ -131,8 +135,8 @@ class RehearsalStack:
                 meanwhile.
         """
         self.prepare()
-        if arguments[0] in ("destroy", "refresh"):
-            self._recover_states()
+        if arguments[0] in ("destroy", "refresh") and self._interrupted:
+            self._recover("--state-only")
         command = self.whole(*arguments) if whole else [str(self.command), *arguments]
         status = self._run(*command, writes=arguments[0] in WRITING)
         if check and status != 0:
@@ -140,27 +144,27 @@ class RehearsalStack:
         return status
 
     def up(self, *arguments: str) -> None:
-        """Updates the whole environment. After a killed command it recovers what that was doing.
+        """Updates the whole environment; after a killed command by `python -m stacks recover`, which ends with `up`.
 
         Raises:
             RehearsalError: as `run`.
         """
-        self.prepare()
-        if not self.split and self._checkpoint.interrupted:
-            self._recover(self.name, "--", *arguments)  # it ends with `pulumi up`
-            return
-        self._recover_states()
-        self.run("up", "--yes", *arguments, whole=True)
+        if self._interrupted:
+            self.prepare()
+            self._recover("--", *self._options(arguments))
+        else:
+            self.run("up", "--yes", *arguments, whole=True)
 
-    def _recover_states(self) -> None:
-        found = self._checkpoint.file.parent.glob("*.json")
-        for stack in sorted(file.stem for file in found if environment_of(file.stem) == self.name):
-            if Checkpoint(self._folder, PROJECT, stack).interrupted:
-                self._recover(stack, "--state-only")
+    @property
+    def _interrupted(self) -> bool:
+        """Whether the last command was killed, in any stack of the environment."""
+        found = {file.stem for file in self._checkpoint.file.parent.glob("*.json")}
+        stacks = {self.name, *(stack for stack in found if environment_of(stack) == self.name)}
+        return any(Checkpoint(self._folder, PROJECT, stack).interrupted for stack in stacks)
 
-    def _recover(self, stack: str, *arguments: str) -> None:
-        console.print(f"The last command of {stack} was killed: recovering what it was doing")
-        recover = [sys.executable, "-m", "stacks", "recover", stack, "--yes", *arguments]
+    def _recover(self, *arguments: str) -> None:
+        console.print("The last command was killed: recovering what it was doing")
+        recover = [sys.executable, "-m", "stacks", "recover", self.name, "--yes", *arguments]
         if status := self._run(*recover, writes=True):
             raise RehearsalError(f"the stack could not be recovered (exit status {status}); the error is above")
 

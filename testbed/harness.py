@@ -206,9 +206,9 @@ class Project:
         latest = json.loads(file.read_text())["checkpoint"]["latest"] or {}
         return list(latest.get("resources") or [])
 
-    def locked(self) -> bool:
-        """Whether a command has locked the stack."""
-        return any((self._state / ".pulumi" / "locks").rglob("*.json"))
+    def locked(self) -> set[str]:
+        """The stacks of the backend that a command has locked."""
+        return {file.parent.name for file in (self._state / ".pulumi" / "locks").rglob("*.json")}
 
     @property
     def _state(self) -> Path:

@@ -1,9 +1,11 @@
 """`python -m stacks recover`: repairs and continues after a killed command of Pulumi."""
 
 import os
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,6 +14,7 @@ import typer
 from ..check.command import stack_path
 
 if TYPE_CHECKING:
+    from .cli import Cli
     from .repair import Finding
 
 _UNREADABLE = (
@@ -27,9 +30,9 @@ FAILED, MISUSED = 1, 2
 
 
 def recover(
-    stack: Annotated[str, typer.Argument(help="The stack, as `pulumi --stack` takes it.")],
+    stack: Annotated[str, typer.Argument(help="The stack, as `pulumi --stack` takes it; or an environment.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Further arguments of `pulumi up`.")
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Further arguments of `up`.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, as `pulumi up --yes`.")] = False,
     cancel: Annotated[
@@ -42,7 +45,8 @@ def recover(
     """Continue after a killed `pulumi up`: repair the stack's state, then run `pulumi up`.
 
     Removes the lock of an ended process, adds the objects that the stack has created in the cluster to the state, and
-    removes operations that were begun but not completed. Never adds an object that this stack did not create.
+    removes operations that were begun but not completed. Never adds an object that this stack did not create. For a
+    split environment it repairs all of its stacks, then runs `python -m stacks up`.
 
     Exit code: 0 the stack matches its stack file, 2 the command is used incorrectly, otherwise it does not match.
     """
@@ -50,48 +54,81 @@ def recover(
 
     from ..environment.workspace import StacksError
     from .cli import Cli, LockedError, PulumiError
-    from .repair import ForeignObjectsError, examine, repair
+    from .repair import ForeignObjectsError
 
     if not yes and not sys.stdin.isatty():
         _stop("there is no terminal to ask on: add --yes", MISUSED)
     try:
-        with _environment(stack) as environment:
-            pulumi = Cli(stack, environment=environment)
-            incomplete = True
-            while incomplete:
-                finding = examine(pulumi)
-                for line in _lines(finding):
-                    typer.echo(line)
-                if not finding.consistent and not yes:
-                    typer.confirm("Change the state like this?", abort=True)
-                for holder in repair(pulumi, finding, elsewhere=cancel):
-                    typer.echo(f"removed the lock of {holder}")
-                incomplete = finding.incomplete
-            code = 0 if state_only else pulumi.show("up", *(["--yes"] if yes else []), *(arguments or []))
+        with _scope(stack) as scope:
+            pulumis = [Cli(each, environment=scope.variables) for each in scope.stacks]
+            _repair(pulumis, yes, cancel)
+            if state_only:
+                return
+            options = [*(["--yes"] if yes else []), *(arguments or [])]
+            if not scope.whole:
+                raise typer.Exit(pulumis[0].show("up", *options))
     except (PulumiError, LockedError, ClusterUnreachableError, ForeignObjectsError, StacksError) as error:
         _stop(f"{error}{_UNREADABLE if 'failed to load checkpoint' in str(error) else ''}", FAILED)
-    raise typer.Exit(code)
+    up = subprocess.run([sys.executable, "-m", "stacks", "up", stack, *options], check=False)
+    raise typer.Exit(up.returncode)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What is recovered."""
+
+    stacks: Sequence[str]
+    whole: bool
+    """Whether these are the stacks of a split environment."""
+
+    variables: Mapping[str, str]
+    """Environment variables for Pulumi."""
 
 
 @contextmanager
-def _environment(stack: str) -> Iterator[Mapping[str, str]]:
-    """Variables for Pulumi. The stacks of a split environment read its one stack file, as in `python -m stacks up`."""
+def _scope(stack: str) -> Iterator[_Scope]:
+    """The stacks of a split environment read its one stack file, as in `python -m stacks up`."""
     from core.environment import environment_of
     from core.problems import StackFileError
     from core.stack_file import PREFIX, read, stack_file
 
-    from ..environment.workspace import configuration_of
+    from ..environment.workspace import Stacks, configuration_of
 
-    file = Path(os.environ.get(_CONFIG_FILE) or stack_path(environment_of(stack).rpartition("/")[2]))
+    environment = environment_of(stack)
+    file = Path(os.environ.get(_CONFIG_FILE) or stack_path(environment.rpartition("/")[2]))
     try:
         split = f"{PREFIX}split" in stack_file(file, read(file)).config
     except StackFileError:
         split = False  # the preview reports it
     if not split:
-        yield os.environ
+        yield _Scope([stack], False, os.environ)
         return
+    whole = stack == environment
+    stacks = sorted(Stacks(environment, file).existing()) if whole else [stack]
     with configuration_of(file) as made:
-        yield {**os.environ, _CONFIG_FILE: str(made)}
+        yield _Scope(stacks, whole, {**os.environ, _CONFIG_FILE: str(made)})
+
+
+def _repair(pulumis: "Sequence[Cli]", yes: bool, cancel: bool) -> None:
+    """Repairs the states of these stacks. Asks before it changes one."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from .repair import examine, repair
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        findings = list(threads.map(examine, pulumis))
+    for pulumi, first in zip(pulumis, findings, strict=True):
+        finding, title = first, f"{pulumi.stack}: " if len(pulumis) > 1 else ""
+        while True:
+            for line in _lines(finding):
+                typer.echo(f"{title}{line}")
+            if not finding.consistent and not yes:
+                typer.confirm("Change the state like this?", abort=True)
+            for holder in repair(pulumi, finding, elsewhere=cancel):
+                typer.echo(f"{title}removed the lock of {holder}")
+            if not finding.incomplete:
+                break
+            finding = examine(pulumi)
 
 
 def _lines(finding: "Finding") -> list[str]:

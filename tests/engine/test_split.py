@@ -1,8 +1,10 @@
 """An environment of several Pulumi stacks: commands for all of them, and moving from and to one stack."""
 
 import json
+import random
 import subprocess
 import sys
+import time
 from copy import deepcopy
 from typing import Any
 
@@ -18,6 +20,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.suite("split"), pytest.mark.timeou
 
 NAMES = ("amber", "blue", "green", "red")
 """The namespaces of the tenants."""
+
+MOMENT = random.Random(19).random() * 3  # noqa: S311 -- it generates the same number each time
+"""Seconds for which all tenants' stacks work before they are killed."""
 
 
 def four_tenants(settings: dict[str, Any]) -> None:
@@ -121,6 +126,27 @@ def test_one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platfo
     assert not [each for each in environment.own.resources() if "RayCluster" in each["type"]]
     environment.own.changes_nothing()
     assert environment.changes() == set()
+
+
+def test_one_command_recovers_an_update_that_was_killed_in_all_stacks(
+    environment: Environment, shared_cluster: Rehearsal
+) -> None:
+    def another_quota(settings: dict[str, Any]) -> None:
+        for tenant in settings["tenants"]:
+            tenant["quota"]["cpu"] += 1
+
+    def come() -> bool:
+        both = environment.own.locked() == {"wide.tenants-01", "wide.tenants-02"}
+        time.sleep(MOMENT if both else 0)
+        return both
+
+    before = identities(shared_cluster)
+    environment.edit(another_quota)
+    environment.own.killed(come, environment.start("up", "--yes"))
+    assert "locked" in environment.run("up", "--yes", fails=True)
+    environment.run("recover", "--yes")
+    assert environment.changes() == set()
+    assert identities(shared_cluster) == before
 
 
 def test_moving_to_one_stack_changes_no_live_object(environment: Environment, shared_cluster: Rehearsal) -> None:

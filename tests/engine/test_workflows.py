@@ -140,7 +140,7 @@ def test_what_was_approved_is_applied(runner: Runner) -> None:
 def test_an_update_whose_runner_was_lost_is_continued(runner: Runner) -> None:
     assert script(GITLAB, "recover").replace("$RECOVER", "$STACK") in script("recover.yaml", "Recover")
     runner.stack.edit(lambda settings: settings["tenants"][0].update(labels={"cost-center": "41"}))
-    runner.stack.killed(runner.stack.locked)
+    runner.stack.killed(lambda: bool(runner.stack.locked()))
     assert "the stack is currently locked" in runner.stack.up(fails=True).output
     done = runner.run("recover.yaml", "Recover")
     assert done.code == 0, done.output

@@ -1,4 +1,4 @@
-"""After a killed command `make up` recovers each stack of the environment that the command was in."""
+"""After a killed command `make up` recovers the environment, whichever of its stacks the command was in."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ from local.pulumi import PROJECT, RehearsalStack
 pytestmark = pytest.mark.unit
 
 PENDING = {"version": 3, "checkpoint": {"latest": {"pending_operations": [{"type": "creating"}]}}}
+SPLIT = {"ray-platform:split": {"stacks": 3}}
 WHOLE = {"version": 3, "checkpoint": {"latest": {}}}
 
 
@@ -52,14 +53,22 @@ def recovered(ran: list[list[str]]) -> list[list[str]]:
     return [command[4:] for command in ran if "recover" in command]
 
 
-def test_the_stacks_of_tenants_are_recovered_before_all_are_updated(tmp_path: Path, commands: list[list[str]]) -> None:
-    states = {"prod": WHOLE, "prod.tenants-01": PENDING, "prod.tenants-02": WHOLE, "prod.tenants-03": WHOLE}
-    others = {"dev.tenants-01": PENDING, "prod2": PENDING}
-    split = {"ray-platform:split": {"stacks": 3}}
-    rehearsed(tmp_path, split, states | others, locked="prod.tenants-03").up("--skip-preview")
-    each = ["--yes", "--state-only"]
-    assert recovered(commands) == [["prod.tenants-01", *each], ["prod.tenants-03", *each]]
-    assert commands[-1][1:] == ["-m", "stacks", "up", "prod", "--yes"]
+@pytest.mark.parametrize("killed", ["prod.tenants-01", "prod.tenants-02"], ids=["pending", "locked"])
+def test_a_stack_of_tenants_is_recovered_with_its_environment(
+    tmp_path: Path, commands: list[list[str]], killed: str
+) -> None:
+    pending = {"prod.tenants-01": PENDING} if killed == "prod.tenants-01" else {}
+    states = {"prod": WHOLE, "prod.tenants-01": WHOLE, "prod.tenants-02": WHOLE, **pending}
+    locked = killed if killed == "prod.tenants-02" else ""
+    rehearsed(tmp_path, SPLIT, states, locked).up("--skip-preview", "--policy-pack", "policies")
+    assert recovered(commands) == [["prod", "--yes", "--", "--policy-pack", "policies"]]
+    assert len(commands) == 1
+
+
+def test_stacks_of_other_environments_do_not_count(tmp_path: Path, commands: list[list[str]]) -> None:
+    rehearsed(tmp_path, SPLIT, {"prod": WHOLE, "dev.tenants-01": PENDING, "prod2": PENDING}).up("--skip-preview")
+    assert recovered(commands) == []
+    assert commands[0][1:] == ["-m", "stacks", "up", "prod", "--yes"]
 
 
 def test_a_stack_alone_is_recovered_with_its_update(tmp_path: Path, commands: list[list[str]]) -> None:

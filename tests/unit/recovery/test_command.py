@@ -1,6 +1,7 @@
 """`python -m stacks recover`: what it passes to Pulumi."""
 
 import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.unit
 
 VARIABLE = "PULUMI_OPTION_CONFIG_FILE"
 
+SPLIT = "config:\n  ray-platform:split: {stacks: 2}\n"
+
 
 class Pulumi:
     """Pulumi's CLI, with which nothing has to be repaired."""
@@ -25,6 +28,7 @@ class Pulumi:
     """The configuration of the last `pulumi up`."""
 
     def __init__(self, stack: str, environment: Mapping[str, str] = os.environ) -> None:
+        self.stack = stack
         self._file = environment.get(VARIABLE)
 
     def show(self, *_: str) -> int:
@@ -32,19 +36,53 @@ class Pulumi:
         return 0
 
 
-@pytest.mark.parametrize("stack", ["prod", "prod.tenants-02", "team/prod.tenants-02"])
-@pytest.mark.parametrize("split", [True, False], ids=["split", "one stack"])
-def test_a_stack_of_a_split_environment_has_its_stack_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stack: str, split: bool
-) -> None:
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stack file, in the current folder. Nothing has to be repaired."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(cli, "Cli", Pulumi)
     monkeypatch.setattr(repair, "repair", lambda *_, **__: [])
     found = SimpleNamespace(pending=[], existing=repair.Existing(), consistent=True, incomplete=False)
     monkeypatch.setattr(repair, "examine", lambda _: found)
-    file = tmp_path / "Pulumi.prod.yaml"
-    file.write_text("config:\n" + ("  ray-platform:split: {stacks: 2}\n" if split else "  ray-platform:tenants: []\n"))
-    done = CliRunner().invoke(app, ["recover", stack, "--yes"])
+    return tmp_path / "Pulumi.prod.yaml"
+
+
+def recovered(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["recover", *arguments])
     assert done.exit_code == 0, done.output
-    assert Pulumi.passed == ({"ray-platform:file": str(file)} if split else None)
+    return done.output
+
+
+@pytest.mark.parametrize("stack", ["prod.tenants-02", "team/prod.tenants-02"])
+def test_a_stack_of_a_split_environment_has_its_stack_file(file: Path, stack: str) -> None:
+    file.write_text(SPLIT)
+    recovered(stack, "--yes")
+    assert Pulumi.passed == {"ray-platform:file": str(file)}
+
+
+def test_a_stack_alone_has_its_own(file: Path) -> None:
+    file.write_text("config:\n  ray-platform:tenants: []\n")
+    recovered("prod", "--yes")
+    assert Pulumi.passed is None
+
+
+@pytest.mark.parametrize("stack", ["prod", "team/prod"])
+def test_a_split_environment_is_repaired_whole_and_then_updated(
+    file: Path, stack: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(SPLIT)
+    ran: list[list[str]] = []
+    of_all = SimpleNamespace(existing=lambda: {f"{stack}.tenants-01", stack})
+    monkeypatch.setattr("stacks.environment.workspace.Stacks", lambda *_: of_all)
+
+    def run(command: list[str], **_: Any) -> Any:
+        ran.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    shown = recovered(stack, "--yes", "--", "--parallel=4").splitlines()
+    assert [line.partition(": ")[0] for line in shown] == [stack, f"{stack}.tenants-01"]
+    assert [command[1:] for command in ran] == [["-m", "stacks", "up", stack, "--yes", "--parallel=4"]]
+    recovered(stack, "--yes", "--state-only")
+    assert len(ran) == 1
