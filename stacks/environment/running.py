@@ -31,6 +31,9 @@ CHANGES = ("create", "update", "replace", "delete")
 
 UNCHANGED = "same"
 
+_LOCKED = "the stack is currently locked"
+"""In Pulumi's error (pkg/backend/diy/lock.go: checkForLock)."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -119,6 +122,8 @@ def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome])
             out.print(f"\n{each.stack}: {each.errors[0]}", soft_wrap=True)
             only = f" --only {each.stack}" if len(outcomes) > 1 else ""
             out.print(f"  run again: python -m stacks {operation} {environment}{only}", soft_wrap=True)
+    if any(_LOCKED in error for each in outcomes for error in each.errors):
+        out.print(f"\nIf the other command was killed: python -m stacks recover {environment}", soft_wrap=True)
 
 
 def _line(outcome: Outcome) -> str:

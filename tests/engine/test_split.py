@@ -143,7 +143,8 @@ def test_one_command_recovers_an_update_that_was_killed_in_all_stacks(
     before = identities(shared_cluster)
     environment.edit(another_quota)
     environment.own.killed(come, environment.start("up", "--yes"))
-    assert "locked" in environment.run("up", "--yes", fails=True)
+    refused = environment.run("up", "--yes", fails=True)
+    assert refused.endswith("python -m stacks recover wide\n")
     environment.run("recover", "--yes")
     assert environment.changes() == set()
     assert identities(shared_cluster) == before

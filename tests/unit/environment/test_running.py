@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pulumi.automation import CommandError, CommandResult, EngineEvent
 
-from stacks.environment.running import Operation, Options, Outcome, exit_code, run
+from stacks.environment.running import Operation, Options, Outcome, exit_code, run, summary
 from stacks.environment.workspace import ROOT, Stacks, StacksError, configuration_of
 from stacks.load import load, parse
 from stacks.running import running_stack
@@ -84,6 +84,13 @@ def test_a_failed_tenant_stops_no_others_and_reports_its_first_error() -> None:
     assert [each.result for each in outcomes] == ["done", "failed", "done"]
     assert outcomes[1].errors == ("team-a/training is not ready",)
     assert exit_code(outcomes) == 1
+
+
+def test_after_a_killed_command_the_summary_has_the_command_that_recovers(capsys: pytest.CaptureFixture[str]) -> None:
+    errors = ("error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end",)
+    summary("prod", "up", [Outcome("prod", "done"), Outcome("prod.tenants-01", "failed", errors=errors)])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "If the other command was killed: python -m stacks recover prod"
 
 
 @pytest.mark.parametrize(
