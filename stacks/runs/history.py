@@ -11,7 +11,7 @@ from components.cluster import ClusterUnreachableError, ask_pod
 from components.run_history.manifests import POD
 from components.run_history.program import PORT
 
-from ..status.targets import NoSuchTargetError
+from ..status.targets import needs_namespace
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ def selected(histories: Histories, name: str) -> Run | None:
     meant = [each for each in histories.runs if each.record["name"] == plain and namespace in ("", each.namespace)]
     within = sorted({each.namespace for each in meant})
     if len(within) > 1:
-        several = " or ".join(f"{each}/{plain}" for each in within)
-        raise NoSuchTargetError(f"several namespaces have runs {plain!r}: write {several}")
+        raise needs_namespace(plain, within)
     return next(iter(meant), None)
 
 

@@ -138,7 +138,7 @@ def test_a_run_of_several_tenants_needs_its_namespace(pods: Pods, file: Path) ->
     pods.stores["team-b"].records.update(pods.stores[NAMESPACE].records)
     done = runs(file, "other", "--logs")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == "several namespaces have runs 'other': write team-a/other or team-b/other\n"
+    assert done.stderr == "'other' exists in several namespaces: write team-a/other or team-b/other\n"
     assert runs(file, "team-a/other", "--logs").stdout == "Traceback\n"
 
 
