@@ -90,16 +90,20 @@ def planned(stacks: Stacks, settings: StackSettings) -> Plan:
 
 
 def move(stacks: Stacks, plan: Plan, backups: Path, show: Callable[[str], None]) -> None:
-    """Executes a plan. Raises StacksError; run it again then, with a new plan.
+    """Executes a plan. Raises StacksError; run it again then, with a new plan. Raises MoveError if nothing was moved.
 
     `backups`: a folder for the earlier states, with encrypted secrets; each move creates a folder of its own there.
     """
     if not plan.moves:
         return
     folder = backups / f"{stacks.environment.replace('/', '-')}-{time.strftime('%Y%m%dT%H%M%S')}"
-    folder.mkdir(parents=True, mode=0o700)
-    for name in plan.states:
-        _back_up(stacks, name, folder / f"{name.rpartition('/')[2]}.json")
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+        for name in plan.states:
+            _back_up(stacks, name, folder / f"{name.rpartition('/')[2]}.json")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise MoveError(f"the old states cannot be saved in {folder}: {reason}. Nothing was moved") from error
     show(f"the old states are in {folder}")
     states = dict(plan.states)
     for name in plan.missing:

@@ -1,12 +1,14 @@
-"""The outputs of stacks between which tenants move."""
+"""Moves of tenants between stacks: the outputs, and what prevents a move."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from stacks.environment.arrangement import ROOT_TYPE, Row, Rows
-from stacks.environment.moving import planned
+from stacks.environment.moving import MoveError, move, planned
 from stacks.environment.workspace import Stacks
 from stacks.load import parse
 from stacks.settings import StackSettings
@@ -65,3 +67,11 @@ def test_outputs_move_with_their_tenants_and_every_stack_knows_its_cluster() -> 
 def test_a_state_of_an_older_release_has_no_cluster() -> None:
     split = moved({"prod": prod(OF_TENANT)}, SPLIT)
     assert outputs(split["prod.tenants-01"]) == {"split": 1, **OF_TENANT}
+
+
+def test_without_a_place_for_the_old_states_nothing_moves(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    stacks = cast("Stacks", States({"prod": prod(OF_TENANT)}))
+    reason = f"{re.escape(str(tmp_path / 'file'))}/prod-.*: Not a directory. Nothing was moved"
+    with pytest.raises(MoveError, match=reason):
+        move(stacks, planned(stacks, SPLIT), tmp_path / "file", print)
