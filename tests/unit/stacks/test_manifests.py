@@ -216,6 +216,12 @@ def test_a_folder_with_other_files_is_refused(prod: Rendered, tmp_path: Path) ->
     write(prod, "prod", tmp_path / "new", "x")
 
 
+def test_a_folder_whose_readme_is_in_another_encoding_is_refused(prod: Rendered, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_bytes("Größe".encode("latin-1"))
+    with pytest.raises(OccupiedError, match="has other files"):
+        write(prod, "prod", tmp_path, "x")
+
+
 @pytest.mark.parametrize("number", [1, 8, 20, 60])
 def test_a_folder_whose_writing_was_stopped_is_written_again(
     prod: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
