@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from core.environment import environment_of
+from core.foreground import foreground
 from core.problems import StackFileError
 from core.stack_file import as_yaml, plain_values, stack_name
 from local import paths, tools
@@ -170,7 +171,7 @@ class RehearsalStack:
 
     def _run(self, *command: str | Path, writes: bool) -> int:
         with self._checkpoint.kept() if writes else nullcontext():
-            status = subprocess.run([*command], env=self.environment, cwd=paths.ROOT, check=False).returncode
+            status = foreground(command, paths.ROOT, self.environment)
         self._rehearsal.check()
         return status
 

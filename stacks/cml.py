@@ -20,6 +20,11 @@ def without_kubernetes(stack: StackSettings) -> bool:
     return stack.cml is not None and stack.model_fields_set <= _ALONE
 
 
+def installs_operator(stack: StackSettings) -> bool:
+    """Whether a stack creates KubeRay's operator from its manifests."""
+    return stack.platform is None and stack.operator.install == "manifests" and not without_kubernetes(stack)
+
+
 def without_key(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a configuration without the API key, encrypted or not."""
     return {key: value for key, value in values.items() if key != API_KEY}

@@ -37,7 +37,7 @@ from core.problems import Path
 
 from .access import admins_of, enforced, named_clusters, own_accounts, restricted
 from .cache import once
-from .cml import without_kubernetes
+from .cml import installs_operator, without_kubernetes
 from .external import checks
 from .idle_termination import idle_termination
 from .logs import log_collectors
@@ -271,7 +271,7 @@ def users_of_images(stack: StackSettings) -> dict[str, list[str]]:
 def _images_of_programs(stack: StackSettings) -> dict[str, list[str]]:
     """The images of the programs that the stack installs from their own manifests, by the names of the programs."""
     found: dict[str, list[str]] = {}
-    if stack.platform is None and stack.operator.install == "manifests":
+    if installs_operator(stack):
         found["KubeRay"] = [_operator(stack)]
     if stack.scheduler and stack.scheduler.volcano and stack.scheduler.volcano.install == "manifests":
         found["Volcano"] = volcano_images(stack.scheduler.volcano.version)

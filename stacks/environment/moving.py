@@ -7,11 +7,12 @@ done. A run skips the steps that are done already, so that it completes an inter
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..identity import OUTPUT as CLUSTER
 from ..settings import StackSettings
 from .arrangement import ROOT_TYPE, Row, Rows, arranged, namespace_of
 from .part import stack_of, stacks_of
@@ -72,8 +73,8 @@ def planned(stacks: Stacks, settings: StackSettings) -> Plan:
     found = arranged(before, owner)
     needed = [name for name in desired if name in existing or found.moved[name]]
     surplus = tuple(name for name in sorted(existing) if name not in desired)
-    clusters = _clusters(before.values())
-    final = {name: _with_outputs(found.final[name], name, clusters, settings, stacks) for name in needed}
+    outputs = _outputs(before.values())
+    final = {name: _with_outputs(found.final[name], name, outputs, settings, stacks) for name in needed}
     return Plan(
         states,
         tuple(name for name in needed if name not in existing),
@@ -89,16 +90,20 @@ def planned(stacks: Stacks, settings: StackSettings) -> Plan:
 
 
 def move(stacks: Stacks, plan: Plan, backups: Path, show: Callable[[str], None]) -> None:
-    """Executes a plan. Raises StacksError; run it again then, with a new plan.
+    """Executes a plan. Raises StacksError; run it again then, with a new plan. Raises MoveError if nothing was moved.
 
     `backups`: a folder for the earlier states, with encrypted secrets; each move creates a folder of its own there.
     """
     if not plan.moves:
         return
     folder = backups / f"{stacks.environment.replace('/', '-')}-{time.strftime('%Y%m%dT%H%M%S')}"
-    folder.mkdir(parents=True, mode=0o700)
-    for name in plan.states:
-        _back_up(stacks, name, folder / f"{name.rpartition('/')[2]}.json")
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+        for name in plan.states:
+            _back_up(stacks, name, folder / f"{name.rpartition('/')[2]}.json")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise MoveError(f"the old states cannot be saved in {folder}: {reason}. Nothing was moved") from error
     show(f"the old states are in {folder}")
     states = dict(plan.states)
     for name in plan.missing:
@@ -133,25 +138,42 @@ def _with_rows(state: State, rows: Rows, like: State) -> State:
     return {**state, "deployment": {**deployment, "resources": list(rows)}}
 
 
-def _clusters(states: Any) -> dict[str, Any]:
-    """The output `clusters` of all stacks."""
-    roots = [row for rows in states for row in rows if row["type"] == ROOT_TYPE]
-    return {name: each for row in roots for name, each in ((row.get("outputs") or {}).get("clusters") or {}).items()}
+_BY_NAMESPACE = ("clusters", "jobs", "services")
+"""Outputs by `<namespace>/<name>`, which move with their tenants."""
+
+Outputs = Mapping[str, Any]
 
 
-def _with_outputs(rows: Rows, name: str, clusters: Mapping[str, Any], settings: StackSettings, stacks: Stacks) -> Rows:
+def _outputs(states: Iterable[Rows]) -> Outputs:
+    """The outputs that move with tenants, of all stacks together, and the environment's cluster."""
+    found: dict[str, Any] = {key: {} for key in _BY_NAMESPACE}
+    for outputs in (row.get("outputs") or {} for rows in states for row in rows if row["type"] == ROOT_TYPE):
+        for key in _BY_NAMESPACE:
+            found[key] |= outputs.get(key) or {}
+        if outputs.get(CLUSTER):
+            found[CLUSTER] = outputs[CLUSTER]
+    return found
+
+
+def _with_outputs(rows: Rows, name: str, all_of: Outputs, settings: StackSettings, stacks: Stacks) -> Rows:
     """The resources, with the outputs that the stack's next update would write."""
 
-    def outputs(existing: Mapping[str, Any]) -> dict[str, Any]:
-        rest = {key: value for key, value in existing.items() if key not in ("clusters", "split")}
-        if name != stacks.environment:
-            rest = {}
+    def outputs(existing: Outputs) -> Outputs:
         mine = {
-            key: value
-            for key, value in clusters.items()
-            if stack_of(key.partition("/")[0], settings, stacks.environment) == name
+            key: {of: value for of, value in all_of[key].items() if _stack(of, settings, stacks) == name}
+            for key in _BY_NAMESPACE
         }
+        own = existing if name == stacks.environment else {}
+        rest = {key: value for key, value in own.items() if key not in (*_BY_NAMESPACE, "split")}
         split = {"split": settings.split.stacks} if settings.split else {}
-        return {**rest, **split, **({"clusters": mine} if mine or not settings.split else {})}
+        moved = {key: value for key, value in mine.items() if value or (key == "clusters" and not settings.split)}
+        # Each stack compares the cluster that it is for.
+        cluster = {CLUSTER: all_of[CLUSTER]} if CLUSTER in all_of else {}
+        return {**rest, **split, **moved, **cluster}
 
     return [{**row, "outputs": outputs(row.get("outputs") or {})} if row["type"] == ROOT_TYPE else row for row in rows]
+
+
+def _stack(named: str, settings: StackSettings, stacks: Stacks) -> str:
+    """The stack that has `<namespace>/<name>`."""
+    return stack_of(named.partition("/")[0], settings, stacks.environment)

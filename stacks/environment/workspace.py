@@ -64,10 +64,13 @@ class Stacks:
             listed = [each.name for each in self._workspace.list_stacks()]
         except automation.CommandError as error:
             raise StacksError(f"the stacks cannot be listed: {_last_line(error)}") from error
-        # Pulumi Cloud lists the stacks of an organization by their full names.
+        # Of the user's own organization Pulumi lists names alone, of another one `ORGANIZATION/NAME`; the environment
+        # may be `ORGANIZATION/PROJECT/NAME`.
         owner, slash, own = self.environment.rpartition("/")
-        found = {name if "/" in name else f"{owner}{slash}{name}" for name in listed}
-        mine = {name for name in found if environment_of(name) == self.environment}
+        organization = owner.partition("/")[0]
+        of_others = {name.rpartition("/")[2] for name in listed if name.startswith(f"{organization}/")}
+        found = of_others if organization and of_others else {name for name in listed if "/" not in name}
+        mine = {f"{owner}{slash}{name}" for name in found if environment_of(name) == own}
         if self.environment not in mine:
             raise StacksError(f"there is no stack {self.environment}: run `pulumi stack init {own}`")
         return mine

@@ -6,6 +6,7 @@ from typing import Any
 
 from core.images import full_name, mirrored
 
+from ..cml import installs_operator
 from ..render import users_of_images
 from ..settings import StackSettings
 
@@ -51,8 +52,10 @@ class Used:
 
 def used(stack: StackSettings) -> Used:
     """The images, sorted by name, and the manifests of a stack."""
-    without_mirrors = stack.images.model_copy(update={"mirrors": {}})
-    unmirrored = stack.model_copy(update={"images": without_mirrors})
+    unmirrored = stack
+    if stack.images.mirrors:
+        without_mirrors = stack.images.model_copy(update={"mirrors": {}})
+        unmirrored = stack.model_copy(update={"images": without_mirrors})
     images = [
         Image(full_name(image), mirrored(image, stack.images.mirrors), tuple(users))
         for image, users in users_of_images(unmirrored).items()
@@ -63,7 +66,7 @@ def used(stack: StackSettings) -> Used:
 def _manifests(stack: StackSettings) -> Iterator[Manifest]:
     if stack.platform:
         return
-    if stack.operator.install == "manifests":
+    if installs_operator(stack):
         yield Manifest("KubeRay", stack.operator.version, stack.operator.tree)
     scheduler = stack.scheduler
     if scheduler and scheduler.volcano and scheduler.volcano.install == "manifests":

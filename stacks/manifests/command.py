@@ -18,7 +18,7 @@ def render(
     """Write a stack as plain manifests in the order in which they are applied, for Argo CD, Flux or kubectl.
 
     The README of the folder lists what of the stack is no plain manifest. Secrets are references. Exit code: 0, 1 the
-    folder has other files or KubeRay's manifests cannot be read, 2 the stack file is invalid.
+    folder has other files, KubeRay's manifests cannot be read or the stack has none, 2 the stack file is invalid.
     """
     from components.crds.definitions import MissingDefinitionError
     from components.manifest_files import ManifestError
@@ -26,6 +26,7 @@ def render(
     from core.problems import StackFileError
     from core.stack_file import read, stack_file, stack_name
 
+    from ..cml import installs_operator, without_kubernetes
     from ..load import installable, settings_of
     from .files import OccupiedError, write
     from .stages import rendered_stack
@@ -37,10 +38,13 @@ def render(
     except StackFileError as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error
+    if without_kubernetes(settings):
+        typer.echo(f"error: stack {stack_name(file)} is on Cloudera ML alone: it has no manifests", err=True)
+        raise typer.Exit(FOUND)
     operator = settings.operator
     name = stack_name(file)
     try:
-        ours = settings.platform is None and operator.install == "manifests"
+        ours = installs_operator(settings)
         tree = manifests(operator.tree, pinned=operator.location is None) if ours else []
         found = rendered_stack(settings, name, tree)
         count = write(found, name, folder, path or folder.as_posix().strip("/"))

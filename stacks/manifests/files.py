@@ -65,7 +65,7 @@ def write(rendered: Rendered, stack: str, folder: Path, path: str) -> int:
 def _clear(folder: Path) -> None:
     found = list(folder.iterdir()) if folder.is_dir() else []
     readme = folder / _README
-    written = readme.is_file() and readme.read_text(encoding="utf-8").startswith(_MARK)
+    written = readme.is_file() and readme.read_bytes().startswith(_MARK.encode())
     if found and not (written and all(map(_is_ours, found))):
         raise OccupiedError(f"{folder} has other files: name a new folder, or one that `render` has written")
     # What shows whose files they are goes last: the command can be run again after one that was killed or had no right.

@@ -10,12 +10,15 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
+
+from core.foreground import foreground
 
 Json = dict[str, Any]
 
@@ -44,7 +47,8 @@ class Cli:
 
     def show(self, *arguments: str) -> int:
         """Runs a command on this terminal. Returns its exit code."""
-        return self._run(*arguments).returncode
+        with _found():
+            return foreground(["pulumi", *arguments, "--stack", self.stack], self.folder, self.environment)
 
     def deployment(self) -> Json:
         """The state, as `pulumi stack export` writes it. Raises PulumiError."""
@@ -81,14 +85,19 @@ class Cli:
         return str(json.loads(done.stdout).get("url", "")) if done.returncode == 0 else ""
 
     def _started(self, *arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-        try:
+        with _found():
             return subprocess.run(
                 ["pulumi", *arguments], cwd=self.folder, env=dict(self.environment), text=True, check=False, **options
             )
-        except FileNotFoundError:
-            raise PulumiError(
-                "`pulumi` is not on the PATH: install it (https://www.pulumi.com/docs/install/)"
-            ) from None
+
+
+@contextmanager
+def _found() -> Iterator[None]:
+    """Raises PulumiError if Pulumi is missing."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise PulumiError("`pulumi` is not on the PATH: install it (https://www.pulumi.com/docs/install/)") from None
 
 
 _FOLDERS = ("stacks", "locks")

@@ -1,7 +1,6 @@
 """`python -m stacks recover`: repairs and continues after a killed command of Pulumi."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +50,7 @@ def recover(
     Exit code: 0 the stack matches its stack file, 2 the command is used incorrectly, otherwise it does not match.
     """
     from components.cluster import ClusterUnreachableError
+    from core.foreground import foreground
 
     from ..environment.workspace import StacksError
     from .cli import Cli, LockedError, PulumiError
@@ -69,8 +69,7 @@ def recover(
                 raise typer.Exit(pulumis[0].show("up", *options))
     except (PulumiError, LockedError, ClusterUnreachableError, ForeignObjectsError, StacksError) as error:
         _stop(f"{error}{_UNREADABLE if 'failed to load checkpoint' in str(error) else ''}", FAILED)
-    up = subprocess.run([sys.executable, "-m", "stacks", "up", stack, *options], check=False)
-    raise typer.Exit(up.returncode)
+    raise typer.Exit(foreground([sys.executable, "-m", "stacks", "up", stack, *options]))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """`python -m stacks recover`: what it passes to Pulumi."""
 
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,11 +75,11 @@ def test_a_split_environment_is_repaired_whole_and_then_updated(
     of_all = SimpleNamespace(existing=lambda: {f"{stack}.tenants-01", stack})
     monkeypatch.setattr("stacks.environment.workspace.Stacks", lambda *_: of_all)
 
-    def run(command: list[str], **_: Any) -> Any:
+    def run(command: list[str]) -> int:
         ran.append(command)
-        return SimpleNamespace(returncode=0)
+        return 0
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr("core.foreground.foreground", run)
     shown = recovered(stack, "--yes", "--", "--parallel=4").splitlines()
     assert [line.partition(": ")[0] for line in shown] == [stack, f"{stack}.tenants-01"]
     assert [command[1:] for command in ran] == [["-m", "stacks", "up", stack, "--yes", "--parallel=4"]]

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
+from stacks.images.used import Used, used
 from stacks.load import parse
 from stacks.render import images_of
 
@@ -124,3 +125,11 @@ config:
 def test_the_command_reports_an_invalid_file(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["images", str(tmp_path / "none.yaml")])
     assert (done.exit_code, "cannot be read" in done.stderr) == (2, True)
+
+
+def test_a_stack_on_cloudera_ml_alone_pulls_and_downloads_nothing() -> None:
+    """`up` creates no operator for it."""
+    cluster = {"name": "a", "project": "abcd-efgh-1234-5678", "rayVersion": "2.60.0"}
+    workers = {"numWorkers": 1, "resources": {"cpu": 4, "memory": 8}}
+    stack = parse({"cml": {"host": "https://ml-1234.example.cloudera.site", "clusters": [{**cluster, **workers}]}})
+    assert used(stack) == Used((), ())

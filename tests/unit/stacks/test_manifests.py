@@ -18,6 +18,13 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[3]
 GOOD = ROOT / "tests" / "stack_files" / "good"
 
+ON_CML = """config:
+  ray-platform:cml:
+    host: https://ml-1234.example.cloudera.site
+    clusters:
+      - {name: a, project: abcd-efgh-1234-5678, rayVersion: 2.60.0, numWorkers: 1, resources: {cpu: 4, memory: 8}}
+"""
+
 
 @pytest.fixture(scope="module")
 def prod() -> Rendered:
@@ -209,6 +216,12 @@ def test_a_folder_with_other_files_is_refused(prod: Rendered, tmp_path: Path) ->
     write(prod, "prod", tmp_path / "new", "x")
 
 
+def test_a_folder_whose_readme_is_in_another_encoding_is_refused(prod: Rendered, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_bytes("Größe".encode("latin-1"))
+    with pytest.raises(OccupiedError, match="has other files"):
+        write(prod, "prod", tmp_path, "x")
+
+
 @pytest.mark.parametrize("number", [1, 8, 20, 60])
 def test_a_folder_whose_writing_was_stopped_is_written_again(
     prod: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
@@ -250,4 +263,13 @@ def test_the_command_reports_what_it_cannot_do(tmp_path: Path) -> None:
     assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)
     file.write_text("config:\n  ray-platform:operator: {replicas: 9}\n")
     assert render(str(file), "-o", str(tmp_path / "out")).exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stack_on_cloudera_ml_alone_has_no_manifests(tmp_path: Path) -> None:
+    """`up` creates no operator for it, so neither do manifests."""
+    file = tmp_path / "Pulumi.ml.yaml"
+    file.write_text(ON_CML)
+    done = render(str(file), "-o", str(tmp_path / "out"))
+    assert (done.exit_code, done.stderr.rpartition(" is ")[2]) == (1, "on Cloudera ML alone: it has no manifests\n")
     assert not (tmp_path / "out").exists()
