@@ -35,6 +35,10 @@ class ForbiddenError(ClusterUnreachableError):
     """The API server refuses the read: this account has no right to it."""
 
 
+class UnauthorizedError(ClusterUnreachableError):
+    """The API server does not accept the credentials, such as an expired token."""
+
+
 @functools.cache
 def connect(context: str | None = None) -> Any:
     """An API client for the ambient kubeconfig: KUBECONFIG, else ~/.kube/config, else the account of its own pod.
@@ -58,6 +62,25 @@ def connect(context: str | None = None) -> Any:
         raise ClusterUnreachableError(f"no usable kubeconfig: {files} is no mapping of clusters and users") from error
     configuration.retries = False
     return kubernetes.client.ApiClient(configuration)
+
+
+def with_renewed_credentials(ask: Callable[[], Answer]) -> Answer:
+    """What `ask` returns, which reads with `connect`. If the API server refuses, the kubeconfig is read again, and
+    `ask` called once more.
+
+    Raises UnauthorizedError if that is refused, too, or there is no usable kubeconfig any more; otherwise as `read`.
+    """
+    try:
+        return ask()
+    except (UnauthorizedError, ForbiddenError):
+        connect.cache_clear()
+    try:
+        return ask()
+    except NoAnswerError:
+        raise
+    except ClusterUnreachableError as error:
+        # Also 403: with an exec plugin that fails the client connects without credentials, as system:anonymous.
+        raise UnauthorizedError(str(error)) from error
 
 
 def _any_exists(files: str) -> bool:
@@ -197,7 +220,8 @@ def _answer(ask: Callable[[], Answer]) -> Answer | None:
 
 
 def _unreachable(error: Any) -> ClusterUnreachableError:
-    kind = ForbiddenError if error.status == HTTPStatus.FORBIDDEN else ClusterUnreachableError
+    kinds = {HTTPStatus.FORBIDDEN: ForbiddenError, HTTPStatus.UNAUTHORIZED: UnauthorizedError}
+    kind = kinds.get(error.status, ClusterUnreachableError)
     return kind(f"the API server refuses: {refusal(error)}")
 
 

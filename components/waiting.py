@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .cluster import ClusterUnreachableError, connect, read
+from .cluster import ClusterUnreachableError, UnauthorizedError, connect, read, with_renewed_credentials
 
 Result = TypeVar("Result")
 
@@ -42,15 +42,28 @@ async def until(
 
 
 def look_at(
-    context: str | None, plural: str, namespace: str, name: str, state_of: Callable[[dict[str, Any]], str]
+    context: str | None,
+    plural: str,
+    namespace: str,
+    name: str,
+    state_of: Callable[[dict[str, Any]], str],
+    renews: bool = False,
 ) -> tuple[dict[str, Any] | None, str]:
     """An object of KubeRay that an update has created, and its state for people. An API server that does not answer is
-    asked again later."""
+    asked again later.
+
+    `renews`: one that refuses is asked again with renewed credentials; raises UnauthorizedError if it still refuses.
+    """
     import kubernetes
 
-    try:
+    def ask() -> dict[str, Any] | None:
         client = kubernetes.client.CustomObjectsApi(connect(context))
-        found = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, plural, name)
+        return read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, plural, name)
+
+    try:
+        found = with_renewed_credentials(ask) if renews else ask()
     except ClusterUnreachableError as error:
+        if renews and isinstance(error, UnauthorizedError):
+            raise
         return None, str(error)
     return found, state_of(found) if found else GONE

@@ -28,18 +28,20 @@ async def until_reached(
     limit: int,
     show: Callable[[str], None],
     queued: bool = False,
+    renews: bool = False,
 ) -> str:
     """Waits until the job has reached the stage. Returns its status in Ray's words: `RUNNING`, `SUCCEEDED`.
 
     `limit`: seconds. `show`: called with the current state whenever it changes. `queued`: whether Kueue may suspend it.
-    Raises JobFailedError.
+    `renews`: as in `look_at`, for a wait that may outlast a token.
+    Raises JobFailedError; with `renews` UnauthorizedError.
     """
     about = f"RayJob {namespace}/{name}"
     job: dict[str, Any] | None = None
 
     def look() -> tuple[str | None, str]:
         nonlocal job
-        job, state = look_at(context, "rayjobs", namespace, name, state_of)
+        job, state = look_at(context, "rayjobs", namespace, name, state_of, renews)
         if state == GONE:
             raise JobFailedError(f"{about}: {state}")
         reached = _reached(job, stage) if job else None

@@ -49,7 +49,7 @@ def run(
         for command in ("logs", "cancel"):
             typer.echo(f"# python -m stacks {command} {stack} {namespace}/{made}", err=True)
         if wait:
-            _wait(used, namespace, made, settings.operator.namespace)
+            _wait(stack, used, namespace, made, settings.operator.namespace)
 
 
 def cancel(
@@ -84,16 +84,26 @@ def cancel(
         typer.echo(f"{target.title} is deleted, and its cluster with it")
 
 
-def _wait(context: str | None, namespace: str, name: str, operator_namespace: str) -> None:
+def _wait(stack: str, context: str | None, namespace: str, name: str, operator_namespace: str) -> None:
     import asyncio
 
+    from components.cluster import UnauthorizedError
     from components.ray_job.progress import JobFailedError, until_reached
 
     def show(state: str) -> None:
         typer.echo(f"# {state}", err=True)
 
     try:
-        status = asyncio.run(until_reached(context, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show))
+        status = asyncio.run(
+            until_reached(context, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show, renews=True)
+        )
     except JobFailedError as error:
         raise ended(error, FOUND) from error
+    except UnauthorizedError as error:
+        message = (
+            f"run {namespace}/{name} cannot be watched any more, and goes on: {error}. If your login has expired, log "
+            f"in again. `python -m stacks status {stack}` shows the run, and `python -m stacks runs {stack} "
+            f"{namespace}/{name}` what a run history has of it"
+        )
+        raise ended(message, MISUSED) from error
     typer.echo(f"# {status}", err=True)
