@@ -137,6 +137,9 @@ TOLERANCE = [
     case(
         "ray-redis-address", "spec gcsFaultToleranceOptions redisAddress", "redis:6379", "redis://redis", ray_cluster()
     ),
+    case(
+        "ray-redis-address", "spec gcsFaultToleranceOptions redisAddress", "redis:6379", "redis://[::1", ray_cluster()
+    ),
     case("ray-redis-tls", "spec gcsFaultToleranceOptions redisAddress", "127.0.0.1:6379", "redis:6379", ray_cluster()),
     case(
         "redis-auth-secretref",
