@@ -13,7 +13,17 @@ from ..walk import Stack
 _SERVICES = (("", "Service"), (RAY, "RayService"))
 _OF_KINDS = ("Service", "RayService")
 _PASSTHROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
-_RAY_LABELS = "ray.io/"
+_OF_CONTROLLERS = (
+    "ray.io/",
+    "volcano.sh/",
+    "statefulset.kubernetes.io/",
+    "apps.kubernetes.io/",
+    "batch.kubernetes.io/",
+    "jobset.sigs.k8s.io/",
+    "leaderworkerset.sigs.k8s.io/",
+)
+"""Prefixes of labels that controllers give pods, such as the name of the one pod of a StatefulSet."""
+
 _CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
 
 
@@ -117,7 +127,7 @@ def service_selects(stack: Stack) -> Violations:
     for service in stack.of("Service"):
         selector = service.root.at("spec", "selector")
         required = {key: value.text for key, value in selector.entries()}
-        set_by_operator = any(key.startswith(_RAY_LABELS) for key in required)
+        set_by_operator = any(key.startswith(_OF_CONTROLLERS) for key in required)
         in_namespace = templates.get(service.namespace, [])
         if not required or set_by_operator or not in_namespace or service.group:
             continue

@@ -121,6 +121,20 @@ NONE: dict[str, tuple[str, Body]] = {
     ),
 }
 
+TOGETHER: dict[str, tuple[str, list[Body]]] = {
+    "a Service of one pod of a StatefulSet": (
+        "net-service-selects",
+        [service(selector={"statefulset.kubernetes.io/pod-name": "it-0"}), redis()],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_they_are_no_violation(name: str) -> None:
+    rule, made = TOGETHER[name]
+    findings = Judge(Configuration(), "prod").report([Object(each, "a.yaml") for each in made]).findings
+    assert [each.message for each in findings if each.rule.id == rule and each.known] == []
+
 
 @pytest.mark.parametrize("name", NONE)
 def test_it_is_no_violation(name: str) -> None:
