@@ -10,6 +10,7 @@ from ..cel import CelCheck, of_jobs
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
 from ..walk import Stack
+from .accepted import is_well_formed
 
 _GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html"
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
@@ -162,7 +163,7 @@ def _starts(spec: Node) -> Violations:
         yield mode.wrong("adds a container without securityContext to the head")
     elif submits == "K8sJobMode" and not template.is_set:
         yield mode.wrong("is K8sJobMode, whose pod has no securityContext")
-    elif submits == "K8sJobMode":
+    elif submits == "K8sJobMode" and is_well_formed(template):  # ray-spec-valid reports another one
         for each in violations(template.value, template.path, "restricted"):
             yield Node(None, spec.owner, each.path).wrong(each.message)
 

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from core.types import Settings
 
@@ -119,8 +119,8 @@ def disruption_budget(stack: Stack) -> Violations:
 
 
 def _selects(selector: Node, labels: Node) -> bool:
-    values: Mapping[str, object] = labels.value or {}
-    return bool(selector.value) and all(values.get(key) == value for key, value in selector.value.items())
+    required = list(selector.entries())
+    return bool(required) and all(labels.at(key).value == value.value for key, value in required)
 
 
 _EVICTING = ("allkeys-", "volatile-")

@@ -121,9 +121,10 @@ def ingress_tls(owner: Object) -> Violations:
 )
 def service_selects(stack: Stack) -> Violations:
     """Some pod template of the namespace has the labels. Labels that operators set are skipped."""
-    templates: dict[str | None, list[Mapping[str, object]]] = {}
+    templates: dict[str | None, list[Mapping[str, str | None]]] = {}
     for pod in stack.pods():
-        templates.setdefault(pod.owner.namespace, []).append(pod.template.at("metadata", "labels").value or {})
+        labels = {key: value.text for key, value in pod.template.at("metadata", "labels").entries()}
+        templates.setdefault(pod.owner.namespace, []).append(labels)
     for service in stack.of("Service"):
         selector = service.root.at("spec", "selector")
         required = {key: value.text for key, value in selector.entries()}
