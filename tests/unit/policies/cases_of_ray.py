@@ -24,6 +24,8 @@ WORKER = f"{GROUP} template spec"
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
+ON_A_CLUSTER = ray_job(clusterSelector={"ray.io/cluster": "it"})
+del ON_A_CLUSTER["spec"]["rayClusterSpec"]
 
 
 def of_the_older_form() -> Body:
@@ -98,6 +100,7 @@ SPEC = [
     case("ray-start-params", f"{GROUP} rayStartParams labels", MISSING, "a=b", ray_cluster()),
     case("ray-name-length", "metadata name", "a" * 53, "a" * 54, ray_cluster()),
     case("ray-name-length", "metadata name", "train", "1-train", ray_job()),
+    case("ray-name-length", "metadata name", "a" * 47, "a" * 48, ON_A_CLUSTER),
     case("ray-group-names", f"{GROUP} groupName", "one", MISSING, ray_cluster()),
     case("ray-replica-bounds", f"{GROUP} minReplicas", 0, 9, ray_cluster()),
     case("ray-replica-bounds", f"{GROUP} maxReplicas", 1, MISSING, ray_cluster()),
