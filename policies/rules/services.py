@@ -95,16 +95,21 @@ def no_external_ips(owner: Object) -> Violations:
         (("networking.k8s.io", "Ingress"),),
         f"object.metadata.?annotations[?'{_PASSTHROUGH}'].orValue('') == 'true'"
         f" || object.metadata.?annotations[?'{_CERTIFICATE}'].hasValue()"
-        " || object.spec.?rules.orValue([]).all(rule, has(rule.host) && object.spec.?tls.orValue([])"
+        " || (object.spec.?rules.orValue([]).size() > 0 || object.spec.?tls.orValue([]).size() > 0)"
+        " && object.spec.?rules.orValue([]).all(rule, has(rule.host) && object.spec.?tls.orValue([])"
         ".exists(tls, rule.host in tls.?hosts.orValue([])))",
     ),
 )
 def ingress_tls(owner: Object) -> Violations:
-    """The host of every rule is in `tls`, unless the pods or the load balancer terminate TLS."""
+    """The host of every rule is in `tls`, unless the pods or the load balancer terminate TLS. Without rules, `tls` is
+    set."""
     if owner.annotation(_PASSTHROUGH).text == "true" or owner.annotation(_CERTIFICATE).is_set:
         return
-    secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
-    for each in owner.root.at("spec", "rules").items():
+    tls, rules = (list(owner.root.at("spec", key).items()) for key in ("tls", "rules"))
+    if not tls and not rules:
+        yield owner.root.at("spec", "tls").wrong("is not set: the default backend has no TLS for any host")
+    secured = {host.text for each in tls for host in each.at("hosts").items()}
+    for each in rules:
         if each.at("host").text not in secured:
             yield each.at("host").wrong(
                 f"{each.at('host').shown() if each.at('host').is_set else 'any host'} has no TLS"

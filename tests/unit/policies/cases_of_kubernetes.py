@@ -33,6 +33,11 @@ CONFIG = body("v1", "ConfigMap", data={})
 TOKEN = f"hf_{'aB' * 17}"
 RAY_OF_ACCOUNT = ray_cluster()
 RAY_OF_ACCOUNT["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "ray"
+TO_ONE_SERVICE = body(
+    "networking.k8s.io/v1",
+    "Ingress",
+    spec={"defaultBackend": {"service": {"name": "ray", "port": {"number": 8265}}}},
+)
 OPERATOR = role("ClusterRole", resources=["rayclusters/status"], verbs=["update"])
 
 NETWORK = [
@@ -138,6 +143,7 @@ NETWORK = [
         MISSING,
         ingress_without_tls(),
     ),
+    case("net-ingress-tls", "spec tls", [{"secretName": "ray"}], MISSING, TO_ONE_SERVICE),
     case("net-service-selects", "spec selector app", "it", "typo", service(), deployment()),
     case(
         "net-peer-not-empty",
