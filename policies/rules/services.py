@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 
-from core.pods import RAY
+from core.pods import RAY, RAY_CLUSTERS
 from core.types import Settings
 
-from ..cel import CelCheck, listed
+from ..cel import HEAD, WITH_RAY_CLUSTERS, CelCheck, listed
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
-from ..walk import Stack
+from ..walk import Stack, ray_clusters
 
 _SERVICES = (("", "Service"), (RAY, "RayService"))
 _OF_KINDS = ("Service", "RayService")
 _PASSTHROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
+_CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
 _OF_CONTROLLERS = (
     "ray.io/",
     "volcano.sh/",
@@ -23,8 +24,6 @@ _OF_CONTROLLERS = (
     "leaderworkerset.sigs.k8s.io/",
 )
 """Prefixes of labels that controllers give pods, such as the name of the one pod of a StatefulSet."""
-
-_CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
 
 
 def _spec(owner: Object) -> Node:
@@ -74,13 +73,20 @@ def no_public_service(owner: Object, options: PublicServices) -> Violations:
     why="Whoever may create one gets the traffic of pods to that address (CVE-2020-8554).",
     source="https://github.com/kubernetes/kubernetes/issues/97076",
     fix="Remove spec.externalIPs.",
-    kinds=_OF_KINDS,
-    cel=CelCheck(_SERVICES, f"{_field_in_cel('externalIPs')}.orValue([]).size() == 0"),
+    kinds=("Service", *RAY_CLUSTERS),
+    cel=CelCheck(
+        (("", "Service"), *WITH_RAY_CLUSTERS),
+        f"{_field_in_cel('externalIPs')}.orValue([]).size() == 0 && variables.ray"
+        f".all(ray, {HEAD}.?headService.?spec.?externalIPs.orValue([]).size() == 0)",
+    ),
 )
 def no_external_ips(owner: Object) -> Violations:
-    """Rejects `externalIPs`, also in `serveService` of a RayService."""
-    for address in _spec(owner).at("externalIPs").items():
-        yield address.wrong(f"takes {address.shown()}")
+    """Rejects `externalIPs`, also in `serveService` of a RayService and in `headService` of a RayCluster."""
+    services = [_spec(owner)] if owner.kind in _OF_KINDS else []
+    services += [each.spec.at("headGroupSpec", "headService", "spec") for each in ray_clusters(owner)]
+    for each in services:
+        for address in each.at("externalIPs").items():
+            yield address.wrong(f"takes {address.shown()}")
 
 
 @rule(

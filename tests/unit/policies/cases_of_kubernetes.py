@@ -28,6 +28,7 @@ ENFORCE = "metadata labels pod-security.kubernetes.io/enforce"
 WARN = "metadata labels pod-security.kubernetes.io/warn"
 BLOCK = "spec egress 0 to 0 ipBlock"
 EVERYWHERE = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}}]}]
+HEAD_SERVICE = "spec headGroupSpec headService spec"
 SECRET = body("v1", "Secret")
 CONFIG = body("v1", "ConfigMap", data={})
 TOKEN = f"hf_{'aB' * 17}"
@@ -128,6 +129,8 @@ NETWORK = [
     case("net-no-public-service", "spec serveService spec type", "ClusterIP", "LoadBalancer", ray_service()),
     case("net-no-external-ips", "spec externalIPs", [], ["203.0.113.7"], service()),
     case("net-no-external-ips", "spec serveService spec externalIPs", [], ["203.0.113.7"], ray_service()),
+    case("net-no-external-ips", f"{HEAD_SERVICE} externalIPs", [], ["203.0.113.7"], ray_cluster()),
+    case("net-no-external-ips", f"spec rayClusterSpec{HEAD_SERVICE[4:]} externalIPs", [], ["203.0.113.7"], ray_job()),
     case("net-ingress-tls", "spec tls 0 hosts", ["ray.example.com"], ["www.example.com"], ingress()),
     case(
         "net-ingress-tls",
