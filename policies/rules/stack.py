@@ -24,6 +24,18 @@ _REMOVED = {
 }
 """API versions that are no longer served, each with its replacement."""
 
+_SERVED = (
+    "CSIStorageCapacity",
+    "IPAddress",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ServiceCIDR",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "VolumeAttributesClass",
+)
+"""Kinds that came later, in beta versions of the same names."""
+
 _OUTDATED = {"ray.io/v1alpha1": "ray.io/v1"}
 """API versions that are still served but drop newer fields: here authOptions and gcsFaultToleranceOptions."""
 
@@ -39,13 +51,9 @@ _OUTDATED = {"ray.io/v1alpha1": "ray.io/v1"}
 def api_not_deprecated(owner: Object) -> Violations:
     """Rejects versions that are no longer served and versions that drop fields."""
     api_version = owner.root.at("apiVersion")
-    # CSIStorageCapacity and ValidatingAdmissionPolicy had later beta versions under the same names.
     if current := _OUTDATED.get(api_version.text or ""):
         yield api_version.wrong(f"{api_version.shown()} drops newer fields, such as authOptions: write {current}")
-    elif (newer := _REMOVED.get(api_version.text or "")) and owner.kind not in (
-        "CSIStorageCapacity",
-        "ValidatingAdmissionPolicy",
-    ):
+    elif (newer := _REMOVED.get(api_version.text or "")) and owner.kind not in _SERVED:
         yield api_version.wrong(f"{api_version.shown()} is gone: write {newer}")
 
 

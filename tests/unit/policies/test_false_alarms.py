@@ -114,6 +114,14 @@ NONE: dict[str, tuple[str, Body]] = {
         "net-ray-ports-closed",
         network_policy("web", {"matchLabels": {"app": "web"}}, ingress=[{}]),
     ),
+    "a newer kind in a beta version": (
+        "api-not-deprecated",
+        body("storage.k8s.io/v1beta1", "VolumeAttributesClass", None),
+    ),
+    "a binding of a newer kind in a beta version": (
+        "api-not-deprecated",
+        body("admissionregistration.k8s.io/v1beta1", "MutatingAdmissionPolicyBinding", None),
+    ),
     "a RoleBinding to edit": ("rbac-no-cluster-admin", with_values(binding(), {"roleRef name": "edit"})),
     "rules of egress without ingress": (
         "net-ray-ports-closed",
