@@ -2,7 +2,7 @@
 
 from ..rule import Severity, Violations, rule
 from ..search import inside, is_foreign
-from ..values import Object
+from ..values import WORKS, Object
 from ..walk import Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
@@ -82,14 +82,21 @@ def explicit_names(owner: Object) -> Violations:
     fix="Remove one, or give it another name or namespace.",
 )
 def unique_objects(stack: Stack) -> Violations:
-    """No two objects have the same group, kind, namespace and name."""
+    """No two objects for the same cluster have the same group, kind, namespace and name."""
     seen: dict[tuple[str | None, ...], Object] = {}
     for owner in stack.objects:
         if not owner.root.at("metadata", "name").is_set:
             continue
-        other = seen.setdefault((owner.group, owner.kind, owner.namespace, owner.name), owner)
+        other = seen.setdefault((_cluster(owner), owner.group, owner.kind, owner.namespace, owner.name), owner)
         if other is not owner:
             yield owner.root.at("metadata", "name").wrong(f"{owner} is defined twice")
+
+
+def _cluster(owner: Object) -> str | None:
+    """The namespace that stands for the cluster of an object; None for the cluster of the stack."""
+    if owner.within is None:
+        return None
+    return owner.within.namespace if owner.within.kind in WORKS else _cluster(owner.within)
 
 
 @rule(

@@ -137,6 +137,17 @@ TOGETHER: dict[str, tuple[str, list[Body]]] = {
 }
 
 
+def work(cluster: str) -> Body:
+    """A Namespace on another cluster."""
+    return {
+        **body("work.open-cluster-management.io/v1", "ManifestWork", cluster),
+        "spec": {"workload": {"manifests": [namespace()]}},
+    }
+
+
+TOGETHER["the same object on two clusters"] = ("unique-objects", [work("one"), work("two")])
+
+
 @pytest.mark.parametrize("name", TOGETHER)
 def test_they_are_no_violation(name: str) -> None:
     rule, made = TOGETHER[name]
