@@ -76,6 +76,7 @@ RAY = [
     case("ray-worker-no-sa-token", f"{WORKER} automountServiceAccountToken", False, MISSING, ray_cluster()),
     case("ray-head-priority", f"{HEAD} template spec priorityClassName", "high", "ray-worker", ray_cluster()),
     case("ray-gpu-node-affinity", f"{WORKER} nodeSelector", {"gpu": "h100"}, MISSING, ray_cluster()),
+    case("ray-gpu-node-affinity", f"{WORKER} nodeSelector", {"gpu": "h100"}, {}, ray_cluster()),
     case(
         "ray-background-delete",
         "metadata annotations pulumi.com/deletionPropagationPolicy",
