@@ -111,7 +111,7 @@ def disruption_budget(stack: Stack) -> Violations:
             continue
         labels = owner.root.at("spec", "template", "metadata", "labels")
         selected = any(
-            budget.namespace == owner.namespace and _selects(budget.root.at("spec", "selector", "matchLabels"), labels)
+            budget.namespace == owner.namespace and _selects(budget.root.at("spec", "selector"), labels)
             for budget in budgets
         )
         if not selected:
@@ -119,8 +119,27 @@ def disruption_budget(stack: Stack) -> Violations:
 
 
 def _selects(selector: Node, labels: Node) -> bool:
-    required = list(selector.entries())
-    return bool(required) and all(labels.at(key).value == value.value for key, value in required)
+    """Whether a selector selects pods with these labels. One that is not set selects none, an empty one all."""
+    required = selector.at("matchLabels").entries()
+    return (
+        selector.is_set
+        and all(labels.at(key).value == value.value for key, value in required)
+        and all(_matches(each, labels) for each in selector.at("matchExpressions").items())
+    )
+
+
+def _matches(expression: Node, labels: Node) -> bool:
+    label = labels.at(expression.at("key").text or "")
+    listed = label.text in [each.text for each in expression.at("values").items()]
+    match expression.at("operator").text:
+        case "In":
+            return listed
+        case "NotIn":
+            return not listed
+        case "Exists":
+            return label.is_set
+        case _:
+            return not label.is_set
 
 
 _EVICTING = ("allkeys-", "volatile-")

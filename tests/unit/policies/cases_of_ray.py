@@ -24,6 +24,9 @@ WORKER = f"{GROUP} template spec"
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
+EXPRESSION = "spec selector matchExpressions 0"
+BUDGET = budget()
+BUDGET["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["redis"]}]}
 ON_A_CLUSTER = ray_job(clusterSelector={"ray.io/cluster": "it"})
 del ON_A_CLUSTER["spec"]["rayClusterSpec"]
 
@@ -189,6 +192,9 @@ REDIS = [
     case("redis-persistent", "spec volumeClaimTemplates", [{"metadata": {"name": "data"}}], MISSING, redis(), budget()),
     case("redis-topology", "spec replicas", 5, 1, redis(), budget()),
     case("redis-spread", f"{REDIS_POD} topologySpreadConstraints", [{"maxSkew": 1}], MISSING, redis(), budget()),
+    case("redis-pdb", "spec selector", {}, MISSING, redis(), budget(), of=1),
+    case("redis-pdb", f"{EXPRESSION} operator", "In", "NotIn", redis(), BUDGET, of=1),
+    case("redis-pdb", f"{EXPRESSION} operator", "Exists", "DoesNotExist", redis(), BUDGET, of=1),
     case("redis-pdb", "spec selector matchLabels", {"app": "redis"}, {"app": "valkey"}, redis(), budget(), of=1),
     case("redis-noeviction", f"{REDIS_POD} containers 0 args 1", "noeviction", "allkeys-lru", redis(), budget()),
     case(

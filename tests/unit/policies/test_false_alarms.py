@@ -11,6 +11,7 @@ from testbed.policies.bodies import (
     Body,
     binding,
     body,
+    budget,
     deployment,
     namespace,
     network_policy,
@@ -133,6 +134,17 @@ TOGETHER: dict[str, tuple[str, list[Body]]] = {
     "a Service of one pod of a StatefulSet": (
         "net-service-selects",
         [service(selector={"statefulset.kubernetes.io/pod-name": "it-0"}), redis()],
+    ),
+    "a budget of all pods": ("redis-pdb", [with_values(budget(), {"spec selector": {}}), redis()]),
+    "a budget with an expression": (
+        "redis-pdb",
+        [
+            with_values(
+                budget(),
+                {"spec selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["redis"]}]}},
+            ),
+            redis(),
+        ],
     ),
 }
 
