@@ -17,12 +17,17 @@ _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
 _RAY_JOBS = ("RayJob", "RayCronJob")
 
 _ENDS_IN_CEL = "job.?shutdownAfterJobFinishes.orValue(false) == true"
-_ON_ANOTHER_IN_CEL = "job.?clusterSelector.hasValue()"
+_ON_ANOTHER_IN_CEL = "job.?clusterSelector.orValue({}).size() > 0"
+"""Whether it runs on an existing cluster. KubeRay ignores an empty selector."""
 _INTERACTIVE_IN_CEL = "job.?submissionMode.orValue('') == 'InteractiveMode'"
 
 
 def _ray_job(owner: Object) -> Node:
     return owner.root.at("spec") if owner.kind == "RayJob" else owner.root.at("spec", "jobTemplate")
+
+
+def _on_another(spec: Node) -> bool:
+    return any(spec.at("clusterSelector").entries())
 
 
 class TimeToLive(Settings):
@@ -52,7 +57,7 @@ def _ttl_in_cel(options: TimeToLive) -> str:
 def ttl(owner: Object, options: TimeToLive) -> Violations:
     """The cluster is deleted within the time of the option. A job with a clusterSelector owns no cluster."""
     spec = _ray_job(owner)
-    if spec.at("clusterSelector").is_set:
+    if _on_another(spec):
         return
     ends, after = spec.at("shutdownAfterJobFinishes"), spec.at("ttlSecondsAfterFinished")
     if ends.value is not True and not spec.at("deletionStrategy").is_set:
@@ -110,7 +115,7 @@ def deadline(owner: Object) -> Violations:
 def has_cluster(owner: Object) -> Violations:
     """Requires the spec of a cluster, or the name of an existing one."""
     spec = _ray_job(owner)
-    if spec.at("clusterSelector").is_set:
+    if _on_another(spec):
         if not spec.at("clusterSelector", "ray.io/cluster").text:
             yield spec.at("clusterSelector").wrong("does not name ray.io/cluster")
     elif not spec.at("rayClusterSpec").is_set:
@@ -176,7 +181,7 @@ def _starts(spec: Node) -> Violations:
     source=f"{_VALIDATION}: ValidateRayJobSpec",
     fix="Set shutdownAfterJobFinishes: true, and no clusterSelector.",
     kinds=_RAY_JOBS,
-    cel=of_jobs(f"job.?suspend.orValue(false) != true || {_ENDS_IN_CEL} && !{_ON_ANOTHER_IN_CEL}"),
+    cel=of_jobs(f"job.?suspend.orValue(false) != true || {_ENDS_IN_CEL} && !({_ON_ANOTHER_IN_CEL})"),
 )
 def suspend(owner: Object) -> Violations:
     """The job owns its cluster, which is deleted with the job."""
@@ -185,7 +190,7 @@ def suspend(owner: Object) -> Violations:
         return
     if spec.at("shutdownAfterJobFinishes").value is not True:
         yield spec.at("suspend").wrong("needs shutdownAfterJobFinishes")
-    if spec.at("clusterSelector").is_set:
+    if _on_another(spec):
         yield spec.at("suspend").wrong("is not allowed beside clusterSelector")
 
 
@@ -199,7 +204,7 @@ def suspend(owner: Object) -> Violations:
     kinds=_RAY_JOBS,
     cel=of_jobs(
         "job.?backoffLimit.orValue(0) == 0"
-        f" || job.backoffLimit > 0 && !({_INTERACTIVE_IN_CEL}) && !{_ON_ANOTHER_IN_CEL}"
+        f" || job.backoffLimit > 0 && !({_INTERACTIVE_IN_CEL}) && !({_ON_ANOTHER_IN_CEL})"
     ),
 )
 def backoff(owner: Object) -> Violations:
@@ -210,7 +215,7 @@ def backoff(owner: Object) -> Violations:
         return
     if tries.number < 0:
         yield tries.wrong(f"{tries.shown()} is less than zero")
-    elif spec.at("submissionMode").text == "InteractiveMode" or spec.at("clusterSelector").is_set:
+    elif spec.at("submissionMode").text == "InteractiveMode" or _on_another(spec):
         yield tries.wrong("is not allowed with InteractiveMode or clusterSelector")
 
 
