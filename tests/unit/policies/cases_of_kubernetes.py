@@ -39,6 +39,11 @@ TO_ONE_SERVICE = body(
     "Ingress",
     spec={"defaultBackend": {"service": {"name": "ray", "port": {"number": 8265}}}},
 )
+WORKER = "spec workerGroupSpecs 0 template spec"
+WITH_TOKEN = ray_cluster()
+del WITH_TOKEN["spec"]["workerGroupSpecs"][0]["template"]["spec"]["automountServiceAccountToken"]
+OF_DEFAULT = (role(resources=["secrets"]), binding())
+OF_DEFAULT[1]["subjects"][0]["name"] = "default"
 OPERATOR = role("ClusterRole", resources=["rayclusters/status"], verbs=["update"])
 
 NETWORK = [
@@ -206,6 +211,7 @@ RBAC = [
         binding(),
         RAY_OF_ACCOUNT,
     ),
+    case("ray-role-minimal", f"{WORKER} serviceAccountName", "own", MISSING, WITH_TOKEN, *OF_DEFAULT),
 ]
 
 NAMESPACES = [
