@@ -233,11 +233,12 @@ set it, too."""
 
 
 def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
-    """Lines of the Redis configuration, each with the node that contains it."""
+    """Lines of the Redis configuration, each with the node that contains it. The name is in lower case, and the words
+    have no quotes."""
     if owner.kind == "ConfigMap":
         for key, text in owner.root.at("data").entries():
             if key.endswith(".conf") and ("redis" in key or "valkey" in key):
-                yield from ((line.strip(), text) for line in (text.text or "").splitlines())
+                yield from ((_plain(line.split()), text) for line in (text.text or "").splitlines())
         return
     for container in containers(owner):
         if _is_redis(container):
@@ -245,4 +246,9 @@ def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
             words = [(word, node) for node in nodes for word in (node.text or "").replace("=", " ").split() or [""]]
             for (word, _), (value, node) in itertools.pairwise(words):
                 if word.startswith("--"):
-                    yield f"{word.removeprefix('--')} {value}", node
+                    yield _plain([word.removeprefix("--"), value]), node
+
+
+def _plain(words: list[str]) -> str:
+    name, *values = [word.strip("'\"") for word in words] or [""]
+    return " ".join([name.lower(), *values])

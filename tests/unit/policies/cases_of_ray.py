@@ -25,6 +25,7 @@ WORKER = f"{GROUP} template spec"
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
+CONF = "data redis.conf"
 EXPRESSION = "spec selector matchExpressions 0"
 BUDGET = budget()
 BUDGET["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["redis"]}]}
@@ -195,6 +196,9 @@ REDIS = [
     case("redis-persistent", "spec volumeClaimTemplates", [{"metadata": {"name": "data"}}], MISSING, redis(), budget()),
     case("redis-topology", "spec replicas", 5, 1, redis(), budget()),
     case("redis-spread", f"{REDIS_POD} topologySpreadConstraints", [{"maxSkew": 1}], MISSING, redis(), budget()),
+    case("redis-noeviction", CONF, "", 'MaxMemory-Policy "allkeys-lru"', redis_conf("")),
+    case("redis-aof", CONF, "", "appendonly 'no'", redis_conf("")),
+    case("redis-password", CONF, "requirepass\t$PASSWORD", "requirepass\thunter2", redis_conf("")),
     case("redis-pdb", "spec selector", {}, MISSING, redis(), budget(), of=1),
     case("redis-pdb", f"{EXPRESSION} operator", "In", "NotIn", redis(), BUDGET, of=1),
     case("redis-pdb", f"{EXPRESSION} operator", "Exists", "DoesNotExist", redis(), BUDGET, of=1),
