@@ -99,6 +99,7 @@ RAY = [
     ),
     case("ray-head-memory", f"{HEAD_RAY} resources limits memory", "8Gi", "1Gi", ray_cluster()),
     case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster()),
+    case("ray-worker-stops", f"spec template {WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster_fleet()),
 ]
 
 SPEC = [
