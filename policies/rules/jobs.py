@@ -19,6 +19,12 @@ _RAY_JOBS = ("RayJob", "RayCronJob")
 _ENDS_IN_CEL = "job.?shutdownAfterJobFinishes.orValue(false) == true"
 _ON_ANOTHER_IN_CEL = "job.?clusterSelector.orValue({}).size() > 0"
 """Whether it runs on an existing cluster. KubeRay ignores an empty selector."""
+_DELETES_IN_CEL = (
+    "([job.?deletionStrategy.?onSuccess, job.?deletionStrategy.?onFailure]"
+    ".exists(each, each.?policy.orValue('DeleteNone') != 'DeleteNone')"
+    " || job.?deletionStrategy.?deletionRules.orValue([])"
+    ".exists(each, each.?policy.orValue('DeleteNone') != 'DeleteNone'))"
+)
 _INTERACTIVE_IN_CEL = "job.?submissionMode.orValue('') == 'InteractiveMode'"
 
 
@@ -30,6 +36,11 @@ def _on_another(spec: Node) -> bool:
     return any(spec.at("clusterSelector").entries())
 
 
+def _deletes(strategy: Node) -> bool:
+    ends = (strategy.at("onSuccess"), strategy.at("onFailure"), *strategy.at("deletionRules").items())
+    return any((each.at("policy").text or "DeleteNone") != "DeleteNone" for each in ends)
+
+
 class TimeToLive(Settings):
     """Options of ray-job-ttl."""
 
@@ -39,7 +50,7 @@ class TimeToLive(Settings):
 
 def _ttl_in_cel(options: TimeToLive) -> str:
     return (
-        f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || job.?deletionStrategy.hasValue())"
+        f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || {_DELETES_IN_CEL})"
         f" && job.?ttlSecondsAfterFinished.orValue(0) <= {options.seconds}"
     )
 
@@ -55,12 +66,13 @@ def _ttl_in_cel(options: TimeToLive) -> str:
     cel=of_jobs(_ttl_in_cel),
 )
 def ttl(owner: Object, options: TimeToLive) -> Violations:
-    """The cluster is deleted within the time of the option. A job with a clusterSelector owns no cluster."""
+    """The cluster is deleted within the time of the option, or `deletionStrategy` deletes something at some end. A job
+    with a clusterSelector owns no cluster."""
     spec = _ray_job(owner)
     if _on_another(spec):
         return
     ends, after = spec.at("shutdownAfterJobFinishes"), spec.at("ttlSecondsAfterFinished")
-    if ends.value is not True and not spec.at("deletionStrategy").is_set:
+    if ends.value is not True and not _deletes(spec.at("deletionStrategy")):
         yield ends.wrong("its cluster stays when the job is done")
     elif after.number is not None and after.number > options.seconds:
         yield after.wrong(f"{after.shown()} s is longer than {options.seconds} s")

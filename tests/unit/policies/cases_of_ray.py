@@ -25,6 +25,8 @@ WORKER = f"{GROUP} template spec"
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
+KEPT = ray_job(shutdownAfterJobFinishes=False, ttlSecondsAfterFinished=0)
+KEPT["spec"]["deletionStrategy"] = {"onFailure": {"policy": "DeleteNone"}, "onSuccess": {}}
 CONF = "data redis.conf"
 EXPRESSION = "spec selector matchExpressions 0"
 BUDGET = budget()
@@ -107,6 +109,7 @@ SPEC = [
     case("ray-start-params", f"{GROUP} rayStartParams labels", MISSING, "a=b", ray_cluster()),
     case("ray-name-length", "metadata name", "a" * 53, "a" * 54, ray_cluster()),
     case("ray-name-length", "metadata name", "train", "1-train", ray_job()),
+    case("ray-job-ttl", "spec deletionStrategy onSuccess policy", "DeleteWorkers", "DeleteNone", KEPT),
     case("ray-job-ttl", "spec shutdownAfterJobFinishes", True, False, ray_job(clusterSelector={})),
     case("ray-job-has-cluster", "spec rayClusterSpec", ray_spec(), MISSING, ray_job(clusterSelector={})),
     case("ray-name-length", "metadata name", "a" * 47, "a" * 48, ON_A_CLUSTER),
