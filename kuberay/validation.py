@@ -12,7 +12,7 @@ from .schema import shown
 
 API_VERSION = "ray.io/v1"
 
-_SHAPE = {"wrong-type", "required-field"}
+SHAPE = {"wrong-type", "required-field"}
 """With a problem of these rules the rules of the operator cannot be evaluated."""
 
 
@@ -29,7 +29,7 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
         message = f"{shown(version)} is not served: set apiVersion to {API_VERSION}"
         return [problem("unknown-kind", ("apiVersion",), version, message)]
     stored, problems = schema.stored(body, operator)
-    misshapen = [each for each in problems if each.rule in _SHAPE]
+    misshapen = [each for each in problems if each.rule in SHAPE]
     if not any(each.path[:1] in ((), ("metadata",)) for each in misshapen):
         problems += formats.check_metadata(stored)
     if misshapen:

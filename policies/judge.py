@@ -14,7 +14,7 @@ from .rule import Rule
 from .rules import RULES
 from .search import is_foreign, with_inner
 from .values import Change, NotKnownYetError, Object, Violation
-from .walk import SUBJECTS, RayCluster, Stack
+from .walk import SUBJECTS, Stack
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Judge:
 
     def _of_one(self, owner: Object) -> Iterator[Finding]:
         for kind, subjects in SUBJECTS.items():
-            # A RayCluster in an object of a foreign kind is judged as one of kind RayCluster.
-            kinds = {owner.kind, *(["RayCluster"] if kind is RayCluster and is_foreign(owner) else [])}
+            # A RayCluster in an object of a foreign kind is judged, with its pods, as one of kind RayCluster.
+            kinds = {owner.kind, *(["RayCluster"] if kind is not Object and is_foreign(owner) else [])}
             applicable = [each for each in self._rules[kind] if not each[0].kinds or kinds & set(each[0].kinds)]
             if not applicable:
                 continue

@@ -32,7 +32,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """The API groups of the kinds that rules know: kinds of other groups have only the name in common."""
 
-_WORKS = ("Work", "ManifestWork")
+WORKS = ("Work", "ManifestWork")
 """Kinds that carry objects to other clusters. Their own namespaces stand for these clusters."""
 
 
@@ -118,7 +118,7 @@ class Object:
     def namespace(self) -> str | None:
         """Its namespace, or that of the object that contains it; None if not set. Raises NotKnownYetError."""
         own = self.root.at("metadata", "namespace").text
-        if own or self.within is None or self.within.kind in _WORKS:
+        if own or self.within is None or self.within.kind in WORKS:
             return own
         return self.within.namespace
 

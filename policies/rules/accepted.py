@@ -8,6 +8,7 @@ from kuberay import OperatorContext, validate
 from kuberay.pod_security import APP_ARMOR, HANDLERS, PROFILES, SELINUX_TYPES, SYSCTLS
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import NEXT
+from kuberay.validation import SHAPE
 
 from ..rule import Severity, Violations, rule
 from ..search import is_foreign
@@ -54,6 +55,15 @@ def _refused(owner: Object, body: Any, at: Path) -> Violations:
             path = (*at, *each.path[1:]) if at else each.path
             secret = owner.root.at(*path).secret
             yield Violation(owner, path, "is not accepted" if secret else each.message)
+
+
+def is_well_formed(template: Node) -> bool:
+    """Whether the types in a submitter's pod template are those of the CRDs' schema. Raises NotKnownYetError."""
+    path = ("spec", "submitterPodTemplate")
+    spec = {"submitterPodTemplate": _without_nulls(template.value)}
+    body = {"apiVersion": f"{RAY}/v1", "kind": "RayJob", "metadata": {"name": "it"}, "spec": spec}
+    found = validate(body, OperatorContext(f"{NEXT}.0"))
+    return not any(each.path[: len(path)] == path and each.rule in SHAPE for each in found)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -10,18 +10,35 @@ from ..cel import CelCheck, of_jobs
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
 from ..walk import Stack
+from .accepted import is_well_formed
 
 _GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html"
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
 _RAY_JOBS = ("RayJob", "RayCronJob")
 
 _ENDS_IN_CEL = "job.?shutdownAfterJobFinishes.orValue(false) == true"
-_ON_ANOTHER_IN_CEL = "job.?clusterSelector.hasValue()"
+_ON_ANOTHER_IN_CEL = "job.?clusterSelector.orValue({}).size() > 0"
+"""Whether it runs on an existing cluster. KubeRay ignores an empty selector."""
+_DELETES_IN_CEL = (
+    "([job.?deletionStrategy.?onSuccess, job.?deletionStrategy.?onFailure]"
+    ".exists(each, each.?policy.orValue('DeleteNone') != 'DeleteNone')"
+    " || job.?deletionStrategy.?deletionRules.orValue([])"
+    ".exists(each, each.?policy.orValue('DeleteNone') != 'DeleteNone'))"
+)
 _INTERACTIVE_IN_CEL = "job.?submissionMode.orValue('') == 'InteractiveMode'"
 
 
 def _ray_job(owner: Object) -> Node:
     return owner.root.at("spec") if owner.kind == "RayJob" else owner.root.at("spec", "jobTemplate")
+
+
+def _on_another(spec: Node) -> bool:
+    return any(spec.at("clusterSelector").entries())
+
+
+def _deletes(strategy: Node) -> bool:
+    ends = (strategy.at("onSuccess"), strategy.at("onFailure"), *strategy.at("deletionRules").items())
+    return any((each.at("policy").text or "DeleteNone") != "DeleteNone" for each in ends)
 
 
 class TimeToLive(Settings):
@@ -33,7 +50,7 @@ class TimeToLive(Settings):
 
 def _ttl_in_cel(options: TimeToLive) -> str:
     return (
-        f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || job.?deletionStrategy.hasValue())"
+        f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || {_DELETES_IN_CEL})"
         f" && job.?ttlSecondsAfterFinished.orValue(0) <= {options.seconds}"
     )
 
@@ -49,12 +66,13 @@ def _ttl_in_cel(options: TimeToLive) -> str:
     cel=of_jobs(_ttl_in_cel),
 )
 def ttl(owner: Object, options: TimeToLive) -> Violations:
-    """The cluster is deleted within the time of the option. A job with a clusterSelector owns no cluster."""
+    """The cluster is deleted within the time of the option, or `deletionStrategy` deletes something at some end. A job
+    with a clusterSelector owns no cluster."""
     spec = _ray_job(owner)
-    if spec.at("clusterSelector").is_set:
+    if _on_another(spec):
         return
     ends, after = spec.at("shutdownAfterJobFinishes"), spec.at("ttlSecondsAfterFinished")
-    if ends.value is not True and not spec.at("deletionStrategy").is_set:
+    if ends.value is not True and not _deletes(spec.at("deletionStrategy")):
         yield ends.wrong("its cluster stays when the job is done")
     elif after.number is not None and after.number > options.seconds:
         yield after.wrong(f"{after.shown()} s is longer than {options.seconds} s")
@@ -109,7 +127,7 @@ def deadline(owner: Object) -> Violations:
 def has_cluster(owner: Object) -> Violations:
     """Requires the spec of a cluster, or the name of an existing one."""
     spec = _ray_job(owner)
-    if spec.at("clusterSelector").is_set:
+    if _on_another(spec):
         if not spec.at("clusterSelector", "ray.io/cluster").text:
             yield spec.at("clusterSelector").wrong("does not name ray.io/cluster")
     elif not spec.at("rayClusterSpec").is_set:
@@ -162,7 +180,7 @@ def _starts(spec: Node) -> Violations:
         yield mode.wrong("adds a container without securityContext to the head")
     elif submits == "K8sJobMode" and not template.is_set:
         yield mode.wrong("is K8sJobMode, whose pod has no securityContext")
-    elif submits == "K8sJobMode":
+    elif submits == "K8sJobMode" and is_well_formed(template):  # ray-spec-valid reports another one
         for each in violations(template.value, template.path, "restricted"):
             yield Node(None, spec.owner, each.path).wrong(each.message)
 
@@ -175,7 +193,7 @@ def _starts(spec: Node) -> Violations:
     source=f"{_VALIDATION}: ValidateRayJobSpec",
     fix="Set shutdownAfterJobFinishes: true, and no clusterSelector.",
     kinds=_RAY_JOBS,
-    cel=of_jobs(f"job.?suspend.orValue(false) != true || {_ENDS_IN_CEL} && !{_ON_ANOTHER_IN_CEL}"),
+    cel=of_jobs(f"job.?suspend.orValue(false) != true || {_ENDS_IN_CEL} && !({_ON_ANOTHER_IN_CEL})"),
 )
 def suspend(owner: Object) -> Violations:
     """The job owns its cluster, which is deleted with the job."""
@@ -184,7 +202,7 @@ def suspend(owner: Object) -> Violations:
         return
     if spec.at("shutdownAfterJobFinishes").value is not True:
         yield spec.at("suspend").wrong("needs shutdownAfterJobFinishes")
-    if spec.at("clusterSelector").is_set:
+    if _on_another(spec):
         yield spec.at("suspend").wrong("is not allowed beside clusterSelector")
 
 
@@ -198,7 +216,7 @@ def suspend(owner: Object) -> Violations:
     kinds=_RAY_JOBS,
     cel=of_jobs(
         "job.?backoffLimit.orValue(0) == 0"
-        f" || job.backoffLimit > 0 && !({_INTERACTIVE_IN_CEL}) && !{_ON_ANOTHER_IN_CEL}"
+        f" || job.backoffLimit > 0 && !({_INTERACTIVE_IN_CEL}) && !({_ON_ANOTHER_IN_CEL})"
     ),
 )
 def backoff(owner: Object) -> Violations:
@@ -209,7 +227,7 @@ def backoff(owner: Object) -> Violations:
         return
     if tries.number < 0:
         yield tries.wrong(f"{tries.shown()} is less than zero")
-    elif spec.at("submissionMode").text == "InteractiveMode" or spec.at("clusterSelector").is_set:
+    elif spec.at("submissionMode").text == "InteractiveMode" or _on_another(spec):
         yield tries.wrong("is not allowed with InteractiveMode or clusterSelector")
 
 

@@ -114,16 +114,16 @@ def head_priority(cluster: RayCluster) -> Violations:
     fix="Set nodeSelector or a node affinity, for example on nvidia.com/gpu.product.",
     kinds=_CLUSTERS,
     cel=of_ray(
-        f"{GROUPS}.all(group, group.?template.?spec.?nodeSelector.hasValue()"
-        " || group.?template.?spec.?affinity.?nodeAffinity.hasValue()"
+        f"{GROUPS}.all(group, group.?template.?spec.?nodeSelector.orValue({{}}).size() > 0"
+        " || group.?template.?spec.?affinity.?nodeAffinity.orValue({}).size() > 0"
         f" || {_no_gpus_in_cel('group.?template.?spec.?containers[?0]')})"
     ),
 )
 def gpu_node_affinity(cluster: RayCluster) -> Violations:
-    """Requires a node selector or a node affinity."""
+    """Requires a node selector or a node affinity that is not empty: charts write `nodeSelector: {}` for none."""
     for pod in cluster.workers():
-        asks = any(pod.accelerators())
-        if asks and not pod.spec.at("nodeSelector").is_set and not pod.spec.at("affinity", "nodeAffinity").is_set:
+        selectors = (pod.spec.at("nodeSelector"), pod.spec.at("affinity", "nodeAffinity"))
+        if any(pod.accelerators()) and not any(list(each.entries()) for each in selectors):
             yield pod.spec.at("nodeSelector").wrong("runs on any node with an accelerator")
 
 

@@ -5,9 +5,11 @@ import re
 from core.pods import RAY
 from core.types import Settings
 
-from ..cel import ALWAYS, GROUPS, HEAD, HEAD_CONTAINER, SCALES, of_ray
+from ..cel import ALWAYS, GROUPS, HEAD, HEAD_CONTAINER, SCALES, CelCheck, of_ray
 from ..rule import Severity, Violations, rule
-from ..walk import RayCluster
+from ..search import is_foreign
+from ..values import Object
+from ..walk import RayCluster, ray_clusters
 
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
@@ -85,13 +87,14 @@ def _name_length_in_cel(options: NameLengths) -> str:
     why="KubeRay refuses longer ones, and those that are no DNS-1035 label, with an event only.",
     source=f"{_VALIDATION}: ValidateRayClusterMetadata",
     fix="Choose a shorter name of lower-case letters, digits and hyphens that begins with a letter.",
-    kinds=_NAMED,
-    cel=of_ray(_name_length_in_cel, tuple((RAY, kind) for kind in _NAMED)),
+    cel=CelCheck(tuple((RAY, kind) for kind in _NAMED), _name_length_in_cel),
 )
-def name_length(cluster: RayCluster, options: NameLengths) -> Violations:
-    """Requires a DNS-1035 label that is not longer than the option."""
-    name_node = cluster.owner.root.at("metadata", "name")
-    longest = options.cluster if cluster.standalone else options.others
+def name_length(owner: Object, options: NameLengths) -> Violations:
+    """Requires a DNS-1035 label that is not longer than the option, also of a RayJob on an existing RayCluster."""
+    if owner.kind not in _NAMED and not (is_foreign(owner) and any(ray_clusters(owner))):
+        return
+    name_node = owner.root.at("metadata", "name")
+    longest = options.others if owner.kind in ("RayJob", "RayService") else options.cluster
     name = name_node.given or ""
     if len(name) > longest:
         yield name_node.wrong(f"{name_node.shown()} has {len(name)} characters; at most {longest} are allowed")

@@ -7,7 +7,7 @@ from core.types import Settings
 
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
-from ..walk import Stack
+from ..walk import Pod, RayCluster, Stack
 
 _GOOD_PRACTICES = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
 _ROLES = ("Role", "ClusterRole")
@@ -232,9 +232,7 @@ def operator_namespaced(stack: Stack) -> Violations:
 def role_minimal(stack: Stack) -> Violations:
     """Judges the Roles of the stack that are bound to the ServiceAccounts of RayCluster pods."""
     accounts = {
-        (cluster.owner.namespace, pod.spec.at("serviceAccountName").text)
-        for cluster in stack.ray_clusters()
-        for pod in cluster.pods()
+        (cluster.owner.namespace, _account(cluster, pod)) for cluster in stack.ray_clusters() for pod in cluster.pods()
     }
     roles = {(each.kind, each.namespace, each.name): each for each in stack.of(*_ROLES)}
     for binding in stack.of(*_BINDINGS):
@@ -248,6 +246,16 @@ def role_minimal(stack: Stack) -> Violations:
         role_ = roles.get((kind, binding.namespace if kind == "Role" else None, reference.at("name").text))
         if role_ is not None and accounts & subjects:
             yield from _too_much(role_)
+
+
+def _account(cluster: RayCluster, pod: Pod) -> str | None:
+    """The account of a pod; None if it has no token of one, or if its name is not known before KubeRay makes it."""
+    named = pod.spec.at("serviceAccountName").text
+    if named or pod.spec.at("automountServiceAccountToken").value is False:
+        return named
+    if pod.role == "head" and cluster.scales:
+        return cluster.owner.name if cluster.owner.kind == "RayCluster" else None
+    return "default"
 
 
 def _too_much(role_: Object) -> Violations:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from core.types import Settings
 
@@ -111,7 +111,7 @@ def disruption_budget(stack: Stack) -> Violations:
             continue
         labels = owner.root.at("spec", "template", "metadata", "labels")
         selected = any(
-            budget.namespace == owner.namespace and _selects(budget.root.at("spec", "selector", "matchLabels"), labels)
+            budget.namespace == owner.namespace and _selects(budget.root.at("spec", "selector"), labels)
             for budget in budgets
         )
         if not selected:
@@ -119,8 +119,27 @@ def disruption_budget(stack: Stack) -> Violations:
 
 
 def _selects(selector: Node, labels: Node) -> bool:
-    values: Mapping[str, object] = labels.value or {}
-    return bool(selector.value) and all(values.get(key) == value for key, value in selector.value.items())
+    """Whether a selector selects pods with these labels. One that is not set selects none, an empty one all."""
+    required = selector.at("matchLabels").entries()
+    return (
+        selector.is_set
+        and all(labels.at(key).value == value.value for key, value in required)
+        and all(_matches(each, labels) for each in selector.at("matchExpressions").items())
+    )
+
+
+def _matches(expression: Node, labels: Node) -> bool:
+    label = labels.at(expression.at("key").text or "")
+    listed = label.text in [each.text for each in expression.at("values").items()]
+    match expression.at("operator").text:
+        case "In":
+            return listed
+        case "NotIn":
+            return not listed
+        case "Exists":
+            return label.is_set
+        case _:
+            return not label.is_set
 
 
 _EVICTING = ("allkeys-", "volatile-")
@@ -214,11 +233,12 @@ set it, too."""
 
 
 def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
-    """Lines of the Redis configuration, each with the node that contains it."""
+    """Lines of the Redis configuration, each with the node that contains it. The name is in lower case, and the words
+    have no quotes."""
     if owner.kind == "ConfigMap":
         for key, text in owner.root.at("data").entries():
             if key.endswith(".conf") and ("redis" in key or "valkey" in key):
-                yield from ((line.strip(), text) for line in (text.text or "").splitlines())
+                yield from ((_plain(line.split()), text) for line in (text.text or "").splitlines())
         return
     for container in containers(owner):
         if _is_redis(container):
@@ -226,4 +246,9 @@ def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
             words = [(word, node) for node in nodes for word in (node.text or "").replace("=", " ").split() or [""]]
             for (word, _), (value, node) in itertools.pairwise(words):
                 if word.startswith("--"):
-                    yield f"{word.removeprefix('--')} {value}", node
+                    yield _plain([word.removeprefix("--"), value]), node
+
+
+def _plain(words: list[str]) -> str:
+    name, *values = [word.strip("'\"") for word in words] or [""]
+    return " ".join([name.lower(), *values])

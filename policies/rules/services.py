@@ -2,19 +2,28 @@
 
 from collections.abc import Mapping
 
-from core.pods import RAY
+from core.pods import RAY, RAY_CLUSTERS
 from core.types import Settings
 
-from ..cel import CelCheck, listed
+from ..cel import HEAD, WITH_RAY_CLUSTERS, CelCheck, listed
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
-from ..walk import Stack
+from ..walk import Stack, ray_clusters
 
 _SERVICES = (("", "Service"), (RAY, "RayService"))
 _OF_KINDS = ("Service", "RayService")
 _PASSTHROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
-_RAY_LABELS = "ray.io/"
 _CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
+_OF_CONTROLLERS = (
+    "ray.io/",
+    "volcano.sh/",
+    "statefulset.kubernetes.io/",
+    "apps.kubernetes.io/",
+    "batch.kubernetes.io/",
+    "jobset.sigs.k8s.io/",
+    "leaderworkerset.sigs.k8s.io/",
+)
+"""Prefixes of labels that controllers give pods, such as the name of the one pod of a StatefulSet."""
 
 
 def _spec(owner: Object) -> Node:
@@ -64,13 +73,20 @@ def no_public_service(owner: Object, options: PublicServices) -> Violations:
     why="Whoever may create one gets the traffic of pods to that address (CVE-2020-8554).",
     source="https://github.com/kubernetes/kubernetes/issues/97076",
     fix="Remove spec.externalIPs.",
-    kinds=_OF_KINDS,
-    cel=CelCheck(_SERVICES, f"{_field_in_cel('externalIPs')}.orValue([]).size() == 0"),
+    kinds=("Service", *RAY_CLUSTERS),
+    cel=CelCheck(
+        (("", "Service"), *WITH_RAY_CLUSTERS),
+        f"{_field_in_cel('externalIPs')}.orValue([]).size() == 0 && variables.ray"
+        f".all(ray, {HEAD}.?headService.?spec.?externalIPs.orValue([]).size() == 0)",
+    ),
 )
 def no_external_ips(owner: Object) -> Violations:
-    """Rejects `externalIPs`, also in `serveService` of a RayService."""
-    for address in _spec(owner).at("externalIPs").items():
-        yield address.wrong(f"takes {address.shown()}")
+    """Rejects `externalIPs`, also in `serveService` of a RayService and in `headService` of a RayCluster."""
+    services = [_spec(owner)] if owner.kind in _OF_KINDS else []
+    services += [each.spec.at("headGroupSpec", "headService", "spec") for each in ray_clusters(owner)]
+    for each in services:
+        for address in each.at("externalIPs").items():
+            yield address.wrong(f"takes {address.shown()}")
 
 
 @rule(
@@ -85,16 +101,21 @@ def no_external_ips(owner: Object) -> Violations:
         (("networking.k8s.io", "Ingress"),),
         f"object.metadata.?annotations[?'{_PASSTHROUGH}'].orValue('') == 'true'"
         f" || object.metadata.?annotations[?'{_CERTIFICATE}'].hasValue()"
-        " || object.spec.?rules.orValue([]).all(rule, has(rule.host) && object.spec.?tls.orValue([])"
+        " || (object.spec.?rules.orValue([]).size() > 0 || object.spec.?tls.orValue([]).size() > 0)"
+        " && object.spec.?rules.orValue([]).all(rule, has(rule.host) && object.spec.?tls.orValue([])"
         ".exists(tls, rule.host in tls.?hosts.orValue([])))",
     ),
 )
 def ingress_tls(owner: Object) -> Violations:
-    """The host of every rule is in `tls`, unless the pods or the load balancer terminate TLS."""
+    """The host of every rule is in `tls`, unless the pods or the load balancer terminate TLS. Without rules, `tls` is
+    set."""
     if owner.annotation(_PASSTHROUGH).text == "true" or owner.annotation(_CERTIFICATE).is_set:
         return
-    secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
-    for each in owner.root.at("spec", "rules").items():
+    tls, rules = (list(owner.root.at("spec", key).items()) for key in ("tls", "rules"))
+    if not tls and not rules:
+        yield owner.root.at("spec", "tls").wrong("is not set: the default backend has no TLS for any host")
+    secured = {host.text for each in tls for host in each.at("hosts").items()}
+    for each in rules:
         if each.at("host").text not in secured:
             yield each.at("host").wrong(
                 f"{each.at('host').shown() if each.at('host').is_set else 'any host'} has no TLS"
@@ -111,13 +132,14 @@ def ingress_tls(owner: Object) -> Violations:
 )
 def service_selects(stack: Stack) -> Violations:
     """Some pod template of the namespace has the labels. Labels that operators set are skipped."""
-    templates: dict[str | None, list[Mapping[str, object]]] = {}
+    templates: dict[str | None, list[Mapping[str, str | None]]] = {}
     for pod in stack.pods():
-        templates.setdefault(pod.owner.namespace, []).append(pod.template.at("metadata", "labels").value or {})
+        labels = {key: value.text for key, value in pod.template.at("metadata", "labels").entries()}
+        templates.setdefault(pod.owner.namespace, []).append(labels)
     for service in stack.of("Service"):
         selector = service.root.at("spec", "selector")
         required = {key: value.text for key, value in selector.entries()}
-        set_by_operator = any(key.startswith(_RAY_LABELS) for key in required)
+        set_by_operator = any(key.startswith(_OF_CONTROLLERS) for key in required)
         in_namespace = templates.get(service.namespace, [])
         if not required or set_by_operator or not in_namespace or service.group:
             continue

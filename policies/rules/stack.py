@@ -2,7 +2,7 @@
 
 from ..rule import Severity, Violations, rule
 from ..search import inside, is_foreign
-from ..values import Object
+from ..values import WORKS, Object
 from ..walk import Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
@@ -24,6 +24,18 @@ _REMOVED = {
 }
 """API versions that are no longer served, each with its replacement."""
 
+_SERVED = (
+    "CSIStorageCapacity",
+    "IPAddress",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ServiceCIDR",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "VolumeAttributesClass",
+)
+"""Kinds that came later, in beta versions of the same names."""
+
 _OUTDATED = {"ray.io/v1alpha1": "ray.io/v1"}
 """API versions that are still served but drop newer fields: here authOptions and gcsFaultToleranceOptions."""
 
@@ -39,13 +51,9 @@ _OUTDATED = {"ray.io/v1alpha1": "ray.io/v1"}
 def api_not_deprecated(owner: Object) -> Violations:
     """Rejects versions that are no longer served and versions that drop fields."""
     api_version = owner.root.at("apiVersion")
-    # CSIStorageCapacity and ValidatingAdmissionPolicy had later beta versions under the same names.
     if current := _OUTDATED.get(api_version.text or ""):
         yield api_version.wrong(f"{api_version.shown()} drops newer fields, such as authOptions: write {current}")
-    elif (newer := _REMOVED.get(api_version.text or "")) and owner.kind not in (
-        "CSIStorageCapacity",
-        "ValidatingAdmissionPolicy",
-    ):
+    elif (newer := _REMOVED.get(api_version.text or "")) and owner.kind not in _SERVED:
         yield api_version.wrong(f"{api_version.shown()} is gone: write {newer}")
 
 
@@ -74,14 +82,21 @@ def explicit_names(owner: Object) -> Violations:
     fix="Remove one, or give it another name or namespace.",
 )
 def unique_objects(stack: Stack) -> Violations:
-    """No two objects have the same group, kind, namespace and name."""
+    """No two objects for the same cluster have the same group, kind, namespace and name."""
     seen: dict[tuple[str | None, ...], Object] = {}
     for owner in stack.objects:
         if not owner.root.at("metadata", "name").is_set:
             continue
-        other = seen.setdefault((owner.group, owner.kind, owner.namespace, owner.name), owner)
+        other = seen.setdefault((_cluster(owner), owner.group, owner.kind, owner.namespace, owner.name), owner)
         if other is not owner:
             yield owner.root.at("metadata", "name").wrong(f"{owner} is defined twice")
+
+
+def _cluster(owner: Object) -> str | None:
+    """The namespace that stands for the cluster of an object; None for the cluster of the stack."""
+    if owner.within is None:
+        return None
+    return owner.within.namespace if owner.within.kind in WORKS else _cluster(owner.within)
 
 
 @rule(

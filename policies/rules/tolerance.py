@@ -64,11 +64,12 @@ def address(cluster: RayCluster) -> Violations:
 
 
 def _host_and_port(text: str) -> tuple[str, int] | None:
-    parts = urlsplit(text if "://" in text else f"redis://{text}")
     try:
-        return (parts.hostname, parts.port) if parts.hostname and parts.port else None
+        parts = urlsplit(text if "://" in text else f"redis://{text}")
+        host, port = parts.hostname, parts.port
     except ValueError:
         return None
+    return (host, port) if host and port else None
 
 
 @rule(

@@ -89,12 +89,12 @@ def test_a_policy_defines_variables_before_their_use() -> None:
         "podsBefore",
     ]
     assert all("oldObject" not in each["expression"] for each in rendered[:4])
-    assert not made()["policy", "net-no-external-ips"]["spec"]["variables"]
+    assert not made()["policy", "job-cron-concurrency"]["spec"]["variables"]
 
 
 def test_an_update_may_keep_an_existing_violation() -> None:
-    [rendered] = made()["policy", "net-no-external-ips"]["spec"]["validations"]
-    now = "object.spec.?externalIPs.or(object.spec.?serveService.?spec.?externalIPs).orValue([]).size() == 0"
+    [rendered] = made()["policy", "job-cron-concurrency"]["spec"]["validations"]
+    now = "object.spec.?concurrencyPolicy.orValue('') in ['Forbid', 'Replace']"
     before = now.replace("object", "oldObject")
     assert rendered["expression"] == f"({now}) || oldObject != null && !({before})"
 

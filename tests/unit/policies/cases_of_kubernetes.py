@@ -28,11 +28,22 @@ ENFORCE = "metadata labels pod-security.kubernetes.io/enforce"
 WARN = "metadata labels pod-security.kubernetes.io/warn"
 BLOCK = "spec egress 0 to 0 ipBlock"
 EVERYWHERE = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}}]}]
+HEAD_SERVICE = "spec headGroupSpec headService spec"
 SECRET = body("v1", "Secret")
 CONFIG = body("v1", "ConfigMap", data={})
 TOKEN = f"hf_{'aB' * 17}"
 RAY_OF_ACCOUNT = ray_cluster()
 RAY_OF_ACCOUNT["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "ray"
+TO_ONE_SERVICE = body(
+    "networking.k8s.io/v1",
+    "Ingress",
+    spec={"defaultBackend": {"service": {"name": "ray", "port": {"number": 8265}}}},
+)
+WORKER = "spec workerGroupSpecs 0 template spec"
+WITH_TOKEN = ray_cluster()
+del WITH_TOKEN["spec"]["workerGroupSpecs"][0]["template"]["spec"]["automountServiceAccountToken"]
+OF_DEFAULT = (role(resources=["secrets"]), binding())
+OF_DEFAULT[1]["subjects"][0]["name"] = "default"
 OPERATOR = role("ClusterRole", resources=["rayclusters/status"], verbs=["update"])
 
 NETWORK = [
@@ -123,6 +134,8 @@ NETWORK = [
     case("net-no-public-service", "spec serveService spec type", "ClusterIP", "LoadBalancer", ray_service()),
     case("net-no-external-ips", "spec externalIPs", [], ["203.0.113.7"], service()),
     case("net-no-external-ips", "spec serveService spec externalIPs", [], ["203.0.113.7"], ray_service()),
+    case("net-no-external-ips", f"{HEAD_SERVICE} externalIPs", [], ["203.0.113.7"], ray_cluster()),
+    case("net-no-external-ips", f"spec rayClusterSpec{HEAD_SERVICE[4:]} externalIPs", [], ["203.0.113.7"], ray_job()),
     case("net-ingress-tls", "spec tls 0 hosts", ["ray.example.com"], ["www.example.com"], ingress()),
     case(
         "net-ingress-tls",
@@ -138,6 +151,7 @@ NETWORK = [
         MISSING,
         ingress_without_tls(),
     ),
+    case("net-ingress-tls", "spec tls", [{"secretName": "ray"}], MISSING, TO_ONE_SERVICE),
     case("net-service-selects", "spec selector app", "it", "typo", service(), deployment()),
     case(
         "net-peer-not-empty",
@@ -197,6 +211,7 @@ RBAC = [
         binding(),
         RAY_OF_ACCOUNT,
     ),
+    case("ray-role-minimal", f"{WORKER} serviceAccountName", "own", MISSING, WITH_TOKEN, *OF_DEFAULT),
 ]
 
 NAMESPACES = [

@@ -10,6 +10,7 @@ from testbed.policies.bodies import (
     ray_cluster_without,
     ray_job,
     ray_service,
+    ray_spec,
     redis,
     redis_conf,
     volcano_job,
@@ -24,6 +25,14 @@ WORKER = f"{GROUP} template spec"
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
+KEPT = ray_job(shutdownAfterJobFinishes=False, ttlSecondsAfterFinished=0)
+KEPT["spec"]["deletionStrategy"] = {"onFailure": {"policy": "DeleteNone"}, "onSuccess": {}}
+CONF = "data redis.conf"
+EXPRESSION = "spec selector matchExpressions 0"
+BUDGET = budget()
+BUDGET["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["redis"]}]}
+ON_A_CLUSTER = ray_job(clusterSelector={"ray.io/cluster": "it"})
+del ON_A_CLUSTER["spec"]["rayClusterSpec"]
 
 
 def of_the_older_form() -> Body:
@@ -74,6 +83,7 @@ RAY = [
     case("ray-worker-no-sa-token", f"{WORKER} automountServiceAccountToken", False, MISSING, ray_cluster()),
     case("ray-head-priority", f"{HEAD} template spec priorityClassName", "high", "ray-worker", ray_cluster()),
     case("ray-gpu-node-affinity", f"{WORKER} nodeSelector", {"gpu": "h100"}, MISSING, ray_cluster()),
+    case("ray-gpu-node-affinity", f"{WORKER} nodeSelector", {"gpu": "h100"}, {}, ray_cluster()),
     case(
         "ray-background-delete",
         "metadata annotations pulumi.com/deletionPropagationPolicy",
@@ -91,6 +101,7 @@ RAY = [
     ),
     case("ray-head-memory", f"{HEAD_RAY} resources limits memory", "8Gi", "1Gi", ray_cluster()),
     case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster()),
+    case("ray-worker-stops", f"spec template {WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster_fleet()),
 ]
 
 SPEC = [
@@ -98,6 +109,10 @@ SPEC = [
     case("ray-start-params", f"{GROUP} rayStartParams labels", MISSING, "a=b", ray_cluster()),
     case("ray-name-length", "metadata name", "a" * 53, "a" * 54, ray_cluster()),
     case("ray-name-length", "metadata name", "train", "1-train", ray_job()),
+    case("ray-job-ttl", "spec deletionStrategy onSuccess policy", "DeleteWorkers", "DeleteNone", KEPT),
+    case("ray-job-ttl", "spec shutdownAfterJobFinishes", True, False, ray_job(clusterSelector={})),
+    case("ray-job-has-cluster", "spec rayClusterSpec", ray_spec(), MISSING, ray_job(clusterSelector={})),
+    case("ray-name-length", "metadata name", "a" * 47, "a" * 48, ON_A_CLUSTER),
     case("ray-group-names", f"{GROUP} groupName", "one", MISSING, ray_cluster()),
     case("ray-replica-bounds", f"{GROUP} minReplicas", 0, 9, ray_cluster()),
     case("ray-replica-bounds", f"{GROUP} maxReplicas", 1, MISSING, ray_cluster()),
@@ -136,6 +151,9 @@ TOLERANCE = [
     case("ray-gcsft-on", "spec gcsFaultToleranceOptions", {"redisAddress": "redis:6379"}, MISSING, ray_cluster()),
     case(
         "ray-redis-address", "spec gcsFaultToleranceOptions redisAddress", "redis:6379", "redis://redis", ray_cluster()
+    ),
+    case(
+        "ray-redis-address", "spec gcsFaultToleranceOptions redisAddress", "redis:6379", "redis://[::1", ray_cluster()
     ),
     case("ray-redis-tls", "spec gcsFaultToleranceOptions redisAddress", "127.0.0.1:6379", "redis:6379", ray_cluster()),
     case(
@@ -182,6 +200,12 @@ REDIS = [
     case("redis-persistent", "spec volumeClaimTemplates", [{"metadata": {"name": "data"}}], MISSING, redis(), budget()),
     case("redis-topology", "spec replicas", 5, 1, redis(), budget()),
     case("redis-spread", f"{REDIS_POD} topologySpreadConstraints", [{"maxSkew": 1}], MISSING, redis(), budget()),
+    case("redis-noeviction", CONF, "", 'MaxMemory-Policy "allkeys-lru"', redis_conf("")),
+    case("redis-aof", CONF, "", "appendonly 'no'", redis_conf("")),
+    case("redis-password", CONF, "requirepass\t$PASSWORD", "requirepass\thunter2", redis_conf("")),
+    case("redis-pdb", "spec selector", {}, MISSING, redis(), budget(), of=1),
+    case("redis-pdb", f"{EXPRESSION} operator", "In", "NotIn", redis(), BUDGET, of=1),
+    case("redis-pdb", f"{EXPRESSION} operator", "Exists", "DoesNotExist", redis(), BUDGET, of=1),
     case("redis-pdb", "spec selector matchLabels", {"app": "redis"}, {"app": "valkey"}, redis(), budget(), of=1),
     case("redis-noeviction", f"{REDIS_POD} containers 0 args 1", "noeviction", "allkeys-lru", redis(), budget()),
     case(

@@ -11,6 +11,7 @@ from testbed.policies.bodies import (
     Body,
     binding,
     body,
+    budget,
     deployment,
     namespace,
     network_policy,
@@ -114,12 +115,56 @@ NONE: dict[str, tuple[str, Body]] = {
         "net-ray-ports-closed",
         network_policy("web", {"matchLabels": {"app": "web"}}, ingress=[{}]),
     ),
+    "a newer kind in a beta version": (
+        "api-not-deprecated",
+        body("storage.k8s.io/v1beta1", "VolumeAttributesClass", None),
+    ),
+    "a binding of a newer kind in a beta version": (
+        "api-not-deprecated",
+        body("admissionregistration.k8s.io/v1beta1", "MutatingAdmissionPolicyBinding", None),
+    ),
     "a RoleBinding to edit": ("rbac-no-cluster-admin", with_values(binding(), {"roleRef name": "edit"})),
     "rules of egress without ingress": (
         "net-ray-ports-closed",
         network_policy("out", {}, policyTypes=["Egress"], ingress=[{}], egress=[]),
     ),
 }
+
+TOGETHER: dict[str, tuple[str, list[Body]]] = {
+    "a Service of one pod of a StatefulSet": (
+        "net-service-selects",
+        [service(selector={"statefulset.kubernetes.io/pod-name": "it-0"}), redis()],
+    ),
+    "a budget of all pods": ("redis-pdb", [with_values(budget(), {"spec selector": {}}), redis()]),
+    "a budget with an expression": (
+        "redis-pdb",
+        [
+            with_values(
+                budget(),
+                {"spec selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["redis"]}]}},
+            ),
+            redis(),
+        ],
+    ),
+}
+
+
+def work(cluster: str) -> Body:
+    """A Namespace on another cluster."""
+    return {
+        **body("work.open-cluster-management.io/v1", "ManifestWork", cluster),
+        "spec": {"workload": {"manifests": [namespace()]}},
+    }
+
+
+TOGETHER["the same object on two clusters"] = ("unique-objects", [work("one"), work("two")])
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_they_are_no_violation(name: str) -> None:
+    rule, made = TOGETHER[name]
+    findings = Judge(Configuration(), "prod").report([Object(each, "a.yaml") for each in made]).findings
+    assert [each.message for each in findings if each.rule.id == rule and each.known] == []
 
 
 @pytest.mark.parametrize("name", NONE)

@@ -33,6 +33,8 @@ from . import cases_of_kubernetes, cases_of_pods, cases_of_ray
 pytestmark = pytest.mark.unit
 
 CASES = [*cases_of_ray.CASES, *cases_of_pods.CASES, *cases_of_kubernetes.CASES]
+LABELS = "spec template metadata labels"
+SUBMITTER = "spec submitterPodTemplate"
 IDS = [f"{each.rule}-{each.at.replace(' ', '.')}" for each in CASES]
 
 
@@ -107,4 +109,7 @@ def test_a_shape_that_is_no_object_s_is_left_to_the_api_server() -> None:
     shapes: tuple[Any, ...] = ("text", 7, [], [[]], {"containers": "none"}, None)
     for value in shapes:
         assert case("", "spec template", value, value, deployment()).report(value) is not None
+        assert case("", LABELS, value, value, redis(), budget(), service()).report(value) is not None
+        for place in ("", " spec", " spec containers 0", " spec containers 0 env", " metadata annotations"):
+            assert case("", f"{SUBMITTER}{place}", value, value, ray_job(), namespace()).report(value) is not None
     assert str(Object({"apiVersion": "v1", "kind": "Pod", "metadata": "x"})) == "Pod"
