@@ -72,7 +72,11 @@ class WorkersMost(Settings):
 
 def _most_workers_in_cel(options: WorkersMost) -> str:
     hosts = "(group.?numOfHosts.orValue(0) == 0 ? 1 : group.numOfHosts)"
-    return f"{GROUPS}.all(group, group.?maxReplicas.orValue(0) * {hosts} <= {options.replicas})"
+    asked = "[group.?replicas.orValue(0), group.?minReplicas.orValue(0)]"
+    return (
+        f"{GROUPS}.all(group, ({SCALES}) ? group.?maxReplicas.orValue(0) * {hosts} <= {options.replicas}"
+        f" : {asked}.all(asked, asked * {hosts} <= {options.replicas}))"
+    )
 
 
 @rule(
@@ -86,11 +90,16 @@ def _most_workers_in_cel(options: WorkersMost) -> str:
     cel=of_ray(_most_workers_in_cel),
 )
 def most_workers(cluster: RayCluster, options: WorkersMost) -> Violations:
-    """`maxReplicas` times hosts is at most the option."""
+    """`maxReplicas` times hosts is at most the option; of a cluster that does not scale, `replicas` and `minReplicas`.
+
+    There the API server's default for `maxReplicas`, 2^31 - 1, starts no pod.
+    """
+    fields = ("maxReplicas",) if cluster.scales else ("replicas", "minReplicas")
     for group in cluster.spec.at("workerGroupSpecs").items():
-        most, hosts = group.at("maxReplicas"), group.at("numOfHosts").number or 1
-        if most.number is not None and most.number * hosts > options.replicas:
-            yield most.wrong(f"{most.number * hosts} pods are more than {options.replicas}")
+        hosts = group.at("numOfHosts").number or 1
+        for most in (group.at(field) for field in fields):
+            if most.number is not None and most.number * hosts > options.replicas:
+                yield most.wrong(f"{most.number * hosts} pods are more than {options.replicas}")
 
 
 @rule(

@@ -27,6 +27,8 @@ QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
 KEPT = ray_job(shutdownAfterJobFinishes=False, ttlSecondsAfterFinished=0)
 KEPT["spec"]["deletionStrategy"] = {"onFailure": {"policy": "DeleteNone"}, "onSuccess": {}}
+OF_ONE_SIZE = ray_cluster_without("enableInTreeAutoscaling")
+OF_ONE_SIZE["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2**31 - 1
 CONF = "data redis.conf"
 EXPRESSION = "spec selector matchExpressions 0"
 BUDGET = budget()
@@ -143,6 +145,7 @@ SCALING = [
     case("ray-autoscaler-v2", "spec autoscalerOptions version", "v2", MISSING, ray_cluster()),
     case("ray-idle-timeout-bounded", "spec autoscalerOptions idleTimeoutSeconds", 60, 86_400, ray_cluster()),
     case("ray-idle-timeout-bounded", f"{GROUP} idleTimeoutSeconds", 60, 3601, ray_cluster()),
+    case("ray-most-workers", f"{GROUP} replicas", 8, 1001, OF_ONE_SIZE),
     case("ray-most-workers", f"{GROUP} maxReplicas", 8, 2147483647, ray_cluster()),
     case("ray-gpu-idle-groups", f"{GROUP} minReplicas", 0, 2, ray_cluster()),
 ]
