@@ -1,7 +1,6 @@
 """After a killed command `make up` recovers the environment, whichever of its stacks the command was in."""
 
 import json
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,11 +21,11 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands that were run; each succeeds."""
     ran: list[list[str]] = []
 
-    def run(command: list[Any], **_: Any) -> Any:
+    def run(command: list[Any], *_: Any) -> int:
         ran.append([str(each) for each in command])
-        return SimpleNamespace(returncode=0)
+        return 0
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr("local.pulumi.foreground", run)
     monkeypatch.setattr(RehearsalStack, "prepare", lambda _: None)
     monkeypatch.setattr(RehearsalStack, "environment", {})
     return ran
