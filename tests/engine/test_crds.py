@@ -50,7 +50,7 @@ def inputs(*bodies: Body) -> Body:
 @pytest.fixture
 def kubectl(cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubectl]:
     """Connects the provider to the cluster by its kubeconfig. Deletes the definitions at the end."""
-    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(cluster.kubeconfig))
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     access.connect.cache_clear()
     yield Kubectl(cluster)
     Kubectl(cluster).does("delete", "crd", "--ignore-not-found", *NAMES)
