@@ -170,16 +170,17 @@ def _holders(message: str) -> Iterator[Holder]:
 def release(pulumi: Cli, error: PulumiError, *, elsewhere: bool) -> list[Holder]:
     """Removes the lock that a command's error reports (`pulumi cancel`). Returns its holders.
 
-    `elsewhere`: also removes a lock of another machine, whose processes cannot be checked from here.
+    `elsewhere`: also removes a lock of another machine, whose processes cannot be checked from here, or of Pulumi
+    Cloud, which reports no holders.
 
     Raises LockedError if a holder runs or may still run, and `error` itself if it reports no lock.
     """
     message = str(error)
     if _CLOUD in message:
-        raise LockedError(
-            f"{message}\nIf that update is not running any more, run `pulumi cancel -s {pulumi.stack}`, then this "
-            "command again"
-        )
+        if not elsewhere:
+            raise LockedError(f"{message}\nIf that update is not running any more, add --cancel to this command")
+        pulumi.output("cancel", "--yes")
+        return []
     held = holders(message)
     if not held:
         raise error

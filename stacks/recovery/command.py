@@ -35,7 +35,7 @@ def recover(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, as `pulumi up --yes`.")] = False,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Also remove the lock of a process on another machine.")
+        bool, typer.Option("--cancel", help="Also remove the lock of a process on another machine, or in Pulumi Cloud.")
     ] = False,
     state_only: Annotated[
         bool, typer.Option("--state-only", help="Only repair the state, as before `pulumi destroy`.")

@@ -141,7 +141,7 @@ def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Ho
     """Adds the stack's own objects to its state, removes pending operations, and refreshes resources that may have
     changed.
 
-    `elsewhere`: also removes the lock of a process on another machine, which cannot be checked from here.
+    `elsewhere`: as in `release`.
 
     Returns the ended processes whose lock was removed. Raises PulumiError; LockedError if somebody is or may be working
     on the stack; ForeignObjectsError, after the state was repaired, if `pulumi up` cannot succeed.

@@ -67,10 +67,13 @@ def test_the_lock_of_another_machine_is_kept_unless_requested() -> None:
     assert ran == [("cancel", "--yes")]
 
 
-def test_the_lock_of_pulumi_cloud_is_kept() -> None:
+def test_the_lock_of_pulumi_cloud_is_kept_unless_requested() -> None:
     error = PulumiError("error: [409] Conflict: Another update is currently in progress.")
-    with pytest.raises(LockedError, match="pulumi cancel -s dev"):
-        release(Recorded("dev"), error, elsewhere=True)
+    with pytest.raises(LockedError, match="add --cancel"):
+        release(Recorded("dev"), error, elsewhere=False)
+    assert ran == []
+    release(Recorded("dev"), error, elsewhere=True)
+    assert ran == [("cancel", "--yes")]
 
 
 def test_another_error_does_not_change() -> None:
