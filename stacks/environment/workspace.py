@@ -16,6 +16,7 @@ from core.environment import environment_of
 from core.problems import StackFileError
 from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml, plain_values
 
+from ..cml import API_KEY
 from ..running import BESIDE_FILE, FILE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,9 +148,11 @@ def configuration_of(file: Path) -> Iterator[Path]:
     tenants.
     """
     settings = _parsed(file)
-    own = f"{PREFIX}{BESIDE_FILE}"
     configured = settings.get("config") or {}
-    config = {key: value for key, value in configured.items() if key == own or not key.startswith(PREFIX)}
+    # Pulumi Cloud encrypts with a key of each stack, so that those of tenants cannot decrypt the key of Cloudera ML.
+    own = {BESIDE_FILE, *([] if f"{PREFIX}split" in configured else [API_KEY])}
+    passed = {f"{PREFIX}{key}" for key in own}
+    config = {key: value for key, value in configured.items() if key in passed or not key.startswith(PREFIX)}
     config[f"{PREFIX}{FILE}"] = str(file.resolve())
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / file.name

@@ -170,3 +170,20 @@ def test_characters_beyond_those_of_a_json_escape_reach_the_other_programs(tmp_p
     with configuration_of(file) as made:
         config = yaml.load(made.read_text(), Loader=yaml.CSafeLoader)["config"]
     assert (config["shop:greeting"], config["shop:number"]) == (text, "7e10")
+
+
+@pytest.mark.parametrize("split", [True, False], ids=["split", "one stack"])
+def test_the_encrypted_key_of_cloudera_ml_reaches_the_stack_that_can_decrypt_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split: bool
+) -> None:
+    key = "ray-platform:cmlApiKey"
+    file = tmp_path / "Pulumi.prod.yaml"
+    config = {key: {"secure": "v1:2PfP"}, "ray-platform:tenants": [{"name": "team-a"}]}
+    file.write_text(yaml.safe_dump({"config": config | ({"ray-platform:split": {"stacks": 2}} if split else {})}))
+    with configuration_of(file) as made:
+        passed = yaml.safe_load(made.read_text())["config"]
+    assert passed == {"ray-platform:file": str(file)} | ({} if split else {key: config[key]})
+    # Pulumi decrypts it before it starts the program.
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(passed | ({} if split else {key: "hunter2"})))
+    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps([] if split else [key]))
+    assert running_stack() == load(file)
