@@ -70,7 +70,7 @@ class Stacks:
         owner, slash, own = self.environment.rpartition("/")
         organization = owner.partition("/")[0]
         of_others = {name.rpartition("/")[2] for name in listed if name.startswith(f"{organization}/")}
-        found = of_others if organization and of_others else {name for name in listed if "/" not in name}
+        found = of_others or {name for name in listed if "/" not in name}
         mine = {f"{owner}{slash}{name}" for name in found if environment_of(name) == own}
         if self.environment not in mine:
             raise StacksError(f"there is no stack {self.environment}: run `pulumi stack init {own}`")
@@ -150,7 +150,7 @@ def configuration_of(file: Path) -> Iterator[Path]:
     settings = _parsed(file)
     configured = settings.get("config") or {}
     # Pulumi Cloud encrypts with a key of each stack, so that those of tenants cannot decrypt the key of Cloudera ML.
-    own = {BESIDE_FILE, *([] if f"{PREFIX}split" in configured else [API_KEY])}
+    own = (BESIDE_FILE,) if f"{PREFIX}split" in configured else (BESIDE_FILE, API_KEY)
     passed = {f"{PREFIX}{key}" for key in own}
     config = {key: value for key, value in configured.items() if key in passed or not key.startswith(PREFIX)}
     config[f"{PREFIX}{FILE}"] = str(file.resolve())

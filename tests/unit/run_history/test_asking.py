@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 TOKEN = "of-this-cluster"  # noqa: S105 (of a test)
 
-
 ANSWERS = {
     "/api/jobs/train-1": {"driver_exit_code": 3, "error_type": None},
     "/api/jobs/train-1/logs": {"logs": "driver\nlog\n"},
