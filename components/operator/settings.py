@@ -1,12 +1,25 @@
 """Settings of the KubeRay operator."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
 from core.problems import Problem, Problems
-from core.types import DnsLabel, DnsSubdomain, Env, Image, Labels, Memory, Quantity, Settings, Version
+from core.types import (
+    DnsLabel,
+    DnsSubdomain,
+    Env,
+    Image,
+    LabelKey,
+    Labels,
+    LabelValue,
+    Memory,
+    Quantity,
+    Settings,
+    Version,
+)
 from core.versions import release_of
 from kuberay.releases import FEATURE_GATES, SUPPORTED, is_supported
 
@@ -27,20 +40,38 @@ class ComputeResources(Settings):
 class Toleration(Settings):
     """A Kubernetes toleration."""
 
-    key: str | None = None
+    key: LabelKey | None = None
     """Key of the taint. Default: any, with operator Exists."""
 
     operator: Literal["Equal", "Exists"] = "Equal"
     """`Equal`: the taint has this value. `Exists`: it has any."""
 
-    value: str | None = None
-    """Value of the taint."""
+    value: LabelValue | None = None
+    """Value of the taint, with operator Equal."""
 
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Effect of the taint. Default: any."""
 
     toleration_seconds: Annotated[int, Strict()] | None = None
     """Time for which a NoExecute taint is tolerated. Default: no limit."""
+
+    @model_validator(mode="after")
+    def _is_valid(self) -> Self:
+        if problems := list(self._refused()):
+            raise Problems(problems)
+        return self
+
+    def _refused(self) -> Iterator[Problem]:
+        """What the API server refuses (kubernetes, pkg/apis/core/validation: ValidateTolerations)."""
+        if self.key is None and self.operator != "Exists":
+            message = "a toleration without a key tolerates all taints, with operator Exists only: set it, or add key"
+            yield Problem(("operator",), self.operator, message, "toleration")
+        if self.value and self.operator == "Exists":
+            message = "operator Exists has no value: remove it, or use operator Equal"
+            yield Problem(("value",), self.value, message, "toleration")
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            message = "needs effect NoExecute: set it, or remove this"
+            yield Problem(("tolerationSeconds",), self.toleration_seconds, message, "toleration")
 
 
 class OperatorSettings(Settings):
