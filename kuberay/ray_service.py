@@ -79,6 +79,10 @@ def _incremental(options: Body | None, cluster: Cluster) -> Found:
     for field in ("maxSurgePercent", "stepSizePercent"):
         if not 0 <= options[field] <= 100:
             yield problem(rule, (*at, field), options[field], f"{field} is {options[field]}: give 0 to 100")
+    step, surge = options["stepSizePercent"], options["maxSurgePercent"]
+    if cluster.operator.since("1.7") and 0 <= surge < step <= 100:
+        message = f"stepSizePercent {step} is more than maxSurgePercent {surge}: lower it, or raise maxSurgePercent"
+        yield problem(rule, (*at, "stepSizePercent"), step, message)
     if options["intervalSeconds"] <= 0:
         message = f"intervalSeconds is {options['intervalSeconds']}: give 1 or more"
         yield problem(rule, (*at, "intervalSeconds"), options["intervalSeconds"], message)

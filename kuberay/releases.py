@@ -144,8 +144,8 @@ class OperatorContext:
     """The properties of an operator that decide which rules apply."""
 
     version: str = "1.6.2"
-    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 and 1.7 the rules of 1.6 apply, and those on fields
-    that a release lacks (SINCE)."""
+    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 and 1.7 the rules of 1.6 apply, those on fields that
+    a release lacks (SINCE), and of 1.7 the bound of a step of an incremental upgrade (ray_service.py)."""
 
     batch_scheduler: str | None = None
     """Gang scheduler for which the operator creates pod groups (`--batch-scheduler`)."""

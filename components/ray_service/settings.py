@@ -36,7 +36,8 @@ class ClusterUpgradeOptionsSettings(Settings):
     """GatewayClass of the Gateway that KubeRay creates for the service."""
 
     step_size_percent: Percent
-    """Share of the requests that each step moves to the new RayCluster."""
+    """Share of the requests that each step moves to the new RayCluster. From KubeRay 1.7 on no more than
+    `maxSurgePercent`."""
 
     interval_seconds: Seconds
     """Seconds between steps."""

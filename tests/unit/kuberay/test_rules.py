@@ -50,3 +50,29 @@ def test_all_problems_are_reported_at_once() -> None:
     )
     found = {problem.rule for problem in validate(body, OperatorContext())}
     assert found == {"ray-cluster-name", "autoscaler-idle-timeout", "replica-bounds", "unknown-field"}
+
+
+@pytest.mark.parametrize(
+    ("version", "step", "surge", "refused"),
+    [
+        ("1.7.0", 50, 10, ["stepSizePercent"]),
+        ("1.7.0", 10, 10, []),
+        ("1.7.0", 50, 101, ["maxSurgePercent"]),
+        ("1.6.2", 50, 10, []),
+    ],
+)
+def test_a_step_of_an_incremental_upgrade_is_no_more_than_its_surge_from_1_7_on(
+    version: str, step: int, surge: int, refused: list[str]
+) -> None:
+    """KubeRay 1.7.0, validation.go: ValidateClusterUpgradeOptions."""
+    options = {"stepSizePercent": step, "maxSurgePercent": surge, "intervalSeconds": 30, "gatewayClassName": "istio"}
+    body = edited(
+        manifest("RayService"),
+        {
+            "spec rayClusterConfig enableInTreeAutoscaling": True,
+            "spec upgradeStrategy type": "NewClusterWithIncrementalUpgrade",
+            "spec upgradeStrategy clusterUpgradeOptions": options,
+        },
+    )
+    operator = OperatorContext(version, feature_gates={"RayServiceIncrementalUpgrade": True})
+    assert [problem.path[-1] for problem in validate(body, operator)] == refused
