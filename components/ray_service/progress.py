@@ -8,7 +8,7 @@ from ..cluster import ClusterUnreachableError, connect, read
 from ..ray_cluster.diagnosis import about, warnings
 from ..ray_cluster.readiness import why_not_ready
 from ..waiting import look_at, until
-from .applications import applications, clusters_of, condition, is_serving
+from .applications import Application, applications, clusters_of, condition, is_serving
 
 _SETTLED_SECONDS = 10
 """Time before which a state may be that of the version before. KubeRay submits a changed Serve config after it has read
@@ -81,10 +81,23 @@ def failure_of(service: Mapping[str, Any]) -> list[str]:
     ready = condition(status, "Ready")
     if ready and ready["status"] == "False" and ready["reason"] in _FAILED_FOR_GOOD:
         return [f"has failed: {ready['reason']}: {ready['message']}"]
-    failed = [each for each in applications(status) if each.status == "DEPLOY_FAILED"]
+    failed = [each for each in _of_this_version(status) if each.status == "DEPLOY_FAILED"]
     lines = [line for each in failed for line in each.problems]
     goes_on = "it still serves the version before" if is_serving(status) else "it serves nothing"
     return [f"has failed, and {goes_on}:", *lines] if lines else []
+
+
+def _of_this_version(status: Mapping[str, Any]) -> list[Application]:
+    """The applications of the version that was applied, as far as KubeRay has come to it.
+
+    An incremental upgrade reports those of both RayClusters. After an edit in the middle of it KubeRay first goes back
+    to the active one, which may be another version as well (rayservice_controller.go: reconcileRollbackState).
+    """
+    rolls_back = condition(status, "RollbackInProgress")
+    if rolls_back and rolls_back["status"] == "True":
+        return []
+    role = "pending" if "pending" in clusters_of(status) else "active"
+    return [each for each in applications(status) if each.role == role]
 
 
 def why_it_waits(context: str | None, service: Mapping[str, Any] | None, operator_namespace: str) -> list[str]:

@@ -28,6 +28,16 @@ def service(*conditions: dict[str, Any], **status: Any) -> dict[str, Any]:
 SERVES = service(READY, activeServiceStatus=on("chat-1", "RUNNING"))
 DEPLOYS = service(READY, activeServiceStatus=on("chat-1", "DEPLOYING"))
 FAILS = service(READY, activeServiceStatus=on("chat-1", "DEPLOY_FAILED", "No module named 'chat'"))
+BROKEN = "DEPLOY_FAILED"
+UPGRADES = service(READY, activeServiceStatus=on("chat-1", BROKEN), pendingServiceStatus=on("chat-2", "DEPLOYING"))
+"""An incremental upgrade, for which KubeRay reports the applications of both RayClusters."""
+ROLLS_BACK = service(
+    READY,
+    {"type": "RollbackInProgress", "status": "True", "reason": "TargetClusterChanged", "message": ""},
+    activeServiceStatus=on("chat-1", "RUNNING"),
+    pendingServiceStatus=on("chat-2", BROKEN),
+)
+"""The edit that takes a broken version back."""
 REPLACES = service(
     READY, activeServiceStatus=on("chat-1", "RUNNING"), pendingServiceStatus={"rayClusterName": "chat-2"}
 )
@@ -71,6 +81,15 @@ def test_an_update_has_ended_when_all_applications_run_on_one_cluster(body: dict
             service({**STARTS, "reason": "ValidationFailed", "message": "no head"}),
             ["has failed: ValidationFailed: no head"],
         ),
+        (UPGRADES, []),
+        (
+            service(READY, activeServiceStatus=on("chat-1", "RUNNING"), pendingServiceStatus=on("chat-2", BROKEN)),
+            [
+                "has failed, and it still serves the version before:",
+                "application chat (pending) is DEPLOY_FAILED",
+            ],
+        ),
+        (ROLLS_BACK, []),
     ],
 )
 def test_why_this_version_will_not_serve(body: dict[str, Any], lines: list[str]) -> None:
