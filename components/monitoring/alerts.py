@@ -204,7 +204,9 @@ _OF_REDIS = (
     Alert(
         "RayRedisQuorumLost",
         "redis-quorum",
-        f'sum by (namespace) ({Redis.UP}{{job="{Job.REDIS}"}}) < 2 or {_gone(Job.REDIS, "namespace")}',
+        # A node whose exporter has answered within a day and does not now has no `redis_up`.
+        f'sum by (namespace) ({Redis.UP}{{job="{Job.REDIS}"}} or {Prometheus.UP}{{job="{Job.REDIS}"}} == 0 '
+        f'and last_over_time({Redis.UP}{{job="{Job.REDIS}"}}[1d])) < 2 or {_gone(Job.REDIS, "namespace")}',
         "1m",
         "critical",
         "Fewer than two of three nodes of Redis in namespace {{ $labels.namespace }} answer: it accepts no writes.",

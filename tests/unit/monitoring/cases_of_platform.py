@@ -84,6 +84,20 @@ CASES = (
         quiet={redis("redis_up", 0): over((1, 60)), redis("redis_up", 1): over((1, 60)), redis("redis_up", 2): "0x60"},
     ),
     Case(
+        "RayRedisQuorumLost",
+        # Their pods are still there, as on nodes of Kubernetes that do not answer.
+        {
+            **{redis("up", pod): over((1, 5), (0, 20), (1, 30)) for pod in range(3)},
+            **{redis("redis_up", pod): over((1, 5), ("_", 20), (1, 30)) for pod in range(3)},
+        },
+        begins=6,
+        ends=25,
+        labels={"namespace": "ray-system"},
+        summary="Fewer than two of three nodes of Redis in namespace ray-system answer: it accepts no writes.",
+        # Their image is pulled for the first time.
+        quiet={redis("up", pod): over((0, 60)) for pod in range(3)},
+    ),
+    Case(
         "RayRedisMemory",
         {
             redis("redis_memory_used_bytes", 0): over((100, 5), (950, 20), (100, 30)),
