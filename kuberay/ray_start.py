@@ -37,6 +37,10 @@ class Option:
 
 _ISOLATION, _SINGLE = "2.45.0", "2.48.0"
 
+_PLAIN_LABELS = "2.45.0"
+"""The first Ray that takes `--labels` other than in JSON (python/ray/_private/label_utils.py:
+parse_node_labels_string)."""
+
 OPTIONS: Mapping[str, Option] = {
     **dict.fromkeys(
         (
@@ -148,6 +152,17 @@ def problems_of_params(params: Mapping[str, str], ray_version: str | None, head:
         elif name == "head" and not head and value.lower() == "true":
             message = "a worker with head would start a Ray cluster of its own: remove it"
             yield problem("ray-start-option", at, value, message)
+
+
+def problems_of_labels(labels: Mapping[str, str], ray_version: str | None, path: Path) -> Found:
+    """Labels of a group, which KubeRay passes as `--labels=key=value` (ray-operator/controllers/ray/common/pod.go:
+    updateRayStartParamsLabels). An older `ray start` expects JSON there, and ends."""
+    if labels and ray_version is not None and version_tuple(ray_version) < version_tuple(_PLAIN_LABELS):
+        message = (
+            f"labels of Ray's nodes need Ray {_PLAIN_LABELS} or later, and rayVersion is {ray_version}: raise "
+            "rayVersion, or remove them"
+        )
+        yield problem("ray-start-option", path, None, message)
 
 
 def is_gpu(resource: str) -> bool:

@@ -51,7 +51,7 @@ class HeadSettings(Settings):
     KubeRay's, `ClusterIP`."""
 
     labels: Labels = Field(default_factory=dict)
-    """Labels of the head as a node of Ray (`headGroupSpec.labels`); its pod has them too."""
+    """Labels of the head as a node of Ray (`headGroupSpec.labels`); its pod has them too. From Ray 2.45 on."""
 
     evictable: bool = False
     """True: a node drain may evict the head, which ends all work on the cluster. Default: a PodDisruptionBudget
@@ -191,7 +191,8 @@ class WorkerGroupSettings(Settings):
     """Flags of `ray start`."""
 
     labels: Labels = Field(default_factory=dict)
-    """Labels of the workers as nodes of Ray (`workerGroupSpecs[].labels`); their pods have them too."""
+    """Labels of the workers as nodes of Ray (`workerGroupSpecs[].labels`); their pods have them too. From Ray 2.45
+    on."""
 
     idle_timeout: Duration | None = None
     """Idle time after which a worker of the group is removed. Default: the cluster's idleTimeout."""

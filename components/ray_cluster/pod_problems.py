@@ -16,7 +16,7 @@ from core.problems import Path, Problem
 from core.quantities import amount
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
-from kuberay.ray_start import is_gpu, problems_of_params
+from kuberay.ray_start import is_gpu, problems_of_labels, problems_of_params
 from kuberay.rules import problem
 
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER
@@ -60,6 +60,7 @@ def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
     params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
     # Overrides may remove the version.
     yield from problems_of_params(params, spec.get("rayVersion"), path == _HEAD, at)
+    yield from problems_of_labels(group.get("labels") or {}, spec.get("rayVersion"), (*path, "labels"))
     yield from without_memory(group, path)
     offered = params.get("num-gpus", "")
     limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kuberay.ray_start import OPTIONS, problems_of_params
+from kuberay.ray_start import OPTIONS, problems_of_labels, problems_of_params
 from tests.conftest import Compared
 from tests.suites import cases
 
@@ -131,3 +131,12 @@ def test_a_message_names_what_to_write(params: dict[str, str], version: str, mes
 def test_valid_flags_pass() -> None:
     valid = {"num-cpus": "$CPUS", "resources": shlex.quote(json.dumps({"spot": 1})), "block": "true"}
     assert list(problems_of_params(valid, INSTALLED, True, ())) == []
+
+
+@pytest.mark.parametrize(("version", "refused"), [("2.44.1", True), ("2.45.0", False), (None, False)])
+def test_labels_of_a_group_need_a_ray_that_reads_them_as_kuberay_writes_them(
+    version: str | None, refused: bool
+) -> None:
+    """`ray start --labels=a=b` of 2.44.1 ends: it expects JSON."""
+    assert bool(list(problems_of_labels({"a": "b"}, version, ("labels",)))) is refused
+    assert list(problems_of_labels({}, version, ("labels",))) == []
