@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,8 @@ Refresh = Annotated[bool, typer.Option("--refresh", help="Read from the cluster 
 PolicyPacks = Annotated[list[str] | None, typer.Option("--policy-pack", help="Folder of a policy pack.")]
 Only = Annotated[list[str] | None, typer.Option(metavar="STACK", help="Only this of the environment's stacks.")]
 Backups = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the old states are saved.")]
+PreviewOnly = Annotated[bool, typer.Option("--preview-only", help="Show what differs, and change no state.")]
+ExpectNoChanges = Annotated[bool, typer.Option("--expect-no-changes", help="Fail where the cluster differs.")]
 Json = Annotated[bool, typer.Option("--json", help="The summary as JSON.")]
 
 
@@ -83,16 +86,22 @@ def refresh(
     config_file: ConfigFile = None,
     parallel: Parallel = None,
     yes: Yes = False,
+    preview_only: PreviewOnly = False,
+    expect_no_changes: ExpectNoChanges = False,
     only: Only = None,
     as_json: Json = False,
 ) -> None:
-    """Update the states of the environment's stacks from the cluster."""
-    if not yes:
+    """Update the states of the environment's stacks from the cluster.
+
+    Exit code: 0 all succeeded, 1 a stack failed, or differs with --expect-no-changes, 2 wrong use, 130 interrupted.
+    """
+    if not (yes or preview_only):
         _needs_terminal("refresh")
         typer.confirm("Update the states from the cluster?", abort=True)
     stacks, settings = _loaded(stack, config_file)
     _in_its_cluster(stacks, settings)
-    _ended(_run(stacks, settings, "refresh", _options(parallel, only), as_json))
+    options = replace(_options(parallel, only), preview_only=preview_only, expect_no_changes=expect_no_changes)
+    _ended(_run(stacks, settings, "refresh", options, as_json))
 
 
 def destroy(
@@ -177,7 +186,7 @@ def _options(
     from .running import Options
 
     packs = tuple(str(Path(each).resolve()) for each in policy_packs or ())
-    return Options(parallel or os.cpu_count() or 1, diff, refresh, packs, tuple(only or ()))
+    return Options(parallel or os.cpu_count() or 1, diff, refresh, packs, only=tuple(only or ()))
 
 
 def _run(

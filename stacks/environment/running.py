@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pulumi.automation import CommandError, EngineEvent
+from pulumi.automation import CommandError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -19,6 +19,7 @@ from rich.text import Text
 from core.environment import group_of
 
 from ..settings import StackSettings
+from .events import EventLog, Step
 from .part import stack_of, stacks_of
 from .workspace import Stacks, StacksError, configuration_of
 
@@ -49,7 +50,10 @@ class Outcome:
     """The errors, the first one first; or the reason for skipping the stack."""
 
     output: str = ""
-    """What Pulumi printed."""
+    """What Pulumi printed, of failures and previews."""
+
+    steps: tuple[Step, ...] = ()
+    """The step of each resource."""
 
     @property
     def changed(self) -> bool:
@@ -67,7 +71,8 @@ def exit_code(outcomes: Sequence[Outcome]) -> int:
 
 
 def as_object(environment: str, operation: Operation, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """For programs."""
+    """For programs. A preview has the steps, as `pulumi preview --json` has them, but without values."""
+    steps = {"steps": [step for each in outcomes for step in each.steps]} if operation == "preview" else {}
     return {
         "environment": environment,
         "operation": operation,
@@ -81,6 +86,7 @@ def as_object(environment: str, operation: Operation, outcomes: Sequence[Outcome
             }
             for each in outcomes
         ],
+        **steps,
     }
 
 
@@ -96,7 +102,7 @@ def progress(operation: Operation) -> Iterator[Show]:
         task = bar.add_task(f"{operation}: stacks that have ended", total=None)
 
         def show(outcome: Outcome) -> None:
-            if outcome.result == "failed" or (operation == "preview" and outcome.changed):
+            if outcome.output and (outcome.result == "failed" or outcome.changed):
                 console.print(Text(f"\n{outcome.stack}", "bold"))
                 console.print(outcome.output, soft_wrap=True)
             console.print(_line(outcome), soft_wrap=True)
@@ -151,6 +157,12 @@ class Options:
     diff: bool = False
     refresh: bool = False
     policy_packs: tuple[str, ...] = ()
+
+    preview_only: bool = False
+    """Of a refresh: it reports what it would change in the states."""
+
+    expect_no_changes: bool = False
+    """A stack with changes has failed."""
 
     only: tuple[str, ...] = ()
     """The stacks to run it on. Default: all."""
@@ -210,8 +222,8 @@ def _left_out(names: Iterable[str], reason: str, show: Show) -> Mapping[str, Out
 def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options: Options, file: Path) -> Outcome:
     """`file`: the stack's configuration."""
     begun = time.monotonic()
-    heard = _EventLog()
-    arguments: dict[str, Any] = {**_COLOR, "on_event": heard, "show_secrets": False}
+    reported = EventLog()
+    arguments: dict[str, Any] = {**_COLOR, "on_event": reported, "show_secrets": False}
     if operation == "preview":
         del arguments["show_secrets"]
     if operation != "destroy":
@@ -224,38 +236,19 @@ def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options:
         }
     if operation != "preview":
         arguments["suppress_outputs"] = True
+    if options.expect_no_changes:
+        arguments["expect_no_changes"] = True
     try:
         if not exists:
             stacks.create(name)
-        done = getattr(stacks.stack(name), operation)(**arguments)
+        done = getattr(stacks.stack(name), "preview_refresh" if options.preview_only else operation)(**arguments)
     except (CommandError, StacksError) as error:
-        errors = tuple(heard.errors) or (_reason(str(error)),)
-        return Outcome(name, "failed", heard.changes, time.monotonic() - begun, errors, str(error))
-    return Outcome(name, "done", heard.changes, time.monotonic() - begun, output=done.stdout)
-
-
-class _EventLog:
-    """Engine events that a summary needs, collected while the engine runs."""
-
-    def __init__(self) -> None:
-        self.changes: Mapping[str, int] = {}
-        self.errors: list[str] = []
-
-    def __call__(self, event: EngineEvent) -> None:
-        if event.summary_event:
-            self.changes = {
-                str(getattr(key, "value", key)): n for key, n in event.summary_event.resource_changes.items()
-            }
-        elif (diagnostic := event.diagnostic_event) and diagnostic.severity == "error":
-            self._add(diagnostic.message)
-        elif (broken := event.policy_event) and broken.enforcement_level == "mandatory":
-            self._add(f"{broken.policy_name}: {broken.message}")
-
-    def _add(self, message: str) -> None:
-        text = " ".join(message.split())
-        # The engine's last message after a failure; the errors come before it.
-        if text not in (*self.errors, "update failed", "preview failed"):
-            self.errors.append(text)
+        errors = tuple(reported.errors) or (_reason(str(error)),)
+        return Outcome(
+            name, "failed", reported.changes, time.monotonic() - begun, errors, str(error), tuple(reported.steps)
+        )
+    output = done.stdout if operation == "preview" or options.preview_only else ""
+    return Outcome(name, "done", reported.changes, time.monotonic() - begun, (), output, tuple(reported.steps))
 
 
 def _reason(text: str) -> str:

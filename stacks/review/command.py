@@ -24,7 +24,7 @@ def review(
     ] = Format.MARKDOWN,
     preview_json: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Output of `pulumi preview --json` of a touched stack. Several are allowed."),
+        typer.Option(metavar="FILE", help="Output of `preview --json` of a touched stack. Several are allowed."),
     ] = None,
     rehearsal_json: Annotated[
         list[Path] | None,
@@ -77,7 +77,7 @@ def review(
 
 
 def changes(
-    preview: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `pulumi preview --json`.")],
+    preview: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `preview --json`.")],
 ) -> None:
     """Print a line for each change of a preview: operation, resource and the fields that differ, without values.
 

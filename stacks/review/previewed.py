@@ -1,8 +1,9 @@
-"""What `pulumi preview --json` has found, without any value: names, operations and the fields that differ."""
+"""What `pulumi preview --json` or `python -m stacks preview --json` has found, without any value: names, operations
+and the fields that differ."""
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,9 @@ _PARTS_OF_REPLACE = frozenset({"create-replacement", "delete-replaced"})
 
 _SHOWN = 6
 """Number of fields that a step names."""
+
+
+_WRITE = "write it with `python -m stacks preview STACK --json` or `pulumi preview --json`"
 
 
 class NoPreviewError(Exception):
@@ -55,11 +59,9 @@ class Preview:
 
 
 def previews(files: Iterable[Path]) -> dict[str, Preview]:
-    """The previews in files, by the name of their environments: the stack's name, or that of the environment that it is
-    a part of. Raises NoPreviewError."""
+    """The previews in files, by the name of their environments. Raises NoPreviewError."""
     found: dict[str, Preview] = {}
-    for stack, preview in (each for file in files for each in _in_file(file)):
-        name = environment_of(stack)
+    for name, preview in map(_in_file, files):
         known = found.get(name, Preview((), 0))
         found[name] = Preview((*known.steps, *preview.steps), known.errors + preview.errors)
     return found
@@ -76,26 +78,23 @@ def _read(file: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise NoPreviewError(f"{file}: cannot be read as JSON: write it with `pulumi preview --json`") from error
+        raise NoPreviewError(f"{file}: cannot be read as JSON: {_WRITE}") from error
     steps = found.get("steps", []) if isinstance(found, Mapping) else None
     if not isinstance(steps, list) or not all(isinstance(each, Mapping) for each in steps):
-        raise NoPreviewError(f"{file}: is no preview: write it with `pulumi preview --json`")
+        raise NoPreviewError(f"{file}: is no preview: {_WRITE}")
     if not steps:
         raise NoPreviewError(f"{file}: has no step, so its stack is unknown: the preview ended before the first one")
     return cast("Mapping[str, Any]", found)
 
 
-def _in_file(file: Path) -> Iterator[tuple[str, Preview]]:
+def _in_file(file: Path) -> tuple[str, Preview]:
+    """The environment, and the preview of it or of one of its stacks."""
     found = _read(file)
+    stacks, steps = zip(*map(_step, found["steps"]), strict=True)
+    changed = tuple(each for each in steps if each.operation not in _UNCHANGED | _PARTS_OF_REPLACE)
     errors = sum(each.get("severity") == "error" for each in found.get("diagnostics") or ())
-    by_stack: dict[str, list[Step]] = defaultdict(list)
-    for each in found["steps"]:
-        stack, step = _step(each)
-        found_steps = by_stack[stack]
-        if step.operation not in _UNCHANGED | _PARTS_OF_REPLACE:
-            found_steps.append(step)
-    for stack, steps in by_stack.items():
-        yield stack, Preview(tuple(steps), errors)
+    errors += sum(len(each["errors"]) for each in found.get("stacks") or ())
+    return environment_of(stacks[0]), Preview(changed, errors)
 
 
 def _step(step: Mapping[str, Any]) -> tuple[str, Step]:

@@ -6,13 +6,17 @@ import subprocess
 import sys
 import time
 from copy import deepcopy
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from kubernetes import client
 
 from local import paths
 from local.rehearsal import Rehearsal
+from stacks.environment.part import stack_of
+from stacks.load import load
+from stacks.review.previewed import changes
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 
@@ -68,14 +72,25 @@ class Environment:
             self.own.edit(each)
 
     def summary(self, *arguments: str) -> list[dict[str, Any]]:
-        """A command's report on each stack, for programs."""
+        """What a command reports on each stack."""
+        found: list[dict[str, Any]] = self.report(*arguments)["stacks"]
+        return found
+
+    def report(self, *arguments: str) -> dict[str, Any]:
+        """A command's report, for programs."""
         command = [sys.executable, "-m", "stacks", arguments[0], self.own.name, *arguments[1:], "--json"]
         done = subprocess.run(
             command, cwd=paths.ROOT, env=self.own.environment, capture_output=True, text=True, check=False, timeout=600
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        found: list[dict[str, Any]] = json.loads(done.stdout)["stacks"]
+        found: dict[str, Any] = json.loads(done.stdout)
         return found
+
+    def approved(self, file: Path) -> list[str]:
+        """What a workflow compares right before an update: the changes of a preview."""
+        preview = self.report("preview")
+        file.write_text(json.dumps(preview))
+        return changes(file)
 
     def changes(self) -> set[str]:
         """The changes in a preview of all stacks, without unchanged resources."""
@@ -126,6 +141,38 @@ def test_one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platfo
     assert not [each for each in environment.own.resources() if "RayCluster" in each["type"]]
     environment.own.changes_nothing()
     assert environment.changes() == set()
+
+
+def test_workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(
+    environment: Environment, core: client.CoreV1Api, tmp_path: Path
+) -> None:
+    def with_a_label(settings: dict[str, Any]) -> None:
+        settings["tenants"][0]["labels"] = {"cost-center": "41"}
+
+    def without(settings: dict[str, Any]) -> None:
+        del settings["tenants"][0]["labels"]
+
+    environment.edit(with_a_label)
+    lines = environment.approved(tmp_path / "preview.json")
+    environment.edit(without)
+    assert {line.split("::")[0] for line in lines} == {f"update urn:pulumi:{_stack_of(environment, 'amber')}"}
+    assert any(line.endswith("::platform-namespace-amber metadata.labels") for line in lines), lines
+
+    look = ("refresh", "--preview-only", "--expect-no-changes")
+    environment.run(*look)
+    label, namespaces = "pod-security.kubernetes.io/enforce", cast("Any", core)
+    before = namespaces.read_namespace("amber").metadata.labels[label]
+    for name in ("amber", "blue"):
+        namespaces.patch_namespace(name, {"metadata": {"labels": {label: "privileged"}}})
+        output = environment.run(*look, fails=True)
+        namespaces.patch_namespace(name, {"metadata": {"labels": {label: before}}})
+        assert f"platform-namespace-{name}" in output
+        assert f"run again: python -m stacks refresh wide --only {_stack_of(environment, name)}" in output
+    environment.run(*look)
+
+
+def _stack_of(environment: Environment, tenant: str) -> str:
+    return stack_of(tenant, load(environment.own.file), environment.own.name)
 
 
 def test_one_command_recovers_an_update_that_was_killed_in_all_stacks(

@@ -35,6 +35,7 @@ WITH_PULUMI = {
         "install.py",
         "provider.py",
         "dynamic.py",
+        "events.py",
         "authority.py",
         "certificate.py",
         "password.py",

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pulumi.automation import CommandError, CommandResult, EngineEvent
 
-from stacks.environment.running import Operation, Options, Outcome, exit_code, run, summary
+from stacks.environment.running import Operation, Options, Outcome, as_object, exit_code, run, summary
 from stacks.environment.workspace import ROOT, Stacks, StacksError, configuration_of
 from stacks.load import load, parse
 from stacks.running import running_stack
@@ -35,6 +35,7 @@ class Engine:
     def __init__(self, existing: Collection[str] = ALL, failing: Collection[str] = (), seconds: float = 0) -> None:
         self.ran: list[str] = []
         self.created: list[str] = []
+        self.steps: list[dict[str, Any]] = []
         self._existing, self._failing, self._seconds = existing, failing, seconds
         self._lock = threading.Lock()
 
@@ -53,6 +54,8 @@ class Engine:
                 diagnostic = {"message": "team-a/training is not ready", "severity": "error", "color": "never"}
                 on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "diagnosticEvent": diagnostic}))
                 raise CommandError(CommandResult(stdout="Diagnostics:", stderr="", code=255))
+            for step in self.steps:
+                on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "resourcePreEvent": {"metadata": step}}))
             summary = {"resourceChanges": {"create": 2, "same": 1}}
             on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "summaryEvent": summary}))
             return SimpleNamespace(stdout="")
@@ -106,6 +109,23 @@ def test_stacks_that_need_a_failed_stack_are_skipped(operation: Operation, faili
 def test_previews_need_no_order_and_all_are_made() -> None:
     outcomes = ran(Engine(failing=["prod"]), "preview")
     assert [each.result for each in outcomes] == ["failed", "done", "done"]
+
+
+def test_programs_read_the_steps_of_all_previews_without_values() -> None:
+    engine = Engine(existing=["prod"])
+    state = {"type": "kubernetes:core/v1:Namespace", "urn": "urn:a", "id": "a", "inputs": {"value": "hidden"}}
+    urn = "urn:pulumi:prod::ray-platform::kubernetes:core/v1:Namespace::platform-namespace-team-a"
+    differs = {"detailedDiff": {"metadata.labels": {"kind": "update", "diffKind": "update", "inputDiff": True}}}
+    engine.steps = [{"op": "update", "urn": urn, "old": state, "new": state, "diffs": ["metadata"], **differs}]
+    report = as_object("prod", "preview", ran(engine, "preview", parse({})))
+    assert report["steps"] == [
+        {
+            "op": "update",
+            "urn": urn,
+            "diffReasons": ["metadata"],
+            "detailedDiff": {"metadata.labels": {"kind": "update"}},
+        }
+    ]
 
 
 def test_stacks_that_tenants_are_to_have_are_made_and_no_others() -> None:

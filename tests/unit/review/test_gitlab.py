@@ -150,9 +150,11 @@ def test_a_comment_that_cannot_be_written_fails_the_job(gitlab: GitLab, tmp_path
 
 
 def drift(gitlab: GitLab, folder: Path, code: int) -> int:
-    """Runs the job, with a `pulumi` that prints how it was called and ends with this code; returns the job's code."""
-    (folder / "pulumi").write_text(f'#!/bin/sh\necho "pulumi $*"\nexit {code}\n')
-    (folder / "pulumi").chmod(0o755)
+    """Runs the job, with a `python` that prints how it was called and ends with this code; returns the job's code."""
+    python = folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho "python $*"\nexit {code}\n')
+    python.chmod(0o755)
     return run("drift", gitlab, folder, STACK="prod")
 
 
@@ -167,8 +169,7 @@ class TestDrift:
         assert drift(gitlab, tmp_path, 3) == 3
         _, _, opened = gitlab.issues
         assert opened["title"] == TITLE
-        report = "pulumi refresh --stack prod --preview-only --expect-no-changes --suppress-progress\n"
-        assert opened["description"] == report
+        assert opened["description"] == "python -m stacks refresh prod --preview-only --expect-no-changes\n"
 
     def test_a_second_issue_is_not_opened(self, gitlab: GitLab, tmp_path: Path) -> None:
         gitlab.add_issue(TITLE, "yesterday's")

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
-from stacks.review.previewed import NoPreviewError, Step, previews
+from stacks.review.previewed import NoPreviewError, Preview, Step, previews
 
 from .story import STACK, TENANT, repository
 
@@ -32,6 +32,18 @@ def test_previews_of_the_parts_of_an_environment_are_one(tmp_path: Path) -> None
     part.write_text(FILE.read_text().replace("urn:pulumi:dev::", "urn:pulumi:dev.tenants-01::"))
     [(stack, preview)] = previews([FILE, part]).items()
     assert (stack, preview.counts) == ("dev", {"create": 4, "update": 2})
+
+
+def test_a_preview_of_all_stacks_of_an_environment_is_in_one_file(tmp_path: Path) -> None:
+    """As `python -m stacks preview --json` writes it."""
+    [group, platform] = (
+        [{"op": "same", "urn": f"urn:pulumi:{stack}::ray-platform::pulumi:pulumi:Stack::ray-platform-{stack}"}]
+        for stack in ("dev.tenants-01", "dev")
+    )
+    stacks = [{"stack": "dev", "errors": ["hidden-in-no-way"]}, {"stack": "dev.tenants-01", "errors": []}]
+    file = tmp_path / "preview.json"
+    file.write_text(json.dumps({"environment": "dev", "stacks": stacks, "steps": [*group, *platform]}))
+    assert previews([file]) == {"dev": Preview((), errors=1)}
 
 
 def test_it_is_shown_without_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
