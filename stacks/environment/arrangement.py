@@ -22,6 +22,7 @@ ROOT_TYPE = "pulumi:pulumi:Stack"
 PLATFORM_TYPE, QUEUES_TYPE = "ray-platform:index:Platform", "ray-platform:index:Queues"
 EXTERNAL_REDIS = "ray-platform:index:ExternalRedis"
 
+_PROVIDER = "pulumi:providers:"
 _TENANT, _REDIS = "ray-platform:index:Tenant", "ray-platform:index:RedisHa"
 _NAMESPACE = f"{PLATFORM}-namespace-"
 _OF_A_QUEUE = f"{PLATFORM}-queues-"
@@ -36,6 +37,11 @@ def name_in(urn: str) -> str:
 def types_in(urn: str) -> list[str]:
     """Types of the resource's parents, the top one first, and its own type last."""
     return urn.split("::", 3)[2].split("$")
+
+
+def is_default_provider(urn: str) -> bool:
+    """Whether Pulumi itself made the provider."""
+    return types_in(urn)[-1].startswith(_PROVIDER) and name_in(urn).startswith("default")
 
 
 def tenants_among(urns: Iterable[str]) -> set[str]:
@@ -77,8 +83,6 @@ def namespace_of(row: Row, by_urn: Mapping[str, Row], shared_queues: Iterable[st
         return None if queue in shared_queues else queue
     return None
 
-
-_PROVIDER = "pulumi:providers:"
 
 Rows = Sequence[Row]
 
@@ -215,6 +219,4 @@ def _tidied(rows: Rows) -> Rows:
 
 def _only_serves(row: Row) -> bool:
     """Whether it only serves other resources: a default provider of Pulumi, or a parent of Secrets."""
-    kind = str(row["type"])
-    default = kind.startswith(_PROVIDER) and name_in(row["urn"]).startswith("default")
-    return default or kind == EXTERNAL_REDIS
+    return is_default_provider(row["urn"]) or row["type"] == EXTERNAL_REDIS

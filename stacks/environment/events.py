@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pulumi.automation import EngineEvent, StepEventMetadata
+from pulumi.automation import EngineEvent, OpType, StepEventMetadata
+
+from .arrangement import ROOT_TYPE, is_default_provider
 
 Step = Mapping[str, Any]
 """What the engine does to one resource, as in the output of `pulumi preview --json`, but without states: they have
@@ -24,7 +26,9 @@ class EventLog:
                 str(getattr(key, "value", key)): n for key, n in event.summary_event.resource_changes.items()
             }
         elif event.resource_pre_event:
-            self.steps.append(_step(event.resource_pre_event.metadata))
+            found = event.resource_pre_event.metadata
+            if _is_shown(found):
+                self.steps.append(_step(found))
         elif (diagnostic := event.diagnostic_event) and diagnostic.severity == "error":
             self._add(diagnostic.message)
         elif (broken := event.policy_event) and broken.enforcement_level == "mandatory":
@@ -35,6 +39,14 @@ class EventLog:
         # The engine's last message after a failure; the errors come before it.
         if text not in (*self.errors, "update failed", "preview failed"):
             self.errors.append(text)
+
+
+def _is_shown(found: StepEventMetadata) -> bool:
+    """Whether Pulumi shows a step: of unchanged resources that of the stack alone, which names it, and none of its own
+    providers (pulumi, pkg/backend/display/json.go: ShowPreviewDigest, pkg/engine/update.go: isInternalStep)."""
+    if found.op is OpType.SAME:
+        return found.type == ROOT_TYPE
+    return found.op is not OpType.REMOVE_PENDING_REPLACE and not is_default_provider(found.urn)
 
 
 def _step(found: StepEventMetadata) -> Step:

@@ -25,9 +25,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.suite("workflows"), pytest.mark.sh
 
 EXAMPLES = paths.ROOT / "docs" / "examples"
 
-HOST_NETWORK = {"podTemplate": {"spec": {"hostNetwork": True}}}
-"""Settings of a head that a mandatory policy forbids."""
-
 GITHUB, GITLAB = "apply-stack.yaml", "gitlab-ci.yaml"
 
 
@@ -39,6 +36,16 @@ def script(file: str, step: str) -> str:
     steps = (each for job in content["jobs"].values() for each in job["steps"])
     (found,) = (each["run"] for each in steps if each.get("name", "") == step)
     return str(found)
+
+
+def on_the_nodes_network(settings: dict[str, Any]) -> None:
+    """The tenant's Pod Security allows it, and a mandatory policy does not."""
+    settings["tenants"][0]["podSecurity"] = "privileged"
+    training(settings)["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
+
+
+def not_on_the_nodes_network(settings: dict[str, Any]) -> None:
+    del settings["tenants"][0]["podSecurity"], training(settings)["head"]
 
 
 class Runner:
@@ -120,11 +127,11 @@ def test_a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
     assert summary.startswith(f"{MARKER}\n")
     assert "- **Preview**: 1 to update\n" in summary
     assert "| kubernetes:ray.io/v1:RayCluster team-a/training-ray-cluster | update | " in summary
-    runner.stack.edit(lambda settings: training(settings).update(head=HOST_NETWORK))
+    runner.stack.edit(on_the_nodes_network)
     done = runner.run("pull-request.yaml", "Preview, held to the policies")
     assert done.code == 1
-    assert "hostNetwork" in done.output
-    runner.stack.edit(lambda settings: training(settings).pop("head"))
+    assert "  pod-no-host  (" in done.output
+    runner.stack.edit(not_on_the_nodes_network)
 
 
 def test_what_was_approved_is_applied(runner: Runner) -> None:

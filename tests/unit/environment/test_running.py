@@ -116,15 +116,22 @@ def test_programs_read_the_steps_of_all_previews_without_values() -> None:
     state = {"type": "kubernetes:core/v1:Namespace", "urn": "urn:a", "id": "a", "inputs": {"value": "hidden"}}
     urn = "urn:pulumi:prod::ray-platform::kubernetes:core/v1:Namespace::platform-namespace-team-a"
     differs = {"detailedDiff": {"metadata.labels": {"kind": "update", "diffKind": "update", "inputDiff": True}}}
-    engine.steps = [{"op": "update", "urn": urn, "old": state, "new": state, "diffs": ["metadata"], **differs}]
+    stack = "urn:pulumi:prod::ray-platform::pulumi:pulumi:Stack::ray-platform-prod"
+    engine.steps = [
+        {"op": "same", "urn": stack, "type": "pulumi:pulumi:Stack"},
+        {"op": "same", "urn": urn.replace("team-a", "team-b"), "type": state["type"]},
+        {"op": "update", "urn": "urn:pulumi:prod::ray-platform::pulumi:providers:pulumi-python::default"},
+        {"op": "update", "urn": urn, "old": state, "new": state, "diffs": ["metadata"], **differs},
+    ]
     report = as_object("prod", "preview", ran(engine, "preview", parse({})))
     assert report["steps"] == [
+        {"op": "same", "urn": stack},
         {
             "op": "update",
             "urn": urn,
             "diffReasons": ["metadata"],
             "detailedDiff": {"metadata.labels": {"kind": "update"}},
-        }
+        },
     ]
 
 
