@@ -23,10 +23,10 @@ _SHORTEST_SECRET = 6
 """Characters of `://:x@`, the shortest text in a format of a secret."""
 
 
-def parse(values: Mapping[str, Any]) -> StackSettings:
+def parse(values: Mapping[str, Any], group: int | None = None) -> StackSettings:
     """The settings from the values under `ray-platform:`, by key without that prefix.
 
-    Raises StackFileError.
+    `group`: the group of tenants whose RayClusters are judged; None: all. Raises StackFileError.
     """
     secrets = [
         *plain_key(values),
@@ -43,7 +43,7 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
         if all(fault["loc"] for fault in faults):
             found += _between_valid_parts(values, found)
         raise StackFileError([*secrets, *_others(found, hidden)]) from error
-    if found := [*secrets, *_others(of_problems(problems_of(settings), values, PREFIX), hidden)]:
+    if found := [*secrets, *_others(of_problems(problems_of(settings, group), values, PREFIX), hidden)]:
         raise StackFileError(found)
     return settings
 
@@ -61,11 +61,11 @@ def load(path: Path) -> StackSettings:
     return settings_of(stack_file(path, read(path)))
 
 
-def settings_of(file: StackFile) -> StackSettings:
-    """The settings of a stack file. Raises StackFileError."""
+def settings_of(file: StackFile, group: int | None = None) -> StackSettings:
+    """The settings of a stack file; `group` as in `parse`. Raises StackFileError."""
     found = [finding for key in file.config for finding in _misspelt(key)]
     try:
-        settings = parse(file.values(PREFIX))
+        settings = parse(file.values(PREFIX), group)
     except StackFileError as error:
         raise file.error([*found, *error.findings]) from error
     if found:

@@ -22,6 +22,7 @@ from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import WORKLOADS_GATE, check_ray, newer_field
 
+from .environment.part import in_group
 from .external import problems_of_external, problems_of_pod
 from .jobs import problems_of_references, problems_of_schedule, problems_of_submitter, problems_with_kueue
 from .logs import logs_of
@@ -42,8 +43,8 @@ from .storage import problems_of_home
 Body = dict[str, Any]
 
 
-def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
-    """All problems of a stack's RayClusters, each by itself and a tenant's together."""
+def problems_of_clusters(stack: StackSettings, group: int | None = None) -> Iterator[Problem]:
+    """All problems of a stack's RayClusters, each by itself and a tenant's together. `group`: of its tenants alone."""
     settings = stack.operator_in_force
     if settings.batch_scheduler and settings.feature_gates.get(WORKLOADS_GATE):
         message = (
@@ -52,6 +53,8 @@ def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
         yield Problem(("operator", "featureGates", WORKLOADS_GATE), True, message, "operator-feature-gate")
     operator = OperatorContext(settings.version, settings.batch_scheduler, dict(settings.feature_gates))
     for index, tenant in enumerate(stack.tenants):
+        if group is not None and not in_group(tenant, group, stack):
+            continue
         found = list(_of_tenant(tenant, stack, operator))
         yield from (problem.below(("tenants", index)) for problem in found)
 

@@ -36,8 +36,8 @@ _OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
 """Settings of a tenant that are only possible for a namespace that the stack creates."""
 
 
-def problems_of(stack: StackSettings) -> list[Problem]:
-    """All problems between the parts of a stack."""
+def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]:
+    """All problems between the parts of a stack. `group`: as in problems_of_clusters."""
     found = [
         *problems_of_platform(stack),
         *_names(stack),
@@ -54,7 +54,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *problems_of_admission(stack),
         *_monitoring(stack),
         *problems_of_logs(stack),
-        *problems_of_clusters(stack),
+        *problems_of_clusters(stack, group),
     ]
     if stack.capacity.overcommitment == "error" and not found:
         found += overcommitments(plan_of(stack))

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from core.environment import environment_of, group_of, tenants_stack
 from core.problems import Finding, Problem, StackFileError
@@ -35,6 +36,7 @@ class Part:
         return tuple(tenant for tenant in settings.tenants if self.has(tenant.namespace_name))
 
 
+@cache
 def group_for(namespace: str, groups: int) -> int:
     """The group of a tenant's namespace, from 1.
 
@@ -42,6 +44,11 @@ def group_for(namespace: str, groups: int) -> int:
     changes.
     """
     return max(range(1, groups + 1), key=lambda group: hashlib.sha256(f"{group}/{namespace}".encode()).digest())
+
+
+def in_group(tenant: TenantSettings, group: int, settings: StackSettings) -> bool:
+    """Whether a tenant is in a group of tenants."""
+    return settings.split is not None and group_for(tenant.namespace_name, settings.split.stacks) == group
 
 
 def part_of(settings: StackSettings, stack: str) -> Part:

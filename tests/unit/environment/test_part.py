@@ -125,3 +125,15 @@ def test_settings_that_need_tenants_namespaces_before_the_tenants_are_refused(
     environment(None, **more)
     with pytest.raises(StackFileError, match=message):
         environment(**more)
+
+
+def test_the_program_of_a_group_judges_its_own_rayclusters_alone() -> None:
+    """Others are judged by the command that runs all stacks, and by their own."""
+    broken = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "head": {"rayStartParams": {"a": "1"}}}
+    tenants = [{"name": "blue", "clusters": [broken]}, {"name": "green"}]
+    values = {"nodes": NODES, "tenants": tenants, "split": {"stacks": 3}}
+    own = group_for("blue", 3)
+    for group in (None, own):
+        with pytest.raises(StackFileError, match="rayStartParams"):
+            parse(values, group)
+    assert [each.name for each in parse(values, own % 3 + 1).tenants] == ["blue", "green"]
