@@ -18,7 +18,7 @@ _NAME_AND_TAG_IN_CEL = "c.image.split('@')[0].find('[^/]*$')"
     source="https://kubernetes.io/docs/concepts/containers/images/#image-names",
     fix="Name the version: rayproject/ray:2.60.0.",
     cel=of_containers(
-        f"!has(c.image) || c.image.contains('@sha256:') || {_NAME_AND_TAG_IN_CEL}.matches('^[^:]*:')"
+        f"!has(c.image) || c.image.contains('@') || {_NAME_AND_TAG_IN_CEL}.matches('^[^:]*:')"
         f" && !{_NAME_AND_TAG_IN_CEL}.matches('^[^:]*:(latest|nightly|master|main)(-.*)?$')"
     ),
 )
@@ -31,7 +31,7 @@ def no_latest(container: Container) -> Violations:
 def moves(image: str) -> bool:
     """Whether a name is another image tomorrow: it has no digest, and no tag or one in the form of `latest`."""
     tag = image_tag(image)
-    return "@sha256:" not in image and (tag or "latest").partition("-")[0] in ("latest", "nightly", "master", "main")
+    return "@" not in image and (tag or "latest").partition("-")[0] in ("latest", "nightly", "master", "main")
 
 
 @rule(
@@ -58,8 +58,8 @@ def has_image(container: Container) -> Violations:
     fix="Add @sha256: and the digest, which `docker buildx imagetools inspect` shows.",
 )
 def digest(container: Container) -> Violations:
-    """Requires a sha256 digest."""
-    if (image := container.image.given) and "@sha256:" not in image:
+    """Requires a digest."""
+    if (image := container.image.given) and "@" not in image:
         yield container.image.wrong(f"{container.image.shown()} has no digest")
 
 

@@ -19,11 +19,9 @@ _RAY_JOBS = ("RayJob", "RayCronJob")
 _ENDS_IN_CEL = "job.?shutdownAfterJobFinishes.orValue(false) == true"
 _ON_ANOTHER_IN_CEL = "job.?clusterSelector.orValue({}).size() > 0"
 """Whether it runs on an existing cluster. KubeRay ignores an empty selector."""
-_DELETES_IN_CEL = (
-    "([job.?deletionStrategy.?onSuccess, job.?deletionStrategy.?onFailure]"
+_AT_AN_END_IN_CEL = (
+    "[job.?deletionStrategy.?onSuccess, job.?deletionStrategy.?onFailure]"
     ".exists(each, each.?policy.orValue('DeleteNone') != 'DeleteNone')"
-    " || job.?deletionStrategy.?deletionRules.orValue([])"
-    ".exists(each, each.?policy.orValue('DeleteNone') != 'DeleteNone'))"
 )
 _INTERACTIVE_IN_CEL = "job.?submissionMode.orValue('') == 'InteractiveMode'"
 
@@ -36,9 +34,8 @@ def _on_another(spec: Node) -> bool:
     return any(spec.at("clusterSelector").entries())
 
 
-def _deletes(strategy: Node) -> bool:
-    ends = (strategy.at("onSuccess"), strategy.at("onFailure"), *strategy.at("deletionRules").items())
-    return any((each.at("policy").text or "DeleteNone") != "DeleteNone" for each in ends)
+def _deletes(end: Node) -> bool:
+    return (end.at("policy").text or "DeleteNone") != "DeleteNone"
 
 
 class TimeToLive(Settings):
@@ -49,8 +46,12 @@ class TimeToLive(Settings):
 
 
 def _ttl_in_cel(options: TimeToLive) -> str:
+    by_a_rule = (
+        "job.?deletionStrategy.?deletionRules.orValue([]).exists(each, each.?policy.orValue('DeleteNone') !="
+        f" 'DeleteNone' && each.?condition.?ttlSeconds.orValue(0) <= {options.seconds})"
+    )
     return (
-        f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || {_DELETES_IN_CEL})"
+        f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || {_AT_AN_END_IN_CEL} || {by_a_rule})"
         f" && job.?ttlSecondsAfterFinished.orValue(0) <= {options.seconds}"
     )
 
@@ -72,8 +73,13 @@ def ttl(owner: Object, options: TimeToLive) -> Violations:
     if _on_another(spec):
         return
     ends, after = spec.at("shutdownAfterJobFinishes"), spec.at("ttlSecondsAfterFinished")
-    if ends.value is not True and not _deletes(spec.at("deletionStrategy")):
+    strategy = spec.at("deletionStrategy")
+    times = [each.at("condition", "ttlSeconds") for each in strategy.at("deletionRules").items() if _deletes(each)]
+    at_an_end = ends.value is True or _deletes(strategy.at("onSuccess")) or _deletes(strategy.at("onFailure"))
+    if not at_an_end and not times:
         yield ends.wrong("its cluster stays when the job is done")
+    elif not at_an_end and all((each.number or 0) > options.seconds for each in times):
+        yield times[0].wrong(f"no rule deletes anything within {options.seconds} s")
     elif after.number is not None and after.number > options.seconds:
         yield after.wrong(f"{after.shown()} s is longer than {options.seconds} s")
 

@@ -76,7 +76,8 @@ def no_cluster_admin(owner: Object) -> Violations:
     """Rejects bindings to `cluster-admin`, and those of `admin` and `edit` in all namespaces."""
     name = owner.root.at("roleRef", "name")
     everywhere = ("admin", "edit") if owner.kind == "ClusterRoleBinding" else ()
-    if name.text in ("cluster-admin", *everywhere):
+    own = owner.root.at("roleRef", "kind").text == "Role"
+    if not own and name.text in ("cluster-admin", *everywhere):
         yield name.wrong(f"binds {name.text}{' in all namespaces' if everywhere else ''}")
 
 
@@ -195,7 +196,8 @@ def no_secrets_everywhere(owner: Object, options: Operators) -> Violations:
         return
     for each in _rules(owner):
         reads = _words(each, "verbs") & {"get", "list", "watch", "*"}
-        if reads and "secrets" in _words(each, "resources") and not list(each.at("resourceNames").items()):
+        secrets = _words(each, "apiGroups") & {"", "*"} and "secrets" in _words(each, "resources")
+        if reads and secrets and not list(each.at("resourceNames").items()):
             yield each.at("resources").wrong("reads Secrets, in all namespaces where it is bound everywhere")
 
 

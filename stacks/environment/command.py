@@ -76,8 +76,8 @@ def up(
     stacks, settings = _loaded(stack, config_file)
     options = _options(parallel, only, diff, refresh, policy_pack)
     if not yes:
-        _ended(_run(stacks, settings, "preview", options))
-        typer.confirm("Run up?", abort=True)
+        _ended(_run(stacks, settings, "preview", options, beside=as_json))
+        typer.confirm("Run up?", abort=True, err=as_json)
     _ended(_run(stacks, settings, "up", options, as_json))
 
 
@@ -97,7 +97,7 @@ def refresh(
     """
     if not (yes or preview_only):
         _needs_terminal("refresh")
-        typer.confirm("Update the states from the cluster?", abort=True)
+        typer.confirm("Update the states from the cluster?", abort=True, err=as_json)
     stacks, settings = _loaded(stack, config_file)
     _in_its_cluster(stacks, settings)
     options = replace(_options(parallel, only), preview_only=preview_only, expect_no_changes=expect_no_changes)
@@ -115,7 +115,7 @@ def destroy(
     """Delete all objects of the environment's stacks from the cluster: tenants first, then the platform."""
     if not yes:
         _needs_terminal("destroy")
-        typer.confirm(f"Delete all objects of {stack} from the cluster?", abort=True)
+        typer.confirm(f"Delete all objects of {stack} from the cluster?", abort=True, err=as_json)
     stacks, settings = _loaded(stack, config_file)
     _in_its_cluster(stacks, settings)
     _ended(_run(stacks, settings, "destroy", _options(parallel, only), as_json))
@@ -190,8 +190,15 @@ def _options(
 
 
 def _run(
-    stacks: "Stacks", settings: "StackSettings", operation: "Operation", options: "Options", as_json: bool = False
+    stacks: "Stacks",
+    settings: "StackSettings",
+    operation: "Operation",
+    options: "Options",
+    as_json: bool = False,
+    *,
+    beside: bool = False,
 ) -> "list[Outcome]":
+    """`beside`: the summary goes to standard error, because the output is another command's JSON."""
     from .running import as_object, progress, run, summary
     from .workspace import StacksError
 
@@ -211,7 +218,7 @@ def _run(
     if as_json:
         typer.echo(json.dumps(as_object(stacks.environment, operation, outcomes), indent=2))
     else:
-        summary(stacks.environment, operation, outcomes)
+        summary(stacks.environment, operation, outcomes, stderr=beside)
     return outcomes
 
 

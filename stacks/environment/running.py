@@ -111,7 +111,7 @@ def progress(operation: Operation) -> Iterator[Show]:
         yield show
 
 
-def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome]) -> None:
+def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome], *, stderr: bool = False) -> None:
     """The table of all stacks; for failed ones the first error and the command to run again."""
     table = Table("stack", "", *CHANGES, "unchanged", "seconds", box=None, pad_edge=False)
     for column in table.columns[2:]:
@@ -121,7 +121,7 @@ def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome])
     if len(outcomes) > 1:
         total = [sum(each.changes.get(key, 0) for each in outcomes) for key in (*CHANGES, UNCHANGED)]
         table.add_row(f"{len(outcomes)} stacks", "", *(str(number) if number else "" for number in total), "")
-    out = Console(highlight=False, markup=False, emoji=False)
+    out = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     out.print(table)
     for each in outcomes:
         if each.result == "failed":

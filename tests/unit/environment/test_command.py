@@ -1,5 +1,6 @@
 """`python -m stacks up` and its siblings as they are called."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
+from stacks.environment.running import Outcome
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
@@ -46,3 +48,19 @@ def test_commands_without_the_program_refuse_another_cluster_than_the_recorded_o
     result = CliRunner().invoke(app, [command, "prod", "--yes"])
     assert result.exit_code == 2
     assert "this stack is for another cluster" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "refresh", "destroy"])
+def test_the_output_for_programs_is_json_alone_also_if_the_command_asks(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stacks = SimpleNamespace(environment="prod")
+    monkeypatch.setattr("stacks.environment.command._loaded", lambda *_: (stacks, StackSettings()))
+    monkeypatch.setattr("stacks.environment.command._needs_terminal", lambda _: None)
+    monkeypatch.setattr("stacks.environment.command._in_its_cluster", lambda *_: None)
+    monkeypatch.setattr("stacks.environment.running.run", lambda *_: [Outcome("prod", "done")])
+    result = CliRunner().invoke(app, [command, "prod", "--json"], input="y\n")
+    assert result.exit_code == 0, result.output
+    # The runner prints what was typed, as a terminal does.
+    assert json.loads(result.stdout.removeprefix(" y"))["operation"] == command
+    assert "[y/N]" in result.stderr

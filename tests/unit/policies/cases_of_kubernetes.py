@@ -44,6 +44,8 @@ WITH_TOKEN = ray_cluster()
 del WITH_TOKEN["spec"]["workerGroupSpecs"][0]["template"]["spec"]["automountServiceAccountToken"]
 OF_DEFAULT = (role(resources=["secrets"]), binding())
 OF_DEFAULT[1]["subjects"][0]["name"] = "default"
+SECRETS = role("ClusterRole", resources=["secrets"])
+TO_A_ROLE = {"kind": "Role", "name": "cluster-admin"}
 OPERATOR = role("ClusterRole", resources=["rayclusters/status"], verbs=["update"])
 
 NETWORK = [
@@ -165,7 +167,7 @@ NETWORK = [
 RBAC = [
     case("rbac-no-wildcard", f"{RULE} verbs", ["get"], ["*"], role()),
     case("rbac-no-wildcard", "metadata name", "root", "it", role(resources=["*"]), options={"allowed": ["root"]}),
-    case("rbac-no-cluster-admin", "roleRef name", "it", "cluster-admin", binding()),
+    case("rbac-no-cluster-admin", "roleRef", TO_A_ROLE, {**TO_A_ROLE, "kind": "ClusterRole"}, binding()),
     case("rbac-no-cluster-admin", "roleRef name", "it", "edit", binding("ClusterRoleBinding")),
     case("rbac-no-escalate", f"{RULE} verbs", ["get"], ["impersonate"], role()),
     case("rbac-no-escalate", f"{RULE} verbs", ["get"], ["create"], role(resources=["serviceaccounts/token"])),
@@ -184,6 +186,7 @@ RBAC = [
         unknown="subjects 0 name",
     ),
     case("rbac-no-secrets-everywhere", f"{RULE} resources", ["pods"], ["secrets"], role("ClusterRole")),
+    case("rbac-no-secrets-everywhere", f"{RULE} apiGroups", ["example.com"], ["*"], SECRETS),
     case(
         "rbac-operator-namespaced",
         f"{RULE} resources",

@@ -109,6 +109,7 @@ IMAGES = [
     case("img-no-latest", f"{C} image", f"ray{DIGEST}", "rayproject/ray:latest-gpu", pod()),
     case("img-said", f"{C} image", "ray:2.60.0", MISSING, pod()),
     case("img-digest", f"{C} image", f"ray:2.60.0{DIGEST}", "ray:2.60.0", pod()),
+    case("img-digest", f"{C} image", f"ray@sha512:{'c' * 128}", "ray:2.60.0", pod()),
     case(
         "img-registry",
         f"{C} image",

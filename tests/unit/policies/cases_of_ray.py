@@ -27,6 +27,10 @@ QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
 KEPT = ray_job(shutdownAfterJobFinishes=False, ttlSecondsAfterFinished=0)
 KEPT["spec"]["deletionStrategy"] = {"onFailure": {"policy": "DeleteNone"}, "onSuccess": {}}
+BY_A_RULE = ray_job(shutdownAfterJobFinishes=False, ttlSecondsAfterFinished=0)
+BY_A_RULE["spec"]["deletionStrategy"] = {
+    "deletionRules": [{"condition": {"jobStatus": "FAILED", "ttlSeconds": 60}, "policy": "DeleteCluster"}]
+}
 OF_ONE_SIZE = ray_cluster_without("enableInTreeAutoscaling")
 OF_ONE_SIZE["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2**31 - 1
 CONF = "data redis.conf"
@@ -113,6 +117,7 @@ SPEC = [
     case("ray-name-length", "metadata name", "train", "1-train", ray_job()),
     case("ray-job-ttl", "spec deletionStrategy onSuccess policy", "DeleteWorkers", "DeleteNone", KEPT),
     case("ray-job-ttl", "spec shutdownAfterJobFinishes", True, False, ray_job(clusterSelector={})),
+    case("ray-job-ttl", "spec deletionStrategy deletionRules 0 condition ttlSeconds", 60, 100_000, BY_A_RULE),
     case("ray-job-has-cluster", "spec rayClusterSpec", ray_spec(), MISSING, ray_job(clusterSelector={})),
     case("ray-name-length", "metadata name", "a" * 47, "a" * 48, ON_A_CLUSTER),
     case("ray-group-names", f"{GROUP} groupName", "one", MISSING, ray_cluster()),
