@@ -1,4 +1,4 @@
-"""Runs a command on this terminal."""
+"""Runs commands that a terminal sends Ctrl-C to, and lets them end by themselves."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -19,3 +19,24 @@ def foreground(
         with suppress(KeyboardInterrupt):
             process.wait()
     return process.returncode
+
+
+def captured(
+    command: Sequence[str | Path], folder: Path, environment: Mapping[str, str], stdin: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Runs a command like `foreground`, and returns its output. After Ctrl-C it raises KeyboardInterrupt, once the
+    command has ended."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [*command], cwd=folder, env=dict(environment), stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    interrupted = False
+    while process.returncode is None:
+        try:
+            # A second call continues: it must not have the input again.
+            output, errors = process.communicate(None if interrupted else stdin)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from core.foreground import foreground
+from core.foreground import captured, foreground
 
 Json = dict[str, Any]
 
@@ -71,24 +71,19 @@ class Cli:
         return list(digest.get("steps") or ())
 
     def _captured(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-        done = self._run(*arguments, "--non-interactive", input=stdin, capture_output=True)
+        done = self._run(*arguments, "--stack", self.stack, stdin=stdin)
         if done.returncode != 0 and done.stderr.rstrip().endswith("EOF") and mend(self._backend()):
-            return self._run(*arguments, "--non-interactive", input=stdin, capture_output=True)
+            return self._run(*arguments, "--stack", self.stack, stdin=stdin)
         return done
-
-    def _run(self, *arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-        return self._started(*arguments, "--stack", self.stack, **options)
 
     def _backend(self) -> str:
         """The URL of the state's backend; empty if there is none."""
-        done = self._started("whoami", "--json", "--non-interactive", input="", capture_output=True)
+        done = self._run("whoami", "--json")
         return str(json.loads(done.stdout).get("url", "")) if done.returncode == 0 else ""
 
-    def _started(self, *arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    def _run(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         with _found():
-            return subprocess.run(
-                ["pulumi", *arguments], cwd=self.folder, env=dict(self.environment), text=True, check=False, **options
-            )
+            return captured(["pulumi", *arguments, "--non-interactive"], self.folder, self.environment, stdin)
 
 
 @contextmanager
