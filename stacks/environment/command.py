@@ -88,6 +88,7 @@ def refresh(
     yes: Yes = False,
     preview_only: PreviewOnly = False,
     expect_no_changes: ExpectNoChanges = False,
+    diff: Diff = False,
     only: Only = None,
     as_json: Json = False,
 ) -> None:
@@ -100,7 +101,7 @@ def refresh(
         typer.confirm("Update the states from the cluster?", abort=True, err=as_json)
     stacks, settings = _loaded(stack, config_file)
     _in_its_cluster(stacks, settings)
-    options = replace(_options(parallel, only), preview_only=preview_only, expect_no_changes=expect_no_changes)
+    options = replace(_options(parallel, only, diff), preview_only=preview_only, expect_no_changes=expect_no_changes)
     _ended(_run(stacks, settings, "refresh", options, as_json))
 
 

@@ -227,10 +227,9 @@ def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options:
     if operation == "preview":
         del arguments["show_secrets"]
     if operation != "destroy":
-        arguments["config_file"] = str(file)
+        arguments |= {"config_file": str(file), "diff": options.diff or None}
     if operation in ("preview", "up"):
         arguments |= {
-            "diff": options.diff or None,
             "refresh": options.refresh or None,
             "policy_packs": list(options.policy_packs) or None,
         }

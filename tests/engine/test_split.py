@@ -163,9 +163,10 @@ def test_workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(
     before = namespaces.read_namespace("amber").metadata.labels[label]
     for name in ("amber", "blue"):
         namespaces.patch_namespace(name, {"metadata": {"labels": {label: "privileged"}}})
-        output = environment.run(*look, fails=True)
+        output = environment.run(*look, "--diff", fails=True)
         namespaces.patch_namespace(name, {"metadata": {"labels": {label: before}}})
         assert f"platform-namespace-{name}" in output
+        assert f'"{before}" => "privileged"' in output
         assert f"run again: python -m stacks refresh wide --only {_stack_of(environment, name)}" in output
     environment.run(*look)
 
