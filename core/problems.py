@@ -39,6 +39,12 @@ class Problems(ValueError):  # noqa: N818 -- it contains several instances of Pr
         super().__init__("; ".join(f"{dotted(problem.path)}: {problem.message}" for problem in self.problems))
 
 
+def raise_problems(found: Iterable[Problem]) -> None:
+    """Raises Problems if there are any."""
+    if problems := tuple(found):
+        raise Problems(problems)
+
+
 def dotted(path: Path) -> str:
     """A path for messages: `workers[0].pool`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

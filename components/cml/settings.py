@@ -4,7 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
-from core.problems import Problem, Problems
+from core.problems import Problem, Problems, raise_problems
 from core.types import Duration, Env, NonEmptyText, Settings, Version
 from core.versions import version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
@@ -134,8 +134,7 @@ class CmlRayClusterSettings(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if problems := list(_problems(self)):
-            raise Problems(problems)
+        raise_problems(_problems(self))
         return self
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from core.problems import Problem, Problems
+from core.problems import Problem, raise_problems
 from core.suggestions import names_hint
 from core.types import DnsLabel, Duration, Labels, Settings, seconds
 
@@ -112,8 +112,7 @@ class MonitoringSettings(Settings):
 
     @model_validator(mode="after")
     def _is_valid(self) -> Self:
-        if problems := list(self._interval()):
-            raise Problems(problems)
+        raise_problems(self._interval())
         return self
 
     def _interval(self) -> Iterator[Problem]:

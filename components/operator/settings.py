@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
-from core.problems import Problem, Problems
+from core.problems import Problem, Problems, raise_problems
 from core.types import (
     DnsLabel,
     DnsSubdomain,
@@ -57,8 +57,7 @@ class Toleration(Settings):
 
     @model_validator(mode="after")
     def _is_valid(self) -> Self:
-        if problems := list(self._refused()):
-            raise Problems(problems)
+        raise_problems(self._refused())
         return self
 
     def _refused(self) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
 from core.nodes import GPU_RESOURCE
-from core.problems import Path, Problem, Problems
+from core.problems import Path, Problem, Problems, raise_problems
 from core.quantities import amount
 from core.types import DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero, Settings
 
@@ -132,8 +132,7 @@ class QueueSettings(Settings):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if problems := list(self._out_of_order()):
-            raise Problems(problems)
+        raise_problems(self._out_of_order())
         return self
 
     def _out_of_order(self) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from core.problems import Path, Problem, Problems
+from core.problems import Path, Problem, Problems, raise_problems
 from core.secrets import is_secret, plain_secret
 
 _CREDENTIALS = {"redisPassword"}
@@ -18,8 +18,7 @@ _CREDENTIALS = {"redisPassword"}
 
 
 def _checked(fragment: dict[str, Any]) -> dict[str, Any]:
-    if problems := list(_faults((), fragment)):
-        raise Problems(problems)
+    raise_problems(_faults((), fragment))
     return fragment
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter
 
-from core.problems import Path, Problem, Problems
+from core.problems import Path, Problem, raise_problems
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 
@@ -19,8 +19,7 @@ from .settings import ClusterTemplateSettings, RayClusterSettings
 
 
 def _valid(cluster: RayClusterSettings) -> RayClusterSettings:
-    if problems := list(problems_of(cluster)):
-        raise Problems(problems)
+    raise_problems(problems_of(cluster))
     return cluster
 
 

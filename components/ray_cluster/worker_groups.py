@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.nodes import NodePool
-from core.problems import Path, Problem, Problems
+from core.problems import Path, Problem, Problems, raise_problems
 
 from .node_settings import Reserve, Variant, WorkerGroupSettings, WorkersSettings
 from .rules import replica_bounds
@@ -123,8 +123,7 @@ def _groups_of(
         idle_timeout=configured.idle_timeout,
         pod_templates=_own_templates((path, configured.pod_template)),
     )
-    if problems := list(_fit(group, None)):
-        raise Problems(problems)
+    raise_problems(_fit(group, None))
     return (group,)
 
 

@@ -6,15 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from core.problems import Path, Problem, Problems
+from core.problems import Path, Problem, raise_problems
 
 from ..ray_cluster.rules import problems_of_template
 from .settings import RayJobSettings
 
 
 def _valid(job: RayJobSettings) -> RayJobSettings:
-    if problems := list(problems_of(job)):
-        raise Problems(problems)
+    raise_problems(problems_of(job))
     return job
 
 

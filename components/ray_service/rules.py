@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from core.problems import Path, Problem, Problems, place
+from core.problems import Path, Problem, place, raise_problems
 from kuberay.ray_service import INCREMENTAL
 
 from ..ray_cluster.rules import problems_of_template
@@ -20,8 +20,7 @@ from .settings import RayServiceSettings
 
 
 def _valid(service: RayServiceSettings) -> RayServiceSettings:
-    if problems := list(problems_of(service)):
-        raise Problems(problems)
+    raise_problems(problems_of(service))
     return service
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from core.problems import Problem, Problems
+from core.problems import Problem, raise_problems
 from core.types import DnsLabel, DnsSubdomain, Memory, NonEmptyText, Settings
 
 
@@ -125,8 +125,7 @@ class StorageSettings(Settings):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if problems := list(self._problems()):
-            raise Problems(problems)
+        raise_problems(self._problems())
         return self
 
     def _problems(self) -> Iterator[Problem]:

@@ -19,9 +19,9 @@ _RAY_JOBS = ("RayJob", "RayCronJob")
 _ENDS_IN_CEL = "job.?shutdownAfterJobFinishes.orValue(false) == true"
 _ON_ANOTHER_IN_CEL = "job.?clusterSelector.orValue({}).size() > 0"
 """Whether it runs on an existing cluster. KubeRay ignores an empty selector."""
+_DELETES_IN_CEL = "each.?policy.orValue('DeleteNone') != 'DeleteNone'"
 _AT_AN_END_IN_CEL = (
-    "[job.?deletionStrategy.?onSuccess, job.?deletionStrategy.?onFailure]"
-    ".exists(each, each.?policy.orValue('DeleteNone') != 'DeleteNone')"
+    f"[job.?deletionStrategy.?onSuccess, job.?deletionStrategy.?onFailure].exists(each, {_DELETES_IN_CEL})"
 )
 _INTERACTIVE_IN_CEL = "job.?submissionMode.orValue('') == 'InteractiveMode'"
 
@@ -47,8 +47,8 @@ class TimeToLive(Settings):
 
 def _ttl_in_cel(options: TimeToLive) -> str:
     by_a_rule = (
-        "job.?deletionStrategy.?deletionRules.orValue([]).exists(each, each.?policy.orValue('DeleteNone') !="
-        f" 'DeleteNone' && each.?condition.?ttlSeconds.orValue(0) <= {options.seconds})"
+        f"job.?deletionStrategy.?deletionRules.orValue([]).exists(each, {_DELETES_IN_CEL}"
+        f" && each.?condition.?ttlSeconds.orValue(0) <= {options.seconds})"
     )
     return (
         f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || {_AT_AN_END_IN_CEL} || {by_a_rule})"
@@ -67,8 +67,8 @@ def _ttl_in_cel(options: TimeToLive) -> str:
     cel=of_jobs(_ttl_in_cel),
 )
 def ttl(owner: Object, options: TimeToLive) -> Violations:
-    """The cluster is deleted within the time of the option, or `deletionStrategy` deletes something at some end. A job
-    with a clusterSelector owns no cluster."""
+    """The cluster is deleted within the time of the option, or `deletionStrategy` deletes something at some end, by a
+    rule within that time. A job with a clusterSelector owns no cluster."""
     spec = _ray_job(owner)
     if _on_another(spec):
         return
