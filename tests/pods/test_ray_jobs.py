@@ -199,7 +199,7 @@ def test_a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platfor
     authors = [each["metadata"]["annotations"][AUTHOR_ANNOTATION] for each in (by_command, by_schedule)]
     accounts = (SCIENTIST, f"{TEMPLATE}.schedule")
     assert authors == [f"system:serviceaccount:{NAMESPACE}:{account}" for account in accounts]
-    log = ("logs", str(platform.stack.file), f"{NAMESPACE}/{by_command['metadata']['name']}")
+    log = ("logs", str(platform.stack.file), f"{NAMESPACE}/{by_command['metadata']['name']}", "--follow")
     assert "vetted --epochs 3" in platform.stacks(*log, kubeconfig=scientists)
     until(lambda: not clusters(platform, TEMPLATE), "their RayClusters are gone")
 
