@@ -1,6 +1,5 @@
 """Settings of the KubeRay operator."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
@@ -57,20 +56,11 @@ class Toleration(Settings):
 
     @model_validator(mode="after")
     def _is_valid(self) -> Self:
-        raise_problems(self._refused())
-        return self
+        # Imported where it is needed: a start of the program that has no toleration is quicker without it.
+        from kuberay.pod_template.placement import toleration_problems
 
-    def _refused(self) -> Iterator[Problem]:
-        """What the API server refuses (kubernetes, pkg/apis/core/validation: ValidateTolerations)."""
-        if self.key is None and self.operator != "Exists":
-            message = "a toleration without a key tolerates all taints, with operator Exists only: set it, or add key"
-            yield Problem(("operator",), self.operator, message, "toleration")
-        if self.value and self.operator == "Exists":
-            message = "operator Exists has no value: remove it, or use operator Equal"
-            yield Problem(("value",), self.value, message, "toleration")
-        if self.toleration_seconds is not None and self.effect != "NoExecute":
-            message = "needs effect NoExecute: set it, or remove this"
-            yield Problem(("tolerationSeconds",), self.toleration_seconds, message, "toleration")
+        raise_problems(toleration_problems(self.model_dump(by_alias=True, exclude_none=True), ()))
+        return self
 
 
 class OperatorSettings(Settings):

@@ -35,7 +35,7 @@ def placement(spec: Body, path: Path) -> Found:
     for kind in ("podAffinity", "podAntiAffinity"):
         yield from _pod_affinity(affinity.get(kind) or {}, (*at, kind))
     for each, toleration in items(spec, path, "tolerations"):
-        yield from _toleration(toleration, each)
+        yield from toleration_problems(toleration, each)
     yield from _spread(spec, path)
 
 
@@ -117,8 +117,8 @@ def _label_keys(term: Body, path: Path) -> Found:
             yield repeated((*path, "matchLabelKeys", index), key, "in mismatchLabelKeys as well,")
 
 
-def _toleration(toleration: Body, path: Path) -> Found:
-    """ValidateTolerations."""
+def toleration_problems(toleration: Body, path: Path) -> Found:
+    """ValidateTolerations, for one of them."""
     key, operator, value = toleration.get("key", ""), toleration.get("operator", ""), toleration.get("value", "")
     if key:
         yield from label_name(key, (*path, "key"))

@@ -199,7 +199,7 @@ def test_the_tree_is_kuberays_at_the_tag_of_the_version_unless_a_location_is_set
 @pytest.mark.parametrize(
     ("toleration", "key"),
     [
-        ({"effect": "NoSchedule"}, "operator"),
+        ({"effect": "NoSchedule"}, "key"),
         ({"key": "infra", "operator": "Exists", "value": "ray"}, "value"),
         ({"key": "infra", "tolerationSeconds": 60}, "tolerationSeconds"),
         ({"key": "no key"}, "key"),
