@@ -95,6 +95,20 @@ def test_users_whose_rayjobs_volcano_never_starts_are_mentioned() -> None:
     assert found() == found(scheduler={"kueue": {}}) == []
 
 
+def test_metadata_that_kuberay_does_not_pass_to_a_selected_cluster_is_mentioned() -> None:
+    def found(key: str = "jobs", **settings: Any) -> list[str]:
+        job = {"name": "count", "entrypoint": "python count.py", "metadata": {"team": "a"}, **settings}
+        values = {"tenants": [{"name": "team-a", "clusters": CLUSTERS, key: [job]}]}
+        return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
+
+    selected = {"clusterSelector": {"ray.io/cluster": "training"}}
+    [line] = found(**selected)
+    assert line.startswith("ray-platform:tenants[0].jobs[0].metadata: KubeRay's pod that submits passes no metadata")
+    assert found("jobTemplates", **selected) == [line.replace("jobs", "jobTemplates")]
+    own = {"cluster": {key: value for key, value in CLUSTERS[0].items() if key != "name"}}
+    assert found(**selected, submissionMode="HTTPMode") == found(**selected, metadata={}) == found(**own) == []
+
+
 def test_an_expired_exception_of_admission_policies_is_mentioned() -> None:
     exception = {
         "rule": "pod-no-host-path",
