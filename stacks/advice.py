@@ -41,6 +41,20 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _jobs_with_volcano(stack)
     yield from _homes_by_name(stack)
     yield from _metadata_of_jobs(stack)
+    yield from _models_that_do_not_scale(stack)
+
+
+def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
+    """Models whose further replicas would wait for workers that nobody adds."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, service in enumerate(tenant.services):
+            if (llm := service.llm) and llm.most > llm.replicas and not service.cluster.scales:
+                message = (
+                    "each replica needs a worker of its own, and the cluster does not scale: remove it, or let "
+                    "the cluster scale"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "services", number, "llm", "maxReplicas")
+                yield Finding(path, llm.max_replicas, message, "no-autoscaler")
 
 
 def _metadata_of_jobs(stack: StackSettings) -> Iterator[Finding]:
