@@ -101,11 +101,11 @@ def test_metadata_that_kuberay_does_not_pass_to_a_selected_cluster_is_mentioned(
         values = {"tenants": [{"name": "team-a", "clusters": CLUSTERS, key: [job]}]}
         return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
 
-    selected = {"clusterSelector": {"ray.io/cluster": "training"}}
+    selected: dict[str, Any] = {"clusterSelector": {"ray.io/cluster": "training"}}
     [line] = found(**selected)
     assert line.startswith("ray-platform:tenants[0].jobs[0].metadata: KubeRay's pod that submits passes no metadata")
     assert found("jobTemplates", **selected) == [line.replace("jobs", "jobTemplates")]
-    own = {"cluster": {key: value for key, value in CLUSTERS[0].items() if key != "name"}}
+    own: dict[str, Any] = {"cluster": {key: value for key, value in CLUSTERS[0].items() if key != "name"}}
     assert found(**selected, submissionMode="HTTPMode") == found(**selected, metadata={}) == found(**own) == []
 
 
