@@ -40,6 +40,34 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _tokens_in_workers(stack, name, today)
     yield from _jobs_with_volcano(stack)
     yield from _homes_by_name(stack)
+    yield from _metadata_of_jobs(stack)
+    yield from _models_that_do_not_scale(stack)
+
+
+def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
+    """Models whose further replicas would wait for workers that nobody adds."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, service in enumerate(tenant.services):
+            if (llm := service.llm) and llm.most > llm.replicas and not service.cluster.scales:
+                message = (
+                    "each replica needs a worker of its own, and the cluster does not scale: remove it, or let "
+                    "the cluster scale"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "services", number, "llm", "maxReplicas")
+                yield Finding(path, llm.max_replicas, message, "no-autoscaler")
+
+
+def _metadata_of_jobs(stack: StackSettings) -> Iterator[Finding]:
+    """Metadata that Ray would not get: the pod that submits passes it on for a cluster of the job's own alone
+    (ray-operator/controllers/ray/common/job.go: BuildJobSubmitCommand)."""
+    for at, tenant in enumerate(stack.tenants):
+        for place, job in tenant.placed_jobs:
+            if job.metadata and job.cluster_selector and job.submission_mode == "K8sJobMode":
+                message = (
+                    "KubeRay's pod that submits passes no metadata to a selected RayCluster: remove it, or set "
+                    "submissionMode to HTTPMode"
+                )
+                yield Finding((f"{PREFIX}tenants", at, *place, "metadata"), None, message, "job-metadata")
 
 
 def _homes_by_name(stack: StackSettings) -> Iterator[Finding]:

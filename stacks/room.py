@@ -54,7 +54,7 @@ class _Sized:
     def update(self) -> Demand | None:
         """The pods of the second RayCluster of a RayService during an update; None if it has none."""
         upgrades = isinstance(self.owner, RayServiceSettings) and self.owner.upgrades
-        return demand_of_update(self.demand) if upgrades else None
+        return demand_of_update(self.demand, self.body) if upgrades else None
 
 
 def without_room_for(tenant: TenantSettings, stack: StackSettings) -> Iterator[Problem]:

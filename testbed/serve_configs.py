@@ -28,6 +28,19 @@ ACCEPTED: dict[str, Config] = {
     "scaled replicas": deployment(
         num_replicas="auto", autoscaling_config={"min_replicas": 0, "initial_replicas": 2, "max_replicas": 4}
     ),
+    "scaled replicas without their most": deployment(
+        num_replicas="auto", autoscaling_config={"min_replicas": 2, "initial_replicas": 100}
+    ),
+    "gangs": deployment(num_replicas=4, gang_scheduling_config=_GANG),
+    "gangs that scale": deployment(
+        num_replicas="auto", autoscaling_config={"min_replicas": 0, "max_replicas": 4}, gang_scheduling_config=_GANG
+    ),
+    "gangs without a number": deployment(gang_scheduling_config=_GANG),
+    "labels of nodes": deployment(
+        ray_actor_options={"label_selector": {"example.com/zone": "!in(a, b)", "gpu": "(A100,H100)", "spot": ""}}
+    ),
+    "attributes of logs": one(logging_config={"additional_log_standard_attrs": ["name", "taskName"]}),
+    "a part of a GPU": deployment(ray_actor_options={"num_gpus": 0.5}),
     "bundles": deployment(
         placement_group_bundles=[_BUNDLE, _BUNDLE],
         placement_group_strategy="PACK",
@@ -71,6 +84,13 @@ REFUSED: dict[str, Config] = {
     "a strategy beside that of a gang": deployment(
         num_replicas=2, placement_group_strategy="PACK", gang_scheduling_config=_GANG
     ),
+    "a part of a gang": deployment(num_replicas=3, gang_scheduling_config=_GANG),
+    "a part of a gang at least": deployment(
+        num_replicas="auto", autoscaling_config={"min_replicas": 1, "max_replicas": 4}, gang_scheduling_config=_GANG
+    ),
+    "the name of a label": deployment(ray_actor_options={"label_selector": {"a b": "c"}}),
+    "the value of a label": deployment(ray_actor_options={"label_selector": {"zone": "!"}}),
+    "an attribute of logs": one(logging_config={"additional_log_standard_attrs": ["nonsense"]}),
     "labels of no bundle": deployment(placement_group_bundle_label_selector=[{"zone": "a"}]),
     "labels of other bundles": deployment(
         placement_group_bundles=[_BUNDLE] * 3, placement_group_bundle_label_selector=[{"zone": "a"}, {"zone": "b"}]
@@ -90,6 +110,8 @@ REFUSED_LATER: dict[str, Config] = {
     "a path with a wildcard": one(route_prefix="/{model}"),
     "fewer replicas at most": deployment(autoscaling_config={"min_replicas": 4, "max_replicas": 2}),
     "more replicas at first": deployment(autoscaling_config={"initial_replicas": 4, "max_replicas": 2}),
+    "more replicas than auto has": deployment(num_replicas="auto", autoscaling_config={"min_replicas": 101}),
+    "one and a half GPUs": deployment(ray_actor_options={"num_gpus": 1.5}),
 }
 """What Ray's schema lets pass, and what fails when Serve deploys it (ray, python/ray/serve/config.py:
-AutoscalingConfig; _private/utils.py: validate_route_prefix)."""
+AutoscalingConfig; _private/utils.py: validate_route_prefix; python/ray/_raylet.pyx: prepare_resources)."""

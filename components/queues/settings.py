@@ -137,9 +137,15 @@ class QueueSettings(Settings):
 
     def _out_of_order(self) -> Iterator[Problem]:
         guarantee, deserved, capability = (self.amounts(part) for part in ("guarantee", "deserved", "capability"))
+        by_product = self.deserved.gpus_by_product and self.guarantee.gpus_by_product
+        for product, number in by_product.items():
+            # Kueue refuses their difference below 0 as a lendingLimit (clusterqueue_webhook.go:
+            # validateResourceQuantity).
+            if number > (limit := self.deserved.gpus_by_product.get(product, 0)):
+                yield _more(("guarantee", "gpusByProduct", product), number, product, "deserved", limit)
         for resource, value in guarantee.items():
-            if value > deserved[resource]:
-                yield _more("guarantee", self.guarantee, resource, "deserved", self.deserved)
+            if value > deserved[resource] and not (by_product and resource == GPU_RESOURCE):
+                yield _more_than("deserved", self.deserved, "guarantee", self.guarantee, resource)
         if not capability:
             return
         parts: Mapping[str, QueueAmounts] = {"guarantee": self.guarantee, "deserved": self.deserved}
@@ -152,7 +158,7 @@ class QueueSettings(Settings):
                     )
                     yield Problem((part, key_of(resource)), lower.named[resource], message, "queue-amounts-in-order")
                 elif value > capability.get(resource, value):
-                    yield _more(part, lower, resource, "capability", self.capability)
+                    yield _more_than("capability", self.capability, part, lower, resource)
 
 
 def key_of(resource: str) -> str:
@@ -160,10 +166,13 @@ def key_of(resource: str) -> str:
     return "gpus" if resource == GPU_RESOURCE else resource
 
 
-def _more(part: str, lower: QueueAmounts, resource: str, than: str, most: QueueAmounts) -> Problem:
-    value, limit = lower.named[resource], most.named[resource]
-    message = f"{part} {value} of {resource} is more than {than} {limit}: lower {part} or raise {than}"
-    return Problem((part, key_of(resource)), value, message, "queue-amounts-in-order")
+def _more(path: Path, value: str | int, resource: str, than: str, limit: str | int) -> Problem:
+    message = f"{path[0]} {value} of {resource} is more than {than} {limit}: lower {path[0]} or raise {than}"
+    return Problem(path, value, message, "queue-amounts-in-order")
+
+
+def _more_than(than: str, most: QueueAmounts, part: str, lower: QueueAmounts, resource: str) -> Problem:
+    return _more((part, key_of(resource)), lower.named[resource], resource, than, most.named[resource])
 
 
 class SharedQueueSettings(QueueSettings):

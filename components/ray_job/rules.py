@@ -154,8 +154,19 @@ _OPERATORS = "\n;&|<>()'\"\\" + _EXPANDED
 character."""
 
 
+_IN_BRACES = r"[^{},\s]|\{[^{}\s]*\}"
+
+_BRACES = re.compile(
+    rf"\{{({_IN_BRACES})*,(,|{_IN_BRACES})*\}}|\{{([+-]?\d+\.\.[+-]?\d+|[A-Za-z]\.\.[A-Za-z])(\.\.[+-]?\d+)?\}}"
+)
+"""Braces that bash expands to several words: `{a,b}`, `{1..3}` (bash(1), Brace Expansion)."""
+
+
 def interpreted(command: str) -> str | None:
-    """The first character of a command that a shell interprets, other than quotes of words; None if there is none."""
+    """The first character of a command that a shell interprets, other than quotes of words; None if there is none.
+
+    Patterns of files are not interpreted: the shell leaves those without a file as they are.
+    """
     for piece in _PIECE.finditer(command):
         text = piece["plain"] or ""
         if piece["double"]:
@@ -165,7 +176,8 @@ def interpreted(command: str) -> str | None:
             found = piece["comment"] or (text if text and text in _OPERATORS else None)
         if found:
             return found
-    return None
+    unquoted = _PIECE.sub(lambda piece: piece["plain"] or "_", command)
+    return "{" if _BRACES.search(unquoted) else None
 
 
 def _texts(path: Path, value: Any) -> Iterator[tuple[Path, str]]:

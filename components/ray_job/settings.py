@@ -3,7 +3,7 @@
 import functools
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
 from core.types import Duration, Env, LabelValue, NonEmptyText, NotEmpty, Settings, dns_1035_label
 from kuberay.formats import LONGEST
@@ -17,6 +17,17 @@ JobName = Annotated[str, dns_1035_label(LONGEST["RayJob"])]
 Seconds = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
 SecondsOrZero = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 Count = Annotated[int, Strict(), Field(ge=0, le=1000)]
+
+
+def _whole_above_one(gpus: float) -> float:
+    if gpus > 1 and not gpus.is_integer():
+        raise ValueError(f"Ray gives a process a part of one GPU or whole ones, not {gpus:g}: use a whole number")
+    return gpus
+
+
+ReservedGpus = AfterValidator(_whole_above_one)
+"""Of the number of GPUs that a process of Ray reserves: the process does not start with 1.5 of them (ray,
+python/ray/_raylet.pyx: prepare_resources)."""
 
 JOB_LABEL = "ray-platform/ray-job"
 """Label of the RayCluster that a RayJob has for itself, and of its pods: the RayJob's name. KubeRay generates the name
@@ -114,8 +125,8 @@ class JobSettings(Settings):
     entrypoint_num_cpus: Annotated[float, Field(gt=0, le=10_000)] | None = None
     """CPUs that the entrypoint reserves. Default: none, so that it runs on the head."""
 
-    entrypoint_num_gpus: Annotated[float, Field(gt=0, le=10_000)] | None = None
-    """GPUs that the entrypoint reserves."""
+    entrypoint_num_gpus: Annotated[float, Field(gt=0, le=10_000), ReservedGpus] | None = None
+    """GPUs that the entrypoint reserves: a part of one, or whole ones."""
 
     entrypoint_resources: dict[NonEmptyText, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     """Ray custom resources that the entrypoint reserves."""

@@ -4,6 +4,7 @@ python/ray/serve/schema.py and config.py): KubeRay reports that only in an event
 What KubeRay refuses in the rendered object is checked in kuberay/.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
@@ -147,17 +148,25 @@ def _of_deployment(deployment: DeploymentSettings) -> Iterator[Problem]:
         message = "Serve scales the deployment (autoscaling_config): remove it, or set max_replicas there"
         yield Problem(("num_replicas",), deployment.num_replicas, message, _CONFIG)
     if deployment.autoscaling_config:
-        yield from (each.below(("autoscaling_config",)) for each in _bounds(deployment.autoscaling_config))
+        yield from (each.below(("autoscaling_config",)) for each in _bounds(deployment, deployment.autoscaling_config))
     if deployment.max_queued_requests == 0:
         message = "0 is no limit of waiting requests: set at least 1, or -1 for no limit"
         yield Problem(("max_queued_requests",), 0, message, _CONFIG)
-    options = deployment.ray_actor_options
-    yield from (each.below(("ray_actor_options",)) for each in _uris(options.runtime_env if options else None))
+    if options := deployment.ray_actor_options:
+        found = (*_uris(options.runtime_env), *_labels(options.label_selector or {}))
+        yield from (each.below(("ray_actor_options",)) for each in found)
     yield from _placement(deployment)
+    yield from _gangs(deployment)
 
 
-def _bounds(scaling: ServeAutoscalingSettings) -> Iterator[Problem]:
+_MOST_OF_AUTO = 100
+"""`max_replicas` with `num_replicas: auto` (ray, python/ray/serve/config.py: AutoscalingConfig.default)."""
+
+
+def _bounds(deployment: DeploymentSettings, scaling: ServeAutoscalingSettings) -> Iterator[Problem]:
     least, most, first = scaling.min_replicas, scaling.max_replicas, scaling.initial_replicas
+    if deployment.num_replicas == "auto" and "max_replicas" not in scaling.model_fields_set:
+        most = _MOST_OF_AUTO
     if most < least:
         message = f"max_replicas {most} is less than min_replicas {least}: raise it, or lower min_replicas"
         yield Problem(("max_replicas",), most, message, _CONFIG)
@@ -182,3 +191,35 @@ def _placement(deployment: DeploymentSettings) -> Iterator[Problem]:
     elif selectors is not None and bundles is None:
         message = "there are no bundles: add placement_group_bundles, or remove it"
         yield Problem(("placement_group_bundle_label_selector",), None, message, _CONFIG)
+
+
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_LABEL = re.compile(rf"([A-Za-z0-9_.-]{{0,253}}/)?{_NAME}")
+_SELECTED = re.compile(rf"!?{_NAME}|!?(in)?\({_NAME}(, ?{_NAME})*\)|")
+"""Labels of Ray nodes and what selects them (ray, python/ray/_private/label_utils.py: validate_label_selector)."""
+
+
+def _labels(selector: Mapping[str, str]) -> Iterator[Problem]:
+    for label, selected in selector.items():
+        if not _LABEL.fullmatch(label):
+            message = f"{label!r} is not the name of a label: use letters, digits, - _ and . between them"
+            yield Problem(("label_selector", label), selected, message, _CONFIG)
+        elif not _SELECTED.fullmatch(selected):
+            message = f"{selected!r} selects no label: write its value, or in(a, b), or ! before one of these"
+            yield Problem(("label_selector", label), selected, message, _CONFIG)
+
+
+def _gangs(deployment: DeploymentSettings) -> Iterator[Problem]:
+    """Replicas that are no whole gangs (ray, python/ray/serve/schema.py: validate_gang_scheduling_config)."""
+    size, scaling = (deployment.gang_scheduling_config or {}).get("gang_size"), deployment.autoscaling_config
+    if not isinstance(size, int) or size < 1:
+        return
+    numbers: dict[Path, Any] = {("num_replicas",): deployment.num_replicas}
+    if deployment.num_replicas == "auto" and scaling:
+        bounds = {"min_replicas", "max_replicas", "initial_replicas"}
+        configured = scaling.model_dump(exclude_unset=True, include=bounds)
+        numbers = {("autoscaling_config", key): number for key, number in configured.items()}
+    for path, number in numbers.items():
+        if isinstance(number, int) and number % size:
+            message = f"{number} replicas are no whole gangs of {size} (gang_size): set a multiple of {size}"
+            yield Problem(path, number, message, _CONFIG)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, Strict, WithJsonSchema
 
 from core.types import NonEmptyText, NotEmpty
 
-from ..ray_job.settings import RuntimeEnvSettings
+from ..ray_job.settings import ReservedGpus, RuntimeEnvSettings
 from .serve_options import (
     Amount,
     GrpcOptionsSettings,
@@ -40,8 +40,8 @@ class ActorOptionsSettings(ServeModel):
     num_cpus: Amount | None = None
     """CPUs of a replica. Ray's default: 1."""
 
-    num_gpus: Amount | None = None
-    """GPUs of a replica, also parts of one."""
+    num_gpus: Annotated[Amount, ReservedGpus] | None = None
+    """GPUs of a replica: a part of one, or whole ones."""
 
     memory: Amount | None = None
     """Memory of a replica, in bytes."""
@@ -69,7 +69,7 @@ class ServeAutoscalingSettings(ServeModel):
     """Replicas at the start. Default: min_replicas."""
 
     max_replicas: Positive = 1
-    """Most replicas."""
+    """Most replicas. Default with `num_replicas: auto`: 100."""
 
     target_ongoing_requests: PositiveAmount | None = 2
     """Requests at a time that each replica is scaled for."""

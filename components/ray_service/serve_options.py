@@ -16,6 +16,33 @@ Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
 
 _LONGEST_KEY = 100
 
+LogAttribute = Literal[
+    "args",
+    "asctime",
+    "created",
+    "exc_info",
+    "exc_text",
+    "filename",
+    "funcName",
+    "levelname",
+    "levelno",
+    "lineno",
+    "message",
+    "module",
+    "msecs",
+    "msg",
+    "name",
+    "pathname",
+    "process",
+    "processName",
+    "relativeCreated",
+    "stack_info",
+    "taskName",
+    "thread",
+    "threadName",
+]
+"""Attributes of Python's log records (ray, python/ray/_common/logging_constants.py: LOGRECORD_STANDARD_ATTRS)."""
+
 
 class ServeModel(BaseModel):
     """Base of the parts of a Serve config: Ray's spelling, and keys of later versions of Ray.
@@ -60,7 +87,7 @@ class ServeLoggingSettings(ServeModel):
     enable_access_log: bool = True
     """Whether each request is logged."""
 
-    additional_log_standard_attrs: tuple[str, ...] = ()
+    additional_log_standard_attrs: tuple[LogAttribute, ...] = ()
     """Further attributes of Python's log records."""
 
 

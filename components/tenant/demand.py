@@ -124,7 +124,7 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
         body = {"name": "autoscaler", "resources": options.get("resources") or _same(AUTOSCALER)}
         autoscaler = [Container(("spec", "autoscalerOptions"), body)]
     groups = [group_of(("spec", "headGroupSpec"), "the head", head, given, beside=autoscaler)]
-    objects = {"count/rayclusters.ray.io": Decimal(1), **_services(head)}
+    objects = {"count/rayclusters.ray.io": Decimal(1), **head_service(head)}
     if "gcsFaultToleranceOptions" in spec:
         groups = [_cleaned_up(groups[0], head, given)]
         # KubeRay creates it after the head is deleted. All clusters of a tenant may be deleted at once.
@@ -287,9 +287,13 @@ def _usage(container: Container, given: Given) -> Usage:
     return usage
 
 
-def _services(head: Body) -> Usage:
+def head_service(head: Body) -> Usage:
     """Usage of the head's Service (controllers/ray/common/service.go: getServicePorts)."""
+    return service_usage(head, len(head["template"]["spec"]["containers"][0].get("ports") or ()))
+
+
+def service_usage(head: Body, ports: int) -> Usage:
+    """Usage of a Service of the head's type with that number of ports."""
     kind = head.get("serviceType")
-    ports = head["template"]["spec"]["containers"][0].get("ports") or ()
     usage = {"services.loadbalancers": Decimal(1)} if kind == "LoadBalancer" else {}
-    return {**usage, "services.nodeports": Decimal(len(ports))} if kind in ("LoadBalancer", "NodePort") else usage
+    return {**usage, "services.nodeports": Decimal(ports)} if kind in ("LoadBalancer", "NodePort") else usage

@@ -9,7 +9,7 @@ Rights are shown by subject. No Role or binding is shown by itself: a Role witho
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.access.manifests import AUTH_DELEGATOR, Body
@@ -22,7 +22,7 @@ from kuberay.edits import Steps, Verdict, differences
 
 from ..render import Key, Manifest, Manifests
 from .effects import Effect, Kind, ObjectImpact, impact
-from .kinds import AS_RIGHTS, CONNECTION_CHECK, kind_of
+from .kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
 from .ray_service import of_ray_service
 
 _SHOWN = 6
@@ -42,8 +42,9 @@ _RUN_ONCE = frozenset({"RayJob", "Job"})
 """Kinds that run once, until another run replaces them."""
 
 
-def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
-    """The effects on each object."""
+def of_objects(before: Manifests, after: Manifests, authorities: Container[str] = ()) -> Iterator[ObjectImpact]:
+    """The effects on each object. `authorities`: the Secrets with the authorities that the stack has created, by
+    `<namespace>/<name>`."""
     places = {id(each): _places(each) for each in (before, after)}
     for key in dict.fromkeys([*before, *after]):
         was, will = before.get(key), after.get(key)
@@ -56,6 +57,9 @@ def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
                 kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(with_it)], with_it, without_it)
             ):
                 continue
+        if key[0] == "Certificate" and was is None and key[1] in authorities:
+            yield impact(*key, [ANOTHER_AUTHORITY])
+            continue
         if key[0] in _RUN_ONCE and was and will:
             yield impact(*key, _of_job(kind, was.body, will.body))
             continue

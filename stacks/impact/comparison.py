@@ -10,6 +10,7 @@ from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
 from components.tenant.demand import Usage
+from components.tls.manifests import secret_name
 from core.nodes import GPU_RESOURCE
 from core.stack_file import PROJECT
 from core.versions import release_of
@@ -106,7 +107,7 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
     objects = render(old) if before else {}, render(after)
     objects_impact = [
         *_of_ray_clusters(was, ray_clusters(after), updates(after)),
-        *of_objects(*objects),
+        *of_objects(*objects, _authorities(old)),
         *of_rights(*objects),
         *of_programs(before, after),
         *of_cml(before, after),
@@ -153,6 +154,16 @@ def _of_ray_clusters(
 ) -> Iterator[ObjectImpact]:
     for name in dict.fromkeys([*before, *after]):
         yield of_ray_cluster(name, before.get(name), after.get(name), settings.get(name, BY_KUBERAY_ALONE))
+
+
+def _authorities(stack: StackSettings) -> frozenset[str]:
+    """The Secrets with the authorities that the stack itself creates, by `<namespace>/<name>`."""
+    return frozenset(
+        f"{tenant.namespace_name}/{secret_name(cluster.name)}"
+        for tenant in stack.tenants
+        for cluster in tenant.all_clusters
+        if cluster.tls and not cluster.tls.issuer
+    )
 
 
 def _sorted(objects: Iterable[ObjectImpact], notes: Iterable[str], figures: Budget = NO_BUDGET) -> Impact:

@@ -16,7 +16,7 @@ from components.run_history.program import NAME as RUN_HISTORY
 from kuberay.edits import Verdict
 
 from .claims import CLAIM, VOLUME, claim_of
-from .effects import Fixed, Kind
+from .effects import Effect, Fixed, Kind
 
 AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
 """Kinds that `rights` shows."""
@@ -235,6 +235,18 @@ HISTORY = Kind(
     "no records are kept any more; existing ones stay on their storage",
 )
 """The StatefulSet and the ConfigMap of a run history."""
+
+
+ANOTHER_AUTHORITY = Effect(
+    Verdict.STRANDS,
+    "cert-manager creates another authority; running pods keep the stack's, and workers that start from now on cannot "
+    "join them, so the cluster no longer scales, and a lost worker is not replaced",
+    "the stack deletes its Secret with the authority, and cert-manager creates one of the same name with another key",
+    "remove tls and run `up`, then add tls with its issuer, when nothing runs; or add a cluster with another name, and "
+    "remove this one when its work has ended",
+    "components/tls/authority.py: ClusterAuthority",
+)
+"""A Certificate in place of an authority that the stack has created."""
 
 
 def kind_of(body: Mapping[str, Any]) -> Kind:

@@ -47,7 +47,7 @@ def updates_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[W
     for service in tenant.services:
         if service.upgrades:
             name, body = f"{tenant.namespace_name}/{service.name}", rendered_service(stack, tenant, service)
-            made[name] = workers_of(name, body, demand_of_update(demanded_by_service(stack, tenant, service)))
+            made[name] = workers_of(name, body, demand_of_update(demanded_by_service(stack, tenant, service), body))
     return made
 
 

@@ -126,6 +126,16 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
         {"stack": {"admissionPolicies": {}}},
         {"ValidatingAdmissionPolicy ray-platform-pod-no-host-path": "creates"},
     ),
+    "an issuer of the authority that the stack has created": (
+        {"cluster": {"tls": {}}},
+        {"cluster": {"tls": {"issuer": {"name": "lab"}}}},
+        {"Certificate a/training-ray-authority": "strands new workers"},
+    ),
+    "another issuer of an authority": (
+        {"cluster": {"tls": {"issuer": {"name": "lab"}}}},
+        {"cluster": {"tls": {"issuer": {"name": "other"}}}},
+        {"Certificate a/training-ray-authority": "in place"},
+    ),
     "a user who may make RayJobs": (
         {"tenant": {"users": ["group:u"]}},
         {"tenant": {"users": [{"subject": "group:u", "submitJobs": True}]}},

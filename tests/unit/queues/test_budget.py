@@ -58,6 +58,14 @@ def test_deserved_is_at_least_the_guarantee() -> None:
     assert settings.amounts("deserved") == {GPU_RESOURCE: 8, "cpu": 64}
 
 
+def test_the_guarantee_of_each_product_is_deserved_too() -> None:
+    guarantee = {"gpusByProduct": {"A100": 8, "H100": 8}}
+    QueueSettings.model_validate({"guarantee": guarantee, "deserved": {"cpu": 64}})
+    QueueSettings.model_validate({"guarantee": guarantee, "deserved": {"gpusByProduct": {"A100": 8, "H100": 16}}})
+    with pytest.raises(ValueError, match="guarantee 8 of A100 is more than deserved 0"):
+        QueueSettings.model_validate({"guarantee": guarantee, "deserved": {"gpusByProduct": {"H100": 16}}})
+
+
 @given(tree=trees())
 def test_in_a_valid_tree_every_level_fits_into_its_parent(tree: list[Queue]) -> None:
     if problems_of_queues(tree, [POOL]):

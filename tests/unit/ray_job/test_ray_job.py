@@ -147,6 +147,8 @@ def test_what_the_tenant_adds_does_not_start_it_again() -> None:
         ("python train.py # later", "#"),
         ("python train.py a#b", None),
         ('echo "\\$HOME"', None),
+        ("python train.py --rates {0.1,0.2}", "{"),
+        ("python count.py *.csv [a-z]? ~/models", None),
     ],
 )
 def test_a_shell_would_interpret_it(command: str, found: str | None) -> None:
@@ -160,6 +162,18 @@ def test_bash_runs_one_command_with_the_words_of_every_accepted_entrypoint(text:
     entrypoint = f"python {text}".strip()
     if interpreted(entrypoint) is None:
         assert words_of_bash(entrypoint) == words_of_posix(entrypoint)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("{a,b}", "x{,}", "{1..3}", "{-1..+9..2}", "{a..c}", "{a,{b}}", "{{a,b}", "{'a b',c}", '{"a":{"b":1},"c":2}'),
+        *("{}", "{a}", "{a:1}", "{a, b}", "{a,b", "{a},{b}", "{1..c}", "{1..}", '{"a"..c}', "'{a,b}'", "\\{a,b}"),
+    ],
+)
+def test_braces_are_interpreted_where_bash_expands_them(words: str) -> None:
+    command = f"python {words}"
+    assert (interpreted(command) == "{") == (words_of_bash(command) != words_of_posix(command))
 
 
 _PART = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|.""", re.DOTALL)

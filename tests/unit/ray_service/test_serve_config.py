@@ -3,16 +3,18 @@
 import ast
 import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from components.ray_service import serve_config, serve_options
 from components.ray_service.rules import problems_of_serve_config
 from components.ray_service.serve_config import ServeConfigSettings
 from components.ray_service.serve_options import ServeModel
-from testbed.serve_configs import ACCEPTED, REFUSED, REFUSED_LATER
+from testbed.serve_configs import ACCEPTED, REFUSED, REFUSED_LATER, deployment
 
 pytestmark = pytest.mark.unit
 
@@ -65,6 +67,21 @@ def test_what_ray_accepts_is_accepted(name: str) -> None:
 @pytest.mark.parametrize("name", [*REFUSED, *REFUSED_LATER])
 def test_what_ray_refuses_is_refused(name: str) -> None:
     assert problems((REFUSED | REFUSED_LATER)[name])
+
+
+def test_every_attribute_of_logs_is_known_and_no_other() -> None:
+    from ray._common.logging_constants import LOGRECORD_STANDARD_ATTRS
+
+    assert {*get_args(serve_options.LogAttribute)} == LOGRECORD_STANDARD_ATTRS
+
+
+@given(label=st.text("aB1-_. ", max_size=4), selected=st.text("aB1-_.!in(), ", max_size=8))
+def test_labels_that_ray_accepts_are_accepted_and_no_others(label: str, selected: str) -> None:
+    from ray._private.label_utils import validate_label_selector
+
+    selector = {label: selected}
+    config = deployment(ray_actor_options={"label_selector": selector})
+    assert bool(problems(config)) == bool(validate_label_selector(selector))
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,35 @@ def test_users_whose_rayjobs_volcano_never_starts_are_mentioned() -> None:
     assert found() == found(scheduler={"kueue": {}}) == []
 
 
+def test_metadata_that_kuberay_does_not_pass_to_a_selected_cluster_is_mentioned() -> None:
+    def found(key: str = "jobs", **settings: Any) -> list[str]:
+        job = {"name": "count", "entrypoint": "python count.py", "metadata": {"team": "a"}, **settings}
+        values = {"tenants": [{"name": "team-a", "clusters": CLUSTERS, key: [job]}]}
+        return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
+
+    selected: dict[str, Any] = {"clusterSelector": {"ray.io/cluster": "training"}}
+    [line] = found(**selected)
+    assert line.startswith("ray-platform:tenants[0].jobs[0].metadata: KubeRay's pod that submits passes no metadata")
+    assert found("jobTemplates", **selected) == [line.replace("jobs", "jobTemplates")]
+    own: dict[str, Any] = {"cluster": {key: value for key, value in CLUSTERS[0].items() if key != "name"}}
+    assert found(**selected, submissionMode="HTTPMode") == found(**selected, metadata={}) == found(**own) == []
+
+
+def test_a_model_that_does_not_scale_beyond_its_replicas_is_mentioned() -> None:
+    def found(llm: dict[str, Any], **cluster: Any) -> list[str]:
+        settings = {"rayVersion": "2.60.0", "image": "rayproject/ray-llm:2.60.0", **cluster}
+        service = {"name": "chat", "llm": {"model": "llama", "pool": "a100", **llm}, "cluster": settings}
+        nodes = [{"pool": "a100", "count": 2, "cpu": 64, "memory": "512Gi", "gpus": 8}]
+        values = {"nodes": nodes, "tenants": [{"name": "team-a", "services": [service]}]}
+        return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
+
+    [line] = found({"maxReplicas": 2}, autoscaling=False)
+    assert line.startswith("ray-platform:tenants[0].services[0].llm.maxReplicas: each replica needs a worker")
+    assert found({"maxReplicas": 2}, autoScalingMode="disabled") == [line]
+    assert found({"maxReplicas": 2}) == found({"maxReplicas": 1}, autoscaling=False) == found({}, autoscaling=False)
+    assert found({}) == []
+
+
 def test_an_expired_exception_of_admission_policies_is_mentioned() -> None:
     exception = {
         "rule": "pod-no-host-path",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from components.ray_service.demand import demand_of_service, demand_of_update
 from components.ray_service.settings import SERVICE_LABEL
 from core.problems import Finding, StackFileError
 from stacks.impact.beside import of_objects
@@ -14,6 +15,7 @@ from stacks.network import policies_of_clusters
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import plan_of
 from stacks.render import render
+from stacks.rendered import rendered_service
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
@@ -75,6 +77,25 @@ def test_a_quota_has_room_for_the_second_cluster_of_each_service_in_turn() -> No
     (found,) = findings(service(), quota={"gpus": 8})
     assert found.rule == "quota-fits-clusters"
     assert "the second RayCluster of chat during an update 8" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "at_rest", "updating"),
+    [
+        # The head has five ports, and Serve's Service has one of them.
+        ("NewCluster", ("3", "11"), ("1", "5")),
+        ("NewClusterWithIncrementalUpgrade", ("3", "11"), ("2", "6")),
+    ],
+)
+def test_the_services_of_kuberay_are_counted(
+    strategy: str, at_rest: tuple[str, str], updating: tuple[str, str]
+) -> None:
+    settings = stack(service(cluster={**CLUSTER, "head": {"serviceType": "LoadBalancer"}}))
+    spec = rendered_service(settings, settings.tenants[0], settings.tenants[0].services[0])["spec"]
+    body = {"metadata": {"name": "chat"}, "spec": {**spec, "upgradeStrategy": {"type": strategy}}}
+    resting = demand_of_service(body, None)
+    for demand, counted in ((resting, at_rest), (demand_of_update(resting, body), updating)):
+        assert tuple(str(demand.objects[f"services.{entry}"]) for entry in ("loadbalancers", "nodeports")) == counted
 
 
 def test_so_has_its_queue() -> None:
