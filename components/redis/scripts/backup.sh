@@ -22,10 +22,10 @@ export REDISCLI_AUTH
 # The names of copies are in the order of time.
 set +f
 # shellcheck disable=SC2046
-until said=$(redis-cli -h "$chosen" -p $REDIS_PORT --user $NODES_USER --no-auth-warning $(tls_options) \
+until output=$(redis-cli -h "$chosen" -p $REDIS_PORT --user $NODES_USER --no-auth-warning $(tls_options) \
   --rdb "$copy.part" 2>&1); do
-  echo "$said"
-  case $said in *'short write'* | *'No space left'* | *'uota exceeded'*) ;; *) exit 1 ;; esac
+  echo "$output"
+  case $output in *'short write'* | *'No space left'* | *'uota exceeded'*) ;; *) exit 1 ;; esac
   set -- "$BACKUP"/*.rdb
   [ $# -gt 1 ] || exit 1
   rm -f "$1" "$copy.part"

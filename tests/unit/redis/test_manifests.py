@@ -52,7 +52,7 @@ def test_a_backup_deletes_what_failed_ones_have_left(tmp_path: Path) -> None:
 
 def test_jobs_of_backups_have_the_memory_of_a_node() -> None:
     """redis-check-rdb holds the largest hash: 107 MiB for one of six values of 16 MiB."""
-    node, *jobs = ([each["resources"] for each in pod["containers"]][0] for pod in all_pods())
+    node, *jobs = (pod["containers"][0]["resources"] for pod in all_pods())
     assert [job["limits"] for job in jobs] == [node["limits"]] * 2
 
 
