@@ -1,5 +1,6 @@
 """`/livez`, `/readyz` and `/metrics` over HTTP, in a separate thread: it answers even if the event loop hangs."""
 
+import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -68,8 +69,11 @@ def serve(address: Address, health: Health, registry: CollectorRegistry) -> Thre
         def log_message(self, format: str, *args: object) -> None:
             """Does not log probes, which come every few seconds."""
 
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        daemon_threads = True
+
     Handler.timeout = 10
-    server = ThreadingHTTPServer(address, Handler)
-    server.daemon_threads = True
+    server = Server(address, Handler)
     threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="http", daemon=True).start()
     return server

@@ -140,7 +140,7 @@ class Link:
         """
         while not self._answers:
             try:
-                async with asyncio.timeout(within):
+                async with asyncio.timeout(within) as limit:
                     data = await self._reader.read(CHUNK)
                 if not data:
                     raise LostError(f"{self.address} closed the connection")
@@ -148,7 +148,9 @@ class Link:
                 self._parser.feed(data)
                 while (answer := self._parser.gets()) is not False:
                     self._answers.append(answer)
-            except TimeoutError:
+            except TimeoutError as error:
+                if not limit.expired():  # ETIMEDOUT: keepalive found the peer dead, and each later read fails at once.
+                    raise LostError(f"{self.address}: {error}") from None
                 raise SilentError(f"{self.address} was silent for {within:g} s") from None
             except (OSError, hiredis.ProtocolError) as error:
                 raise LostError(f"{self.address}: {error}") from None

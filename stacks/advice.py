@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from datetime import date
 from fnmatch import fnmatchcase
 
+from components.redis.settings import max_memory, resources
 from components.storage.object_storage import named_as_object_storage
 from core.problems import Finding, Path
+from core.quantities import amount
 from core.stack_file import PREFIX, StackFile
 from policies.configuration import PoliciesSettings, RuleException
 
+from .redis import redis_parts
 from .settings import StackSettings
 from .storage import uses
 
@@ -42,6 +45,7 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _homes_by_name(stack)
     yield from _metadata_of_jobs(stack)
     yield from _models_that_do_not_scale(stack)
+    yield from _volumes_of_redis(stack)
 
 
 def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
@@ -68,6 +72,40 @@ def _metadata_of_jobs(stack: StackSettings) -> Iterator[Finding]:
                     "submissionMode to HTTPMode"
                 )
                 yield Finding((f"{PREFIX}tenants", at, *place, "metadata"), None, message, "job-metadata")
+
+
+_AOF = 3
+"""Largest size of the files of a Redis, as a multiple of its data: its file grows to twice the data before a new one is
+written beside it (redis.conf: auto-aof-rewrite-percentage 100)."""
+
+
+def _volumes_of_redis(stack: StackSettings) -> Iterator[Finding]:
+    """Volumes that a Redis with all the data for which it has memory, or its backups, would fill."""
+    settings, parts = stack.redis, redis_parts(stack)
+    if settings is None or not parts:
+        return
+    memory = max((resources(settings, part.clusters).memory for part in parts), key=amount)
+    data, size = max_memory(memory), settings.storage.size
+    of_data = f"the data that fit into {memory} of memory, {_mebibytes(data)}"
+    if amount(size) < _AOF * data:
+        message = (
+            f"{size} is less than three times {of_data}, which Redis needs while it rewrites its file: a full volume "
+            f"ends writes. Set at least {_mebibytes(_AOF * data)} (existing volumes keep their size), or less "
+            "resources.memory"
+        )
+        yield Finding((f"{PREFIX}redis", "storage", "size"), size, message, "redis-volume")
+    # Of copies that do not all fit, only the oldest are lost.
+    backup = settings.backup
+    if backup and amount(backup.storage.size) < 2 * data:
+        message = (
+            f"{backup.storage.size} is less than twice {of_data}: no backup succeeds once one of more than half of the "
+            f"volume is there. Set at least {_mebibytes(2 * data)}"
+        )
+        yield Finding((f"{PREFIX}redis", "backup", "storage", "size"), backup.storage.size, message, "redis-volume")
+
+
+def _mebibytes(size: int) -> str:
+    return f"{-(-size // 2**20)}Mi"
 
 
 def _homes_by_name(stack: StackSettings) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from .connection import (
     USERNAME_KEY,
     USERS_SECRET,
     names_of_nodes,
+    newest_first,
 )
 from .existing import UnfitError, see
 from .external import ExternalSettings
@@ -36,7 +37,7 @@ from .manifests import (
     users_secret,
 )
 from .objects import objects
-from .password import Password, PasswordArgs
+from .password import GENERATIONS_KEY, Password, PasswordArgs
 from .settings import RedisSettings
 
 
@@ -87,7 +88,10 @@ class RedisHa(pulumi.ComponentResource):
         self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         exporter = [EXPORTER_USER] if settings.exporter else []
         passwords = {user: self._passwords(name, user, args) for user in (NODES_USER, *exporter, *sorted(args.tenants))}
-        secret_of_users = users_secret(pulumi.Output.all(**passwords).apply(users_files))
+        self._generations = {GENERATIONS_KEY: newest_first([str(each) for each in settings.password_generations])}
+        secret_of_users = users_secret(
+            pulumi.Output.all(**passwords).apply(lambda known: {**users_files(known), **self._generations})
+        )
         others = objects(settings, args.namespace_name, args.clusters)
         authority, certificates = self._certificates(name, args)
         needed: list[pulumi.Resource] = [
@@ -129,7 +133,7 @@ class RedisHa(pulumi.ComponentResource):
         made = [
             Password(
                 f"{name}-password-{user}-{generation}",
-                PasswordArgs(f"user {user} of Redis", keeper, key, place),
+                PasswordArgs(f"user {user} of Redis", keeper, key, generation, place),
                 self._below,
             ).password
             for place, generation in enumerate(args.settings.password_generations)
@@ -159,7 +163,7 @@ class RedisHa(pulumi.ComponentResource):
     ) -> pulumi.Output[str]:
         """The Secret in a tenant's namespace."""
         texts: pulumi.Output[dict[str, Any]] = pulumi.Output.all(passwords, authority).apply(
-            lambda known: tenant_secret(tenant, known[0], known[1])
+            lambda known: {**tenant_secret(tenant, known[0], known[1]), **self._generations}
         )
         body = secret(texts)
         made = KubernetesObject(f"{name}-secret-{tenant}", in_namespace(body, namespace), self._below)

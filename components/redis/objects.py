@@ -35,7 +35,7 @@ _UNFINISHED = 'rm -f "$BACKUP"/*.part; exec "$@"'
 """Deletes what backups that failed or took too long have left: it would fill the volume, and no later one would
 succeed. Not in the script, because a changed script replaces the pods of Redis."""
 
-_AMOUNTS = ComputeResources(cpu="50m", memory="64Mi")
+_CPU = "50m"
 
 _LONGEST_SECONDS = 1800
 """Timeout of a backup or restore."""
@@ -43,8 +43,12 @@ _LONGEST_SECONDS = 1800
 
 def backup_objects(settings: RedisSettings, backup: RedisBackupSettings, namespace: str, clusters: int) -> list[Body]:
     """The volume for backups, the CronJob that writes them, and a suspended CronJob that restores the newest one.
-    `namespace` as it is in the nodes' names."""
-    restoring = resources(settings, clusters).model_copy(update={"cpu": _AMOUNTS.cpu})
+    `namespace` as it is in the nodes' names.
+
+    Both need the memory of a node: redis-check-rdb, which checks a backup, holds its largest hash, and a restore holds
+    all data.
+    """
+    given = resources(settings, clusters).model_copy(update={"cpu": _CPU})
     return [
         {
             "apiVersion": "v1",
@@ -52,8 +56,8 @@ def backup_objects(settings: RedisSettings, backup: RedisBackupSettings, namespa
             "metadata": {"name": BACKUP, "labels": dict(LABELS), "annotations": {"pulumi.com/skipAwait": "true"}},
             "spec": claim(backup.storage),
         },
-        _cron_job(BACKUP, "backup", settings, backup, _env(settings, namespace, KEEP=backup.keep), _AMOUNTS),
-        _cron_job(RESTORE, "restore", settings, backup, _env(settings, namespace, RESTORE=""), restoring),
+        _cron_job(BACKUP, "backup", settings, backup, _env(settings, namespace, KEEP=backup.keep), given),
+        _cron_job(RESTORE, "restore", settings, backup, _env(settings, namespace, RESTORE=""), given),
     ]
 
 

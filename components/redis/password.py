@@ -14,16 +14,22 @@ from ..dynamic import Keeper, Resource, kept
 
 _BYTES = 32
 
+GENERATIONS_KEY = "generations"
+"""Key of the Secret with the generations of its passwords, in the order of the passwords."""
+
 
 class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        existing = kept(props.get("keeper")).get(props.get("key", ""), "").split()
-        existing.reverse()
-        place = int(props.get("place", 0))
-        password = existing[place] if place < len(existing) else new_password()
-        return CreateResult("password", {**props, "password": password})
+        secret = kept(props.get("keeper"))
+        passwords = secret.get(props.get("key", ""), "").split()
+        generations = secret.get(GENERATIONS_KEY, "").split()
+        if generations:
+            found = dict(zip(generations, passwords, strict=False)).get(str(int(props["generation"])))
+        else:  # Secrets of releases that keep no generations.
+            found = dict(enumerate(reversed(passwords))).get(int(props["place"]))
+        return CreateResult("password", {**props, "password": found or new_password()})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         return DiffResult(changes=False)
@@ -42,8 +48,11 @@ class PasswordArgs:
     key: str
     """Key of the Secret with the passwords, one per line, the newest first."""
 
+    generation: int
+    """Its generation. A password is found again by it, so that a new generation is a new password."""
+
     place: int
-    """Its position among them, 0 for the oldest."""
+    """Its position among them, 0 for the oldest; identifies it in a Secret without generations."""
 
 
 class Password(Resource, module="ray-platform", name="Password"):
@@ -57,7 +66,13 @@ class Password(Resource, module="ray-platform", name="Password"):
 
     def __init__(self, name: str, args: PasswordArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         secret = pulumi.ResourceOptions(additional_secret_outputs=["password"])
-        inputs = {"purpose": args.purpose, "keeper": args.keeper.inputs(), "key": args.key, "place": args.place}
+        inputs = {
+            "purpose": args.purpose,
+            "keeper": args.keeper.inputs(),
+            "key": args.key,
+            "generation": args.generation,
+            "place": args.place,
+        }
         super().__init__(_Provider(), name, {**inputs, "password": None}, pulumi.ResourceOptions.merge(opts, secret))
 
 

@@ -9,7 +9,7 @@ from core.types import Duration, Image, Settings, seconds
 
 from ..operator.settings import ComputeResources
 
-VERSION = "1.1.0"
+VERSION = "1.1.1"
 """Version of the gateway's container image. Raise it with every change of `gateway/`, because nodes do not pull an
 existing image again."""
 

@@ -90,6 +90,9 @@ def test_a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> No
     assert after["passwords"].split() == [after["password"]] == [both["password"]]
     assert pods() == running
     shared.changes_nothing()
+    shared.edit(lambda settings: settings["redis"].update(passwordGenerations=[3]))
+    shared.up()
+    assert secret(core, "a")["passwords"].split()[0] not in both["passwords"].split()
 
 
 def users(core: Any) -> list[str]:

@@ -30,7 +30,8 @@ def built(**redis: Any) -> Recorder:
         "redis": redis,
         "tenants": [{"name": "a", "clusters": [CLUSTER]}, {"name": "b"}],
     }
-    made = {"platform-redis-ray-system-password-a-1": {"password": "a-password"}}
+    names = [f"platform-redis-ray-system-password-{user}-{each}" for user in ("_nodes", "a", "b") for each in (1, 2, 3)]
+    made = {name: {"password": f"of {name}"} for name in names}
     return record(lambda: build(parse(keys)), made)
 
 
@@ -56,6 +57,12 @@ def test_each_user_has_a_password_for_each_generation(kubectl_that_renders: Path
         f"platform-redis-ray-system-password-{user}-{number}" for user in ("_nodes", "a", "b") for number in (1, 2)
     ]
     assert made == names
+
+
+def test_secrets_keep_the_generations_of_their_passwords(kubectl_that_renders: Path) -> None:
+    registered = built(passwordGenerations=[2, 3]).registered
+    for name in ("secret-users", "secret-a"):
+        assert registered[f"platform-redis-ray-system-{name}"].inputs["stringData"]["generations"] == "3\n2\n"
 
 
 def test_an_issuer_of_cert_manager_certifies_the_nodes(kubectl_that_renders: Path) -> None:

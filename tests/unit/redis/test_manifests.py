@@ -50,6 +50,12 @@ def test_a_backup_deletes_what_failed_ones_have_left(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["2026-01-01T00-00-00Z.rdb"]
 
 
+def test_jobs_of_backups_have_the_memory_of_a_node() -> None:
+    """redis-check-rdb holds the largest hash: 107 MiB for one of six values of 16 MiB."""
+    node, *jobs = (pod["containers"][0]["resources"] for pod in all_pods())
+    assert [job["limits"] for job in jobs] == [node["limits"]] * 2
+
+
 def test_every_pod_meets_pod_security_restricted_and_writes_only_into_volumes() -> None:
     for each in all_pods():
         assert each["securityContext"]["runAsNonRoot"] is True

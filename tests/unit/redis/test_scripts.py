@@ -1,4 +1,4 @@
-"""The output of a node before it starts its server."""
+"""The scripts by themselves, with programs that stand in for those of the image."""
 
 import subprocess
 from pathlib import Path
@@ -64,3 +64,98 @@ def test_names_are_kept_while_dns_does_not_answer_and_removed_if_it_has_none(tmp
 
 def test_localhost_is_always_resolved(tmp_path: Path) -> None:
     assert names_written(tmp_path, "")[:2] == ["127.0.0.1 localhost", "::1 localhost"]
+
+
+REDIS_CLI = """#!/bin/sh
+folder=$(dirname "$0")
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h) host=$2 ;;
+    --rdb) file=$2 ;;
+  esac
+  shift
+done
+if [ -z "$file" ]; then
+  case $(cat) in
+    PING) echo PONG ;;
+    INFO*) cat "$folder/$host" ;;
+  esac
+  exit
+fi
+echo "$host" > "$file"
+copies=$(ls "$BACKUP" | wc -l)
+[ "$copies" -le "$ROOM" ] && exit
+echo "Error writing data to file: $FAULT" >&2
+exit 1
+"""
+
+
+MASTER = "role:master\nconnected_slaves:1\n"
+LINKED = "role:slave\nmaster_host:master\nmaster_link_status:up\n"
+UNLINKED = LINKED.replace(":up", ":down")
+OLD = ["2026-01-01T00-00-00Z.rdb", "2026-01-02T00-00-00Z.rdb", "2026-01-03T00-00-00Z.rdb"]
+
+
+def backed_up(
+    tmp_path: Path, nodes: dict[str, str], copies: list[str], room: int = 9, fault: str = "short write"
+) -> tuple["subprocess.CompletedProcess[str]", list[Path]]:
+    """A run of backup.sh, and the copies after it. `nodes`: what each answers to INFO; `room`: copies that the volume
+    holds."""
+    programs, backup = tmp_path / "programs", tmp_path / "backup"
+    for folder in (programs, backup):
+        folder.mkdir()
+    for name, text in {"redis-cli": REDIS_CLI, "redis-check-rdb": "#!/bin/sh\n", "passwords": "p\n", **nodes}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    for copy in copies:
+        (backup / copy).write_text("old")
+    env = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "NODES": " ".join(nodes),
+        "USERS": str(programs),
+        "BACKUP": str(backup),
+        "KEEP": "24",
+        "ROOM": str(room),
+        "FAULT": fault,
+    }
+    done = subprocess.run(
+        ["/bin/sh", SCRIPT.with_name("backup.sh")], env=env, check=False, capture_output=True, text=True
+    )
+    return done, sorted(backup.glob("*.rdb"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "chosen"),
+    [
+        ({"first": UNLINKED, "master": MASTER, "last": LINKED}, "last"),
+        ({"first": UNLINKED, "master": MASTER, "last": UNLINKED}, "master"),
+        ({"first": UNLINKED, "last": UNLINKED}, None),
+    ],
+)
+def test_a_replica_without_a_link_to_its_master_is_not_copied(
+    nodes: dict[str, str], chosen: str | None, tmp_path: Path
+) -> None:
+    done, copies = backed_up(tmp_path, nodes, [])
+    assert [copy.read_text() for copy in copies] == ([f"{chosen}\n"] if chosen else [])
+    assert (done.returncode == 0) == bool(chosen)
+    assert chosen or "no master answers, and no replica that has a link to one" in done.stdout
+
+
+@pytest.mark.parametrize("fault", ["short write", "No space left on device", "Disk quota exceeded"])
+def test_a_full_volume_loses_the_oldest_copies_until_a_new_one_fits(fault: str, tmp_path: Path) -> None:
+    done, copies = backed_up(tmp_path, {"master": MASTER}, OLD, room=2, fault=fault)
+    assert done.returncode == 0, done.stdout
+    assert [copy.name for copy in copies[:-1]] == OLD[2:]
+    assert copies[-1].read_text() == "master\n"
+
+
+def test_the_last_copy_stays_even_if_no_new_one_fits(tmp_path: Path) -> None:
+    done, copies = backed_up(tmp_path, {"master": MASTER}, OLD, room=1)
+    assert done.returncode == 1
+    assert [copy.name for copy in copies] == OLD[2:]
+
+
+def test_no_copy_is_lost_to_a_failure_for_another_reason(tmp_path: Path) -> None:
+    done, copies = backed_up(tmp_path, {"master": MASTER}, OLD, room=1, fault="Input/output error")
+    assert done.returncode == 1
+    assert [copy.name for copy in copies] == OLD

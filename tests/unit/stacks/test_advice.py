@@ -179,3 +179,29 @@ def test_a_class_whose_name_suggests_object_storage_is_mentioned_if_it_is_hf_hom
     found = [str(each) for each in advice(StackSettings.model_validate({"tenants": [tenant]}), "prod", TODAY)]
     start = "ray-platform:tenants[0].storage[0].storageClass: 'csi-s3' may be object storage by its name"
     assert [each.startswith(start) for each in found] == [True] * lines
+
+
+@pytest.mark.parametrize(
+    ("redis", "clusters", "found"),
+    [
+        ({}, 4, []),
+        ({}, 5, [("storage", "1Gi is less than three times the data that fit into 768Mi of memory, 461Mi")]),
+        ({"storage": {"size": "2Gi"}}, 5, []),
+        ({"resources": {"cpu": "1", "memory": "1Gi"}}, 1, [("storage", "Set at least 1844Mi")]),
+        ({"backup": {"storage": {"size": "512Mi"}}}, 2, []),
+        ({"backup": {"storage": {"size": "512Mi"}}}, 3, [("backup.storage", "Set at least 615Mi")]),
+        ({"scope": "perTenant"}, 5, [("storage", "three times the data that fit into 768Mi")]),
+        ({"mode": "external", "external": {"address": "redis.example.com:6379", "secretName": "r"}}, 9, []),
+    ],
+)
+def test_volumes_that_a_full_redis_or_its_backups_fill_are_mentioned(
+    redis: dict[str, Any], clusters: int, found: list[tuple[str, str]]
+) -> None:
+    """The memory of a Redis grows with the number of RayClusters, and its volume does not."""
+    kept = [{**CLUSTERS[0], "name": f"c{number}", "faultTolerance": True} for number in range(clusters)]
+    values = {"redis": redis, "tenants": [{"name": "team-a", "clusters": kept}]}
+    lines = [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
+    assert len(lines) == len(found)
+    for line, (key, text) in zip(lines, found, strict=True):
+        assert line.startswith(f"ray-platform:redis.{key}.size: ")
+        assert text in line
