@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
+from core.files import replace_text
 from core.nodes import NodePool
 from local import control_plane, paths, pki, tools
 from local.errors import RehearsalError
@@ -43,7 +44,8 @@ class Rehearsal:
     def __init__(self, run: Path, kind: Kind | None = None) -> None:
         self.run = run.resolve()
         self.supervisor = Supervisor(self.run)
-        remembered = cast("Kind", self._kind.read_text()) if self._kind.is_file() else None
+        text = self._kind.read_text() if self._kind.is_file() else ""
+        remembered = next((each for each in PLACEMENTS if each == text), None)
         self.kind: Kind = kind or remembered or "simulated"
         if remembered not in (None, self.kind):
             raise RehearsalError(
@@ -164,7 +166,7 @@ class Rehearsal:
         self.stop()
         self.run.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.run / ".gitignore").write_text("*\n")
-        self._kind.write_text(self.kind)
+        replace_text(self._kind, self.kind)
         place = self.placement
         pki.issue(self.run / "pki", place.credentials)
         ports = control_plane.choose_ports(self.run / "ports.json", place.api_port)
