@@ -33,6 +33,9 @@ PLACEMENTS: dict[Kind, Callable[[Path], Placement]] = {"simulated": SimulatedNod
 READY_SECONDS = 90.0
 """Seconds that a part may take to answer. Each takes a second or two, or more beside a compiler."""
 
+NOTICED_SECONDS = 1.5
+"""Seconds in which supervisord notices that a part has ended; it looks every second."""
+
 
 class Rehearsal:
     """The cluster whose credentials, data and logs are in one run folder.
@@ -149,6 +152,20 @@ class Rehearsal:
                 raise RehearsalError(
                     f"{state.name} has ended ({state.description}). The last lines of {state.log}:\n\n{state.tail()}"
                 )
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Checks that every part still runs if the API server does not answer meanwhile.
+
+        Raises:
+            RehearsalError: as `check`.
+        """
+        try:
+            yield
+        except (client.ApiException, HTTPError):
+            time.sleep(NOTICED_SECONDS)
+            self.check()
+            raise
 
     def stop(self, clean: bool = False) -> None:
         """Ends every process of the rehearsal; with `clean`, removes its run folder as well."""
