@@ -29,7 +29,8 @@ help: ## List these commands.
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK; recovers one that was killed.
 	@$(LOCAL) up --stack $(STACK)
 
-down: ## Stop it. CLEAN=1 also removes its data, .venv, dist, site and caches; only the tool cache stays.
+# A run folder without .venv still has processes or data, so .venv is installed again.
+down: $(if $(wildcard .venv/installed),,$(if $(wildcard .rehearsal .rehearsal-*),.venv/installed)) ## Stop it. CLEAN=1 also removes data of all rehearsals, .venv, dist, site and caches; only the tool cache stays.
 	@if [ -e .venv/installed ]; then $(LOCAL) down $(if $(filter 1,$(CLEAN)),--clean); else echo "Nothing to stop."; fi
 ifeq ($(CLEAN),1)
 	@rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache
@@ -135,7 +136,7 @@ requirements: .venv/installed ## Pin the packages of requirements*.in again.
 
 .venv/installed: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ": set PYTHON=")'
-	@echo "Installing the Python packages into .venv (once)"
+	@echo "Installing the Python packages into .venv (once)" >&2
 	@$(PYTHON) -m venv .venv
 	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements-dev.txt > .venv/uv.txt
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt

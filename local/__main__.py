@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from core.problems import StackFileError
 from local import paths
-from local.errors import RehearsalError
+from local.errors import RehearsalError, message_of
 from local.plugins import select
 from local.proxies import EXCEPTIONS, corrections
 
@@ -94,17 +93,13 @@ def up(
 
 
 @app.command()
-def down(clean: Annotated[bool, typer.Option("--clean", help="Remove its data as well.")] = False) -> None:
-    """Stop the cluster; its data stay for the next `up` unless --clean is given."""
-    from local.progress import console, step
-    from local.rehearsal import Rehearsal
+def down(
+    clean: Annotated[bool, typer.Option("--clean", help="Remove all rehearsals with their data.")] = False,
+) -> None:
+    """Stop the cluster; its data stay for the next `up`. --clean removes them, and rehearsals of stacks."""
+    from local.runs import stop
 
-    rehearsal = Rehearsal(paths.RUN)
-    if not paths.RUN.is_dir():
-        console.print("Nothing to stop: there is no rehearsal in this checkout.")
-        return
-    with rehearsal.exclusively(), step("Stopping the cluster"):
-        rehearsal.stop(clean)
+    stop(clean)
 
 
 @app.command()
@@ -112,6 +107,7 @@ def status() -> None:
     """Show what runs, and the clusters with their state. The exit code is 1 if a part has ended by itself."""
     from local import report
     from local.rehearsal import Rehearsal
+    from local.runs import show_others
 
     rehearsal = Rehearsal(paths.RUN)
     report.processes(rehearsal)
@@ -122,6 +118,7 @@ def status() -> None:
         if rehearsal.kind == "real":
             report.pods(rehearsal)
         report.pages(rehearsal)
+    show_others()
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -193,6 +190,7 @@ def mirror(folder: Annotated[Path, typer.Argument(help="Where to, for example wh
     from local.install.mirror import PIN, write_mirror
     from local.progress import console
 
+    console.stderr = True
     install_missing()
     pin = write_mirror(folder, [tool for tool in tools.ALL if tool.installed])
     print(f"TOOLS={folder.resolve()}{PIN}{pin}")
@@ -231,7 +229,9 @@ def rehearse(
     from local.progress import console
     from local.pulumi import stack_file
     from local.rehearse.session import Session, folder
+    from local.rehearse.signals import end_as_after_ctrl_c
 
+    end_as_after_ctrl_c()
     console.stderr = output != "text"
     _settings(stack)
     session = Session(stack, stack_file(stack), select(plugins, os.environ), folder(stack), policies)
@@ -251,7 +251,9 @@ def rehearse(
 def gateway_image() -> None:
     """Build the image of the Redis gateway, and print its archive: `docker load --input ARCHIVE`. As root."""
     from local.images import GATEWAY
+    from local.progress import console
 
+    console.stderr = True
     with GATEWAY.held() as archive:
         print(archive)
 
@@ -266,30 +268,30 @@ def _running() -> Rehearsal:
 
 
 def _settings(stack: str) -> StackSettings:
-    from local.pulumi import stack_file, stacks
+    from local.pulumi import missing, stack_file
     from stacks.load import load
 
     file = stack_file(stack)
     if not file.is_file():
-        raise RehearsalError(
-            f"there is no stack file {file.name}; stacks of this checkout: {', '.join(sorted(stacks()))}"
-        )
+        raise missing(file)
     return load(file)
 
 
 def main() -> int:
-    """Run a command; an error is one message on standard error and exit status 1."""
+    """Run a command; an error is one message on standard error and exit status 1, or 2 for a wrong argument."""
     os.environ.update(corrections(os.environ))
     try:
         return cast("int", app(standalone_mode=False) or 0)
-    except (RehearsalError, StackFileError) as error:
-        print(f"error: {error}", file=sys.stderr)
     except typer.Abort:
         print("interrupted", file=sys.stderr)
         return 130
     except typer.Exit as leave:
         return leave.exit_code
-    return 1
+    except Exception as error:
+        if (message := message_of(error)) is None:
+            raise
+        print(f"error: {message}", file=sys.stderr)
+        return error.exit_code if isinstance(error, typer.TyperException) else 1
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from core.files import replace_text
 from local import tools
 from local.networks import SERVICE_NETWORK
 from local.pki import Credentials
@@ -40,15 +41,22 @@ class Ports:
 def choose_ports(remembered: Path, api: int | None = None) -> Ports:
     """The ports of the last start if they are free, else others. They are saved in the file. `api`: the API
     server's."""
-    if remembered.is_file():
-        ports = Ports(**json.loads(remembered.read_text()))
-        if all(_free(port) for port in vars(ports).values()):
-            return ports
+    last = _read_ports(remembered)
+    if last and all(_free(port) for port in vars(last).values()):
+        return last
     candidates = free_ports()
     ports = Ports(*(next(candidates) for _ in Ports.__dataclass_fields__))
     ports = replace(ports, api=api or ports.api)
-    remembered.write_text(json.dumps(vars(ports)))
+    replace_text(remembered, json.dumps(vars(ports)))
     return ports
+
+
+def _read_ports(file: Path) -> Ports | None:
+    """The ports in a file; None if it is missing or has none, for example after a full disk."""
+    try:
+        return Ports(**json.loads(file.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
 
 
 def free_ports() -> Iterator[int]:

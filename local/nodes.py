@@ -24,6 +24,9 @@ STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 POOL_LABEL = "ray-platform.dev/pool"
 """Label of the rehearsal's nodes: their pool."""
 
+LABELS = "ray-platform.dev/labels"
+"""Annotation of the rehearsal's nodes: the names of the labels that the stack gave them, between spaces."""
+
 PODS_PER_NODE = "110"
 """Kubernetes' own default for a kubelet (KubeletConfiguration maxPods)."""
 
@@ -114,7 +117,7 @@ def _node(pool: NodePool, name: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels, "annotations": dict(FAKE_NODE)},
+        "metadata": {"name": name, "labels": labels, "annotations": {**FAKE_NODE, LABELS: " ".join(sorted(labels))}},
         "spec": {"taints": [taint.model_dump() for taint in pool.taints]},
         "status": {"capacity": capacity, "allocatable": capacity},
     }
@@ -124,6 +127,12 @@ def pool_labels(pool: NodePool) -> dict[str, str]:
     """The labels that identify the nodes of the pool."""
     product = {GPU_PRODUCT_LABEL: pool.gpu_product} if pool.gpu_product else {}
     return {POOL_LABEL: pool.pool, **pool.labels, **product}
+
+
+def labelled(node: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """The patch of a live node's metadata that sets these labels, and removes others that the stack gave it."""
+    former = node["metadata"].get("annotations", {}).get(LABELS, "").split()
+    return {"labels": {**dict.fromkeys(former), **labels}, "annotations": {LABELS: " ".join(sorted(labels))}}
 
 
 def live(api: client.ApiClient) -> list[dict[str, Any]]:
@@ -146,16 +155,18 @@ def apply(api: client.ApiClient, pools: Iterable[NodePool]) -> None:
     """Adds, changes and removes simulated nodes so that the cluster has those of the stack."""
     core = client.CoreV1Api(api)
     desired = manifests(pools)
-    existing = {node["metadata"]["name"] for node in live(api)}
-    for name in existing - desired.keys():
+    existing = {node["metadata"]["name"]: node for node in live(api)}
+    for name in existing.keys() - desired.keys():
         core.delete_node(name)
     for name, body in desired.items():
         if name in existing:
-            core.patch_node(name, {"metadata": body["metadata"], "spec": body["spec"]})
+            metadata = labelled(existing[name], body["metadata"]["labels"])
+            core.patch_node(name, {"metadata": metadata, "spec": body["spec"]})
         else:
             utils.create_from_dict(api, body)
         # The API server ignores the status of a created Node; like a kubelet, this writes it through the subresource.
-        core.patch_node_status(name, {"status": body["status"]})
+        amounts = {GPU_RESOURCE: None, **body["status"]["capacity"]}
+        core.patch_node_status(name, {"status": {"capacity": amounts, "allocatable": amounts}})
 
 
 def _kwok(run: Path) -> list[str | Path]:

@@ -1,5 +1,6 @@
 """The rehearsal's own certificate authority and its credentials. Rehearsals share none."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,11 +56,20 @@ class Credentials:
 def issue(folder: Path, credentials: Credentials) -> None:
     """Writes the authority, the certificates of servers and clients and the service account key into `folder`.
 
-    Does nothing if the folder has them already.
+    Does nothing if the folder has them already. They are written into another folder, which gets the name at the end,
+    because a killed command would leave a part of them.
     """
-    if folder.is_dir():
+    if folder.is_dir() and all(file.stat().st_size for file in folder.iterdir()):
         return
-    folder.mkdir(parents=True, mode=0o700)
+    made = folder.with_name(f"{folder.name}.new")
+    for old in (folder, made):
+        shutil.rmtree(old, ignore_errors=True)
+    made.mkdir(parents=True, mode=0o700)
+    _issue(made, credentials)
+    made.rename(folder)
+
+
+def _issue(folder: Path, credentials: Credentials) -> None:
     authority = trustme.CA(organization_name="ray-platform rehearsal")
     authority.cert_pem.write_to_path(str(folder / "ca.crt"))
     for name, names in credentials.all_servers.items():

@@ -49,6 +49,11 @@ ENGINE = {
 """Environment variables of the engine."""
 
 
+_OF_OTHER_STACKS = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_STACK", "PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_STATE_")
+"""Beginnings of the names of the user's variables that Pulumi would ask before the rehearsal's own, such as an empty
+passphrase before a file of one, and of those by which states have other files."""
+
+
 class RehearsalStack:
     """A stack of this project whose state is in the rehearsal's folder, encrypted with its own passphrase.
 
@@ -70,7 +75,7 @@ class RehearsalStack:
         binaries = [tools.PULUMI.program("pulumi").parent, tools.KUBERNETES.program("kubectl").parent]
         return {
             **ENGINE,
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.startswith(_OF_OTHER_STACKS)},
             **self._plugins.environment,
             "PATH": os.pathsep.join([*map(str, binaries), os.environ.get("PATH", "")]),
             "KUBECONFIG": str(self._rehearsal.kubeconfig),
@@ -114,8 +119,7 @@ class RehearsalStack:
             RehearsalError: the stack file is missing, the disk is full, or Pulumi fails; with its output.
         """
         if not self.file.is_file():
-            known = ", ".join(sorted(stacks())) or "none"
-            raise RehearsalError(f"there is no stack file {self.file.name}; stacks of this checkout: {known}")
+            raise missing(self.file)
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._checkpoint.check_space()
         if not self._passphrase.is_file():
@@ -283,3 +287,9 @@ def stack_file(stack: str) -> Path:
 def stacks() -> list[str]:
     """Names of the checkout's stacks."""
     return [stack_name(file) for file in paths.ROOT.glob("Pulumi.*.yaml")]
+
+
+def missing(file: Path) -> RehearsalError:
+    """The error of a stack file that does not exist."""
+    known = ", ".join(sorted(stacks())) or "none"
+    return RehearsalError(f"there is no stack file {file.name}; stacks of this checkout: {known}")

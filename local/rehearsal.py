@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
+from core.files import replace_text
 from core.nodes import NodePool
 from local import control_plane, paths, pki, tools
 from local.errors import RehearsalError
@@ -32,6 +33,9 @@ PLACEMENTS: dict[Kind, Callable[[Path], Placement]] = {"simulated": SimulatedNod
 READY_SECONDS = 90.0
 """Seconds that a part may take to answer. Each takes a second or two, or more beside a compiler."""
 
+NOTICED_SECONDS = 1.5
+"""Seconds in which supervisord notices that a part has ended; it looks every second."""
+
 
 class Rehearsal:
     """The cluster whose credentials, data and logs are in one run folder.
@@ -43,7 +47,8 @@ class Rehearsal:
     def __init__(self, run: Path, kind: Kind | None = None) -> None:
         self.run = run.resolve()
         self.supervisor = Supervisor(self.run)
-        remembered = cast("Kind", self._kind.read_text()) if self._kind.is_file() else None
+        text = self._kind.read_text() if self._kind.is_file() else ""
+        remembered = next((each for each in PLACEMENTS if each == text), None)
         self.kind: Kind = kind or remembered or "simulated"
         if remembered not in (None, self.kind):
             raise RehearsalError(
@@ -148,6 +153,20 @@ class Rehearsal:
                     f"{state.name} has ended ({state.description}). The last lines of {state.log}:\n\n{state.tail()}"
                 )
 
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Checks that every part still runs if the API server does not answer meanwhile.
+
+        Raises:
+            RehearsalError: as `check`.
+        """
+        try:
+            yield
+        except (client.ApiException, HTTPError):
+            time.sleep(NOTICED_SECONDS)
+            self.check()
+            raise
+
     def stop(self, clean: bool = False) -> None:
         """Ends every process of the rehearsal; with `clean`, removes its run folder as well."""
         self.supervisor.stop()
@@ -164,7 +183,7 @@ class Rehearsal:
         self.stop()
         self.run.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.run / ".gitignore").write_text("*\n")
-        self._kind.write_text(self.kind)
+        replace_text(self._kind, self.kind)
         place = self.placement
         pki.issue(self.run / "pki", place.credentials)
         ports = control_plane.choose_ports(self.run / "ports.json", place.api_port)

@@ -84,6 +84,12 @@ class Tool:
         return pinned[1]
 
     @property
+    def go(self) -> str:
+        """The version of Go that it needs at least, e.g. `1.25.0`."""
+        required = re.search(r"(?m)^go (\S+)", (self.source / "go.mod").read_text())
+        return required[1] if required else "1.21"
+
+    @property
     def folder(self) -> Path:
         """The folder of the installed tool, with `bin/` and `share/`."""
         ours = sorted(self.source.glob("*.go"))

@@ -48,7 +48,8 @@ class Running:
     started: float = 0.0
     retry_at: float = 0.0
     backoff: float = 1.0
-    token_until: float = 0.0
+    renew_at: float = 0.0
+    """By the wall clock, as the token expires: the monotonic one stands still while the machine is suspended."""
     token: Path = field(default_factory=Path)
 
 
@@ -138,7 +139,7 @@ class HostPods:
             self._note_end(running)
         if running.process is None and time.monotonic() >= running.retry_at:
             self._start(key, deployment, program, running)
-        elif running.process and time.monotonic() >= running.token_until:
+        elif running.process and time.time() >= running.renew_at:
             self._renew_token(deployment, running)
 
     def _note_end(self, running: Running) -> None:
@@ -200,7 +201,7 @@ class HostPods:
         fresh.touch(mode=0o600)
         fresh.write_text(answer.status.token)
         fresh.rename(running.token)
-        running.token_until = time.monotonic() + 0.8 * TOKEN_SECONDS
+        running.renew_at = time.time() + 0.8 * TOKEN_SECONDS
 
     def _write(self) -> None:
         write_states(self._run, (running.shown for running in self._running.values()))

@@ -19,9 +19,9 @@ class Auto:
 
     def check(self, tools: Sequence[Tool]) -> None:
         """Unpublished programs are built. So Go is required, and this fails before anything is downloaded if it is
-        missing."""
-        if any(tool.release is None for tool in tools):
-            require_go()
+        missing or too old."""
+        if unpublished := [tool for tool in tools if tool.release is None]:
+            require_go(unpublished)
 
     def install(self, tool: Tool, target: Path, position: str) -> None:
         left = dict(tool.programs)

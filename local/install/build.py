@@ -1,12 +1,14 @@
 """Builds tools with ordinary `go build` from the modules pinned in local/tools/*/go.mod."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from local.commands import run
 from local.errors import RehearsalError
 from local.progress import Report, step
 from local.tools import LINKING, Tool
@@ -24,7 +26,7 @@ class Build:
 
     def check(self, tools: Sequence[Tool]) -> None:
         """Every tool needs Go."""
-        require_go()
+        require_go(tools)
 
     def install(self, tool: Tool, target: Path, position: str) -> None:
         build(tool, tool.programs, target, position)
@@ -38,21 +40,42 @@ def build(tool: Tool, programs: Iterable[str], target: Path, position: str) -> N
     """
     programs = list(programs)
     if programs or tool.files:
-        require_go()
+        require_go([tool])
     if programs:
         with step(f"Building {tool.name} {tool.version} {position}") as report:
             _compile(tool, programs, target / "bin", report)
     _copy_files(tool, target / "share")
 
 
-def require_go() -> None:
-    """Raises RehearsalError if Go is missing."""
+def require_go(tools: Iterable[Tool]) -> None:
+    """Checks that Go is there, and new enough for these tools unless it gets newer versions of itself.
+
+    Raises:
+        RehearsalError: it is missing or too old.
+    """
+    tool = max(tools, key=lambda each: _numbers(each.go))
+    advice = (
+        f"Install Go {tool.go} or newer (https://go.dev/dl, or your system's package) and run the command again; "
+        "or take the programs from a mirror, which needs no Go: TOOLS=URL (docs/tools.md)."
+    )
     if shutil.which("go") is None:
         raise RehearsalError(
-            "Go is not on the PATH; the rehearsal builds Kubernetes, KWOK, KubeRay and Pulumi with it, once. "
-            "Install Go 1.24 or newer (https://go.dev/dl, or your system's package) and run the command again; "
-            "or take the programs from a mirror, which needs no Go: TOOLS=URL (docs/tools.md)."
+            "Go is not on the PATH; the rehearsal builds Kubernetes, KWOK, KubeRay and Pulumi with it, once. " + advice
         )
+    # Outside of a module, because inside one Go gets the version that its go.mod requires. Go before 1.21 has no
+    # GOTOOLCHAIN.
+    version, toolchain = run("go", "env", "GOVERSION", "GOTOOLCHAIN", cwd=Path("/")).splitlines()
+    if _numbers(version) < _numbers(tool.go) and not re.search("auto|path", toolchain):
+        raise RehearsalError(
+            f"{tool.name} needs Go {tool.go} or newer; the one on the PATH is {version} and gets no newer one "
+            f"(GOTOOLCHAIN={toolchain}). {advice} Or let Go get it: GOTOOLCHAIN=auto."
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version of Go for comparing: `go1.25.11` is (1, 25, 11), and so is `1.25.11`."""
+    found = re.search(r"\d+(\.\d+)+", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
 
 
 def _compile(tool: Tool, programs: list[str], target: Path, report: Report) -> None:
@@ -90,7 +113,7 @@ def _copy_files(tool: Tool, target: Path) -> None:
 def _go(tool: Tool, *arguments: str, each: Callable[[str], None] | None = None) -> str:
     """Runs go in the tool's folder and returns its standard output; `each` gets every line of standard error."""
     with tempfile.TemporaryFile("w+") as output:
-        run = subprocess.Popen(
+        process = subprocess.Popen(
             ["go", *arguments],
             cwd=tool.source,
             env={**MEMORY, **os.environ, **LINKING},
@@ -99,12 +122,12 @@ def _go(tool: Tool, *arguments: str, each: Callable[[str], None] | None = None) 
             text=True,
         )
         lines = []
-        assert run.stderr is not None
-        for line in run.stderr:
+        assert process.stderr is not None
+        for line in process.stderr:
             lines.append(line.rstrip())
             if each:
                 each(lines[-1])
-        if run.wait() != 0:
+        if process.wait() != 0:
             tail = "\n  ".join(lines[-15:])
             raise RehearsalError(f"go {arguments[0]} of {tool.name} {tool.version} failed:\n  {tail}")
         output.seek(0)

@@ -14,7 +14,7 @@ from local.commands import run
 from local.errors import RehearsalError
 from local.images import Image
 from local.install import install_missing
-from local.nodes import pool_labels
+from local.nodes import labelled, pool_labels
 from local.pki import Credentials
 from local.real_node import network_policies
 from local.real_node.box import Box
@@ -119,8 +119,7 @@ class RealNode:
                 raise
             return False
         labels, gpus = _of_pool(pools)
-        if labels.items() - node["metadata"]["labels"].items():
-            core.patch_node(NODE, {"metadata": {"labels": labels}})
+        core.patch_node(NODE, {"metadata": labelled(node, labels)})
         # The kubelet keeps unknown (extended) resources that are in the status, so they are set there.
         if node["status"]["allocatable"].get(GPU_RESOURCE, "0") != gpus:
             amounts = {GPU_RESOURCE: gpus}

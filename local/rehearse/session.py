@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from local import paths
+from local.errors import RehearsalError
 from local.install import install_missing
 from local.plugins import Selection
 from local.progress import Report, step
@@ -76,18 +77,23 @@ class Session:
         """Runs all steps. `ask`: request the maximum of all tenants. `keep`: keep the cluster afterwards.
 
         Raises:
-            RehearsalError: a part of the cluster ended or did not answer.
+            RehearsalError: a part of the cluster ended or did not answer; its log stays until the next rehearsal.
         """
         plan, images = plan_of(self._settings), images_of(self._settings)
         install_missing()
         self.rehearsal.placement.build(images)
         self.end()
         with self.rehearsal.exclusively():
+            failed = False
             try:
-                return self._run(plan, ask)
+                with self.rehearsal.checked():
+                    return self._run(plan, ask)
+            except RehearsalError:
+                failed = True
+                raise
             finally:
                 if not keep:
-                    self.rehearsal.stop(clean=True)
+                    self.rehearsal.stop(clean=not failed)
 
     def end(self) -> None:
         """Removes a cluster that an earlier rehearsal has kept, with its folder."""

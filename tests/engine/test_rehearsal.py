@@ -34,6 +34,10 @@ def test_nodes_are_ready_and_follow_the_stack(rehearsal: Rehearsal) -> None:
     assert _gpus(rehearsal) == {"a100-0": "8", "a100-1": "8"}
     rehearsal.start([POOL.model_copy(update={"count": 1, "gpus": 4})])
     assert _gpus(rehearsal) == {"a100-0": "4"}
+    rehearsal.start([POOL.model_copy(update={"count": 1, "gpus": 0, "gpu_product": None})])
+    [node] = live(rehearsal.client())
+    assert "nvidia.com/gpu" not in {**node["status"]["capacity"], **node["status"]["allocatable"]}
+    assert "nvidia.com/gpu.product" not in node["metadata"]["labels"]
 
 
 def test_everything_listens_on_loopback_only(rehearsal: Rehearsal) -> None:

@@ -8,6 +8,7 @@ from local import paths
 from local.errors import RehearsalError
 from local.install import install_missing
 from local.tools import (
+    ALL,
     KUBERAY,
     KUBERAY_1_5,
     KUBERNETES,
@@ -26,6 +27,12 @@ pytestmark = pytest.mark.unit
 def test_each_tool_has_a_version_and_checksums(tool: Tool) -> None:
     assert tool.version.startswith("v")
     assert f"{tool.module} {tool.version} h1:" in (tool.source / "go.sum").read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_pages_name_the_version_of_go_that_all_tools_need(page: str) -> None:
+    numbers = max(tuple(map(int, tool.go.split(".")[:2])) for tool in ALL)
+    assert f"[Go](https://go.dev/dl) {numbers[0]}.{numbers[1]} or newer" in (paths.ROOT / page).read_text()
 
 
 def test_the_version_of_kubernetes_is_stamped_into_its_programs() -> None:
@@ -58,7 +65,7 @@ def test_without_go_the_error_names_what_to_install(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setenv("TOOLS", "build")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RehearsalError, match=r"Install Go 1\.24 or newer"):
+    with pytest.raises(RehearsalError, match=r"Install Go 1\.24\.0 or newer"):
         install_missing((_tool(tmp_path, "v1.0.0"),))
 
 

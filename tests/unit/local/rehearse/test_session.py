@@ -1,9 +1,18 @@
-"""The errors of a failed `pulumi up`, as a report quotes them."""
+"""The errors of a failed `pulumi up`, as a report quotes them, and a rehearsal of which a part ends."""
+
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from kubernetes import client
 
 from local import paths
-from local.rehearse.session import diagnostics, folder, violations
+from local.errors import RehearsalError
+from local.nodes import SimulatedNodes
+from local.plugins import select
+from local.rehearse.cluster import Cluster
+from local.rehearse.session import Session, diagnostics, folder, violations
+from local.supervision import Program, daemonize
 
 pytestmark = pytest.mark.unit
 
@@ -63,3 +72,28 @@ def test_an_update_that_printed_no_errors_has_none_in_the_report() -> None:
 
 def test_a_rehearsal_has_a_folder_beside_that_of_make_up() -> None:
     assert folder("prod") == paths.ROOT / ".rehearsal-prod"
+
+
+def test_a_part_that_ends_is_named_and_its_log_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands meet only an API server that does not answer."""
+    monkeypatch.setattr("local.rehearse.session.install_missing", lambda: None)
+    monkeypatch.setattr(SimulatedNodes, "build", lambda *_: None)
+    session = Session("dev", paths.ROOT / "Pulumi.dev.yaml", select("stand-in"), tmp_path / "run")
+    supervisor = session.rehearsal.supervisor
+
+    def run(*_: object) -> NoReturn:
+        program = Program("kube-apiserver", ["sh", "-c", "echo out of memory; exit 1"], {})
+        supervisor.start([program], lambda command, variables: daemonize(command, variables, tmp_path / "run"))
+        supervisor.launch(program.name)
+        configuration = client.Configuration()
+        configuration.host, configuration.proxy = "http://127.0.0.1:9", None
+        Cluster(client.ApiClient(configuration)).states()
+        raise AssertionError
+
+    monkeypatch.setattr(session, "_run", run)
+    with pytest.raises(RehearsalError, match=r"kube-apiserver has ended \(with exit status 1[\s\S]*out of memory"):
+        session.run()
+    assert not list(supervisor.strays())
+    assert (tmp_path / "run" / "logs" / "kube-apiserver.log").read_text() == "out of memory\n"
+    session.end()
+    assert not (tmp_path / "run").exists()
