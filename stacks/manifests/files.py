@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from core.yaml_writer import GoDumper
+from core.yaml_writer import FileDumper
 
 from .stages import DEFINITIONS, STAGES, Body, Rendered, shown_names
 
@@ -26,25 +26,6 @@ _OURS = frozenset({_README, _KUSTOMIZATION, "argocd.yaml", "flux.yaml", *STAGES}
 
 class OccupiedError(Exception):
     """The folder has other files; the text has its name."""
-
-
-class _Dumper(GoDumper):
-    """Writes lines as blocks, and no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    if "\n" in value:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
-    return GoDumper.yaml_representers[str](dumper, value)
-
-
-_Dumper.add_representer(str, _text)
 
 
 def write(rendered: Rendered, stack: str, folder: Path, path: str) -> int:
@@ -126,7 +107,7 @@ def _file_name(body: Body) -> str:
 
 def dump(body: Mapping[str, Any]) -> str:
     """An object as YAML, with sorted keys."""
-    return str(yaml.dump(dict(body), Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=100))
+    return str(yaml.dump(dict(body), Dumper=FileDumper, sort_keys=True, allow_unicode=True, width=100))
 
 
 def _kustomization(resources: list[str]) -> Body:
