@@ -84,7 +84,7 @@ class ClaimProvider(_Provider):
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         with self._client(props) as client:
-            Applications(client, props, props["token"]).clean()
+            _of_state(client, props).clean()
 
 
 class NodesProvider(_Provider):
@@ -107,9 +107,10 @@ class NodesProvider(_Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         with self._client(props) as client:
-            live, nodes, step = Applications(client, props, props["token"]).look()
+            applications = _of_state(client, props)
+            live, nodes, step = applications.look()
         found = {**props, **summary(step, live, nodes, suspended=props["suspend"])}
-        if not live and not props["suspend"]:
+        if not live and (applications.unseen or not props["suspend"]):
             return ReadResult("", found)
         return ReadResult(id_, found if step.done else {**found, "differs": str(step)})
 
@@ -129,7 +130,13 @@ class NodesProvider(_Provider):
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         with self._client(props) as client:
-            Applications(client, props, props["token"]).clean()
+            applications = _of_state(client, props)
+            applications.clean()
+        if applications.unseen:
+            raise CmlError(
+                f"no project of {props['cluster']} was found (404): check that the key's user sees them. If they were "
+                "deleted, run `pulumi refresh`, which removes the nodes of the cluster from the state"
+            )
 
     def _made(self, props: dict[str, Any], olds: Mapping[str, Any] | None = None) -> dict[str, Any]:
         inputs = {key: value for key, value in props.items() if key not in _OUTPUTS and key != "differs"}
@@ -153,6 +160,11 @@ class NodesProvider(_Provider):
         if not step.done:
             report(f"{inputs['cluster']}: {step}")
         return not step.done
+
+
+def _of_state(client: Client, props: Mapping[str, Any]) -> Applications:
+    """The applications that a state has. Which of its projects the stack file still has is not known here."""
+    return Applications(client, {**props, "projects": []}, props["token"], props["projects"])
 
 
 def _refused(client: Client, inputs: Inputs) -> Iterator[tuple[str, str]]:

@@ -123,3 +123,36 @@ def test_a_preview_without_the_workspace_shows_the_edits_alone(place: Place, cap
     assert not nodes.diff("", olds, news).changes
     assert "were not compared" in capfd.readouterr().err
     assert nodes.diff("", olds, {**news, "readySeconds": 5}).changes
+
+
+def test_a_former_project_that_was_deleted_has_no_applications(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    claims, nodes = providers()
+    before, after = place.inputs(), place.inputs(project="two")
+    claimed = claims.create(claim(before)).outs or {}
+    olds = nodes.create({**before, "token": claimed["token"]}).outs or {}
+    moved = claims.update("", claimed, claim(after)).outs or {}
+    place.workspace.remove_project("one")
+    news = {**after, "token": claimed["token"]}
+    made = nodes.update("", olds, news).outs or {}
+    assert made["state"] == "ready"
+    assert {app.project for app in place.workspace.apps.values()} == {"two"}
+    assert "warning: project 'one' of training was not found (404)" in capfd.readouterr().err
+    nodes.delete("id", made)
+    claims.delete("id", moved)
+    assert place.names == []
+
+
+def test_a_cluster_whose_project_was_deleted_can_be_destroyed_after_a_refresh(place: Place) -> None:
+    claims, nodes = providers()
+    inputs = place.inputs()
+    claimed = claims.create(claim(inputs)).outs or {}
+    news = {**inputs, "token": claimed["token"]}
+    olds = nodes.create(news).outs or {}
+    place.workspace.remove_project("one")
+    with pytest.raises(CmlError, match="projects/one"):
+        nodes.update("", olds, news)
+    with pytest.raises(CmlError, match="no project of training was found"):
+        nodes.delete("id", olds)
+    assert nodes.read("id", olds).id == ""
+    assert nodes.read("id", {**olds, "suspend": True}).id == ""
+    claims.delete("id", claimed)
