@@ -16,7 +16,7 @@ from .manifests import KINDS, from_manifest, has_cluster
 from .owners import OWNERS, NotWrittenError, from_owner
 from .proposal import FIRST_OPERATOR, PROPOSAL, from_first_operator, from_proposal
 from .reader import Answers, Document, Imported, Note, RefusedError, documents
-from .tenants import needed, tenants
+from .tenants import needed, tenants, unknown_redis
 from .writing import MODELINE, NETWORK, dump, stack_file
 
 
@@ -156,6 +156,8 @@ def _of_tenant(tenant: dict[str, Any]) -> Iterator[str]:
     yield f"tenant {name}: its namespace is closed except for network.egress, which the file does not set; {NETWORK}"
     if "podSecurity" in tenant:
         yield f"tenant {name}: podSecurity is {tenant['podSecurity']}, because the pods do not meet restricted"
+    for address in unknown_redis(tenant):
+        yield f"tenant {name}: what its pods reach at {address!r} is not known; add their Redis to network.egress"
     if objects := needed(tenant):
         yield f"tenant {name}: its pods need {', '.join(objects)}; create what is missing before the clusters"
 
