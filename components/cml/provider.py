@@ -24,6 +24,7 @@ from pulumi.dynamic import (
 )
 
 from ..dynamic import Resource
+from .authorities import certificates_for_workers
 from .client import Client, CmlError, NotFoundError, api_key
 from .manifests import Inputs, script_path
 from .reconcile import Applications, report, summary
@@ -179,6 +180,11 @@ def _refused(client: Client, inputs: Inputs) -> Iterator[tuple[str, str]]:
         for runtime in sorted(desired - set(known)):
             near = get_close_matches(runtime, known, _MOST_SHOWN, 0) or "none"
             yield "groups", f"runtime {runtime!r} is not registered in Cloudera ML: register it, or use another: {near}"
+    if inputs["caFile"] and any(group["replicas"] for group in inputs["groups"].values()):
+        try:
+            certificates_for_workers(inputs["caFile"])
+        except ValueError as error:
+            yield "caFile", str(error)
     gpus = max(int(group["gpus"]) for group in groups.values())
     if gpus and (most := client.most_gpus()) is not None and gpus > most:
         yield "groups", f"{gpus} GPUs are more than an application may have here, which is {most}: set fewer"
