@@ -10,7 +10,6 @@ import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ import httpx
 from httpx_retries import Retry, RetryTransport
 
 from .applications import Application
+from .authorities import certificates
 
 KEY_VARIABLE = "CML_API_KEY"
 """Variable of the environment with the key, which wins over the one in the stack's configuration."""
@@ -71,7 +71,7 @@ def tls(ca_file: str | None) -> ssl.SSLContext:
     if not ca_file:
         return ssl.create_default_context()
     try:
-        return ssl.create_default_context(cadata=Path(ca_file).read_text(encoding="ascii"))
+        return ssl.create_default_context(cadata=certificates(ca_file))
     except (OSError, ValueError, ssl.SSLError) as error:
         raise CmlError(f"caFile {ca_file!r} is not a file with certificates (PEM): {error}") from None
 

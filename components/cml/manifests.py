@@ -18,6 +18,7 @@ from typing import Any
 from core.types import seconds
 
 from .applications import Application
+from .authorities import certificates_for_workers
 from .resources import CmlResources
 from .serving import SERVE, SERVE_PORT, serve_config
 from .settings import HEAD, CmlRayClusterSettings, CmlSettings
@@ -144,7 +145,7 @@ def application(inputs: Inputs, member: Member, token: str, unique: str) -> dict
         "gpus": int(group["gpus"]),
         "rayStartParams": dict(group["rayStartParams"]),
         "head": None if member == THE_HEAD else head_url(inputs),
-        "ca": _authorities(inputs["caFile"]) if member != THE_HEAD else None,
+        "ca": certificates_for_workers(inputs["caFile"]) if inputs["caFile"] and member != THE_HEAD else None,
     }
     body = {
         "name": f"{inputs['prefix']}{member}",
@@ -241,7 +242,3 @@ def script() -> bytes:
 def script_digest() -> str:
     """What distinguishes the script from those of other releases."""
     return hashlib.sha256(script()).hexdigest()[:16]
-
-
-def _authorities(ca_file: str) -> str | None:
-    return Path(ca_file).read_text(encoding="ascii") if ca_file else None

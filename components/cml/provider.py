@@ -24,6 +24,7 @@ from pulumi.dynamic import (
 )
 
 from ..dynamic import Resource
+from .authorities import certificates_for_workers
 from .client import Client, CmlError, NotFoundError, api_key
 from .manifests import Inputs, script_path
 from .reconcile import Applications, report, summary
@@ -84,7 +85,7 @@ class ClaimProvider(_Provider):
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         with self._client(props) as client:
-            Applications(client, props, props["token"]).clean()
+            _of_state(client, props).clean()
 
 
 class NodesProvider(_Provider):
@@ -107,9 +108,10 @@ class NodesProvider(_Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         with self._client(props) as client:
-            live, nodes, step = Applications(client, props, props["token"]).look()
+            applications = _of_state(client, props)
+            live, nodes, step = applications.look()
         found = {**props, **summary(step, live, nodes, suspended=props["suspend"])}
-        if not live and not props["suspend"]:
+        if not live and (applications.unseen or not props["suspend"]):
             return ReadResult("", found)
         return ReadResult(id_, found if step.done else {**found, "differs": str(step)})
 
@@ -129,7 +131,13 @@ class NodesProvider(_Provider):
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         with self._client(props) as client:
-            Applications(client, props, props["token"]).clean()
+            applications = _of_state(client, props)
+            applications.clean()
+        if applications.unseen:
+            raise CmlError(
+                f"no project of {props['cluster']} was found (404): check that the key's user sees them. If they were "
+                "deleted, run `pulumi refresh`, which removes the nodes of the cluster from the state"
+            )
 
     def _made(self, props: dict[str, Any], olds: Mapping[str, Any] | None = None) -> dict[str, Any]:
         inputs = {key: value for key, value in props.items() if key not in _OUTPUTS and key != "differs"}
@@ -155,6 +163,11 @@ class NodesProvider(_Provider):
         return not step.done
 
 
+def _of_state(client: Client, props: Mapping[str, Any]) -> Applications:
+    """The applications that a state has. Which of its projects the stack file still has is not known here."""
+    return Applications(client, {**props, "projects": []}, props["token"], props["projects"])
+
+
 def _refused(client: Client, inputs: Inputs) -> Iterator[tuple[str, str]]:
     for project in inputs["projects"]:
         try:
@@ -167,6 +180,11 @@ def _refused(client: Client, inputs: Inputs) -> Iterator[tuple[str, str]]:
         for runtime in sorted(desired - set(known)):
             near = get_close_matches(runtime, known, _MOST_SHOWN, 0) or "none"
             yield "groups", f"runtime {runtime!r} is not registered in Cloudera ML: register it, or use another: {near}"
+    if inputs["caFile"] and any(group["replicas"] for group in inputs["groups"].values()):
+        try:
+            certificates_for_workers(inputs["caFile"])
+        except ValueError as error:
+            yield "caFile", str(error)
     gpus = max(int(group["gpus"]) for group in groups.values())
     if gpus and (most := client.most_gpus()) is not None and gpus > most:
         yield "groups", f"{gpus} GPUs are more than an application may have here, which is {most}: set fewer"

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 from .applications import Application
-from .client import Client, CmlError, ConflictError, NotAnsweredError, QuotaError
+from .client import Client, CmlError, ConflictError, NotAnsweredError, NotFoundError, QuotaError
 from .decisions import Nodes, Step, decide
 from .head import Head
 from .manifests import NODE, THE_HEAD, TOKEN, Inputs, Member, application, member_of, script, script_path
@@ -53,17 +53,23 @@ class Applications:
     def __init__(
         self, client: Client, inputs: Inputs, token: str, projects: Iterable[str] = (), *, served: bool = False
     ) -> None:
-        """`token`: Ray's, by which the applications of this stack are known. `projects`: also looked into. `served`:
-        whether the stack has sent a Serve config before."""
+        """`token`: Ray's, by which the applications of this stack are known. `projects`: also looked into, if they
+        still exist. `served`: whether the stack has sent a Serve config before."""
         self._client, self._inputs, self._token = client, inputs, token
         self._serves = served or bool(inputs.get("serve"))
         self._projects = tuple(dict.fromkeys([*inputs["projects"], *projects]))
+        self._gone: set[str] = set()
+
+    @property
+    def unseen(self) -> bool:
+        """Whether none of its projects was found."""
+        return self._gone.issuperset(self._projects)
 
     def live(self) -> list[Application]:
         """Those that exist. Raises CmlError, also if another stack has made them."""
         beginning = self._inputs["prefix"]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            listed = list(pool.map(lambda project: self._client.applications(project, beginning), self._projects))
+            listed = list(pool.map(self._listed, self._projects))
         found = [each for of_project in listed for each in of_project if member_of(each.name, beginning)]
         for each in found:
             if not secrets.compare_digest(each.environment.get(TOKEN, "").encode(), self._token.encode()):
@@ -72,6 +78,21 @@ class Applications:
                     "delete it in Cloudera ML, or give the cluster another name"
                 )
         return found
+
+    def _listed(self, project: str) -> list[Application]:
+        """Its applications. A project that was deleted has none, unless the cluster is to be in it."""
+        try:
+            return self._client.applications(project, self._inputs["prefix"])
+        except NotFoundError:
+            if project in self._inputs["projects"]:
+                raise
+        if project not in self._gone:
+            self._gone.add(project)
+            report(
+                f"warning: project {project!r} of {self._inputs['cluster']} was not found (404): if it still exists, "
+                "and the key's user does not see it, delete the applications of the cluster there"
+            )
+        return []
 
     def make(self, show: Report = report, pauses: Pauses | None = None) -> dict[str, Any]:
         """Creates, drains and deletes until nothing differs. Returns what is live (`summary`). Raises CmlError."""
@@ -169,9 +190,10 @@ class Applications:
                 return None
             except (ConflictError, QuotaError):
                 # Applications that are deleted meanwhile still have their names and resources for a while.
-                if refused[member] == _REFUSALS and not (step.leaving or step.delete):
+                leaving = step.leaving or step.delete
+                if refused[member] >= _REFUSALS and not leaving:
                     raise
-                refused[member] += 1
+                refused[member] = 0 if leaving else refused[member] + 1
                 return None
             return member
 

@@ -4,7 +4,7 @@ The composer of PyYAML follows nesting and aliases without limits, and crashes o
 and keys that are not text are refused, because the program would receive something other than what was written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,22 +46,26 @@ class Document:
         return span
 
 
-def document(text: str) -> Document | None:
-    """The document in a text; None if the text is empty. Raises DocumentError."""
-    found = documents(text)
+Resolve = Callable[[str], Any]
+"""The value of an unquoted scalar. Raises NotPlainError."""
+
+
+def document(text: str, resolve: Resolve = resolve) -> Document | None:
+    """The document in a text; None if the text is empty. `resolve`: default: as Pulumi. Raises DocumentError."""
+    found = documents(text, resolve)
     first = next(found, None)
     if second := next(found, None):
         raise DocumentError("a second document begins here: keep one in the file", second.root.span)
     return first
 
 
-def documents(text: str) -> Iterator[Document]:
+def documents(text: str, resolve: Resolve = resolve) -> Iterator[Document]:
     """The documents in a text, one by one. Raises DocumentError if one is not YAML, or exceeds the limits."""
     try:
         parser = CParser(text)
         while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
             if isinstance(event, yaml.DocumentStartEvent):
-                yield Document(Composer(parser).compose())
+                yield Document(Composer(parser, resolve).compose())
     except yaml.MarkedYAMLError as error:
         raise _not_yaml(error, text) from error
     except ReaderError as error:
@@ -109,9 +113,9 @@ class _Open:
 class Composer:
     """Composes the node of one document from its events, without recursion."""
 
-    def __init__(self, parser: CParser) -> None:
+    def __init__(self, parser: CParser, resolve: Resolve) -> None:
         """`parser` has started the document."""
-        self._parser = parser
+        self._parser, self._resolve = parser, resolve
         self._open: list[_Open] = []
         self._anchors: dict[str, Node] = {}
         self._size = 0
@@ -130,7 +134,7 @@ class Composer:
     def _node(self, event: yaml.Event | None) -> Node | None:
         """The node that an event completes; None if it starts one."""
         if isinstance(event, yaml.ScalarEvent):
-            node = _scalar(event)
+            node = _scalar(event, self._resolve)
             if event.implicit[0] and event.value == "<<" and self._open and self._awaits_key():
                 node.value = _MERGE
             if event.anchor:
@@ -221,7 +225,7 @@ class Composer:
         into.key_spans.update({key: span for key, span in merged.key_spans.items() if key not in into.key_spans})
 
 
-def _scalar(event: yaml.ScalarEvent) -> Node:
+def _scalar(event: yaml.ScalarEvent, resolve: Resolve) -> Node:
     span = _span(event)
     plain, quoted = event.implicit
     if not plain and not quoted and event.tag != _TEXT:

@@ -13,6 +13,10 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+_BOOLEANS_OF_KUBERNETES = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+}
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([Tt ]\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?(Z|[-+]\d\d:\d\d)?)?", re.ASCII)
 _INTEGER = re.compile(r"[-+]?(?:0[xX](?P<x>[0-9a-fA-F]+)|0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|(?P<d>0|[1-9][0-9]*))")
@@ -57,6 +61,14 @@ def resolve(word: str) -> Any:
     integer = _integer(digits)
     value = _float(digits, word) if integer is None else integer
     return value if str(value) == word else _rewritten(value, word)
+
+
+def resolve_of_kubernetes(word: str) -> Any:
+    """As `resolve`, for what Kubernetes' tools and KubeRay read (sigs.k8s.io/yaml, goyaml.v2: resolve.go, decode.go):
+    more words are booleans, and a date is text."""
+    if word in _BOOLEANS_OF_KUBERNETES:
+        return _BOOLEANS_OF_KUBERNETES[word]
+    return word if _DATE.fullmatch(word) else resolve(word)
 
 
 def _rewritten(number: float, word: str) -> Rewritten:

@@ -42,7 +42,7 @@ def adopt(
         body = live_cluster(context_of(settings, context), namespace, name)
         made = entry(body, settings)
         after = insert_cluster(before, made.tenant, made.cluster)
-        only_added(settings, settings_of(stack_file(file, after)), namespace, name)
+        only_added(settings, settings_of(stack_file(file, after)), namespace, made.cluster)
     except (StackFileError, CannotAdoptError, CannotInsertError, ClusterUnreachableError) as error:
         _stop(str(error), REFUSED)
     for note in made.notes:

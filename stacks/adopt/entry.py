@@ -17,6 +17,7 @@ from core.images import with_mirrors
 from core.problems import dotted
 from core.stack_file import PROJECT
 from core.strategic_merge import difference
+from core.yaml_writer import FileDumper
 
 from ..importing.manifests import from_manifest
 from ..importing.reader import RefusedError
@@ -163,16 +164,17 @@ def insert_cluster(text: str, tenant: dict[str, Any], cluster: dict[str, Any]) -
     return _added(text, clusters, [cluster])
 
 
-def only_added(before: StackSettings, after: StackSettings, namespace: str, name: str) -> None:
-    """Raises CannotInsertError unless the new lines add this RayCluster and nothing else: clusters that an alias
-    repeats belong to another tenant, too, and those of `<<` would be gone."""
+def only_added(before: StackSettings, after: StackSettings, namespace: str, cluster: dict[str, Any]) -> None:
+    """Raises CannotInsertError unless the new lines add this entry of a RayCluster and nothing else: clusters that an
+    alias repeats belong to another tenant, too, and those of `<<` would be gone."""
+    name = cluster["name"]
     known = {each.namespace_name: each for each in before.tenants}
     for tenant in after.tenants:
         there = tenant.namespace_name == namespace
         others = tuple(each for each in tenant.clusters if not (there and each.name == name))
         was = known.get(tenant.namespace_name)
-        added = len(others) < len(tenant.clusters)
-        if added is not there or others != (was.clusters if was else ()):
+        added = [each for each in tenant.clusters if there and each.name == name]
+        if added != ([valid(cluster)] if there else []) or others != (was.clusters if was else ()):
             raise CannotInsertError(
                 f"the lines would not add RayCluster {namespace}/{name} alone: write out the aliases and `<<` "
                 "of the tenants and their clusters, or add the lines by hand"
@@ -240,12 +242,5 @@ def _leaves(node: yaml.Node) -> Iterator[yaml.Node]:
             yield from _leaves(each)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Lists are indented below their keys, as in the stack files."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-
 def _dump(entry: Any) -> str:
-    return yaml.dump(entry, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(entry, Dumper=FileDumper, sort_keys=False, allow_unicode=True, width=110)

@@ -8,6 +8,7 @@ from typing import Any
 
 from components.ray_cluster.manifests import HEAD_PORTS
 from core.nodes import GPU_RESOURCE
+from core.yaml_reader.scalars import Rewritten
 from kuberay.edits import WORKER_GROUP_DEFAULTS
 
 from .names import duration, is_noted_secret
@@ -196,13 +197,20 @@ def _ray_container(container: Reader, name: str, settings: dict[str, Any]) -> di
         entry = variable.use()
         if not isinstance(entry, dict) or set(entry) != {"name", "value"}:
             env.append(entry)
-        elif not is_noted_secret(str(entry["name"]), str(entry["value"]), variable):
-            plain[str(entry["name"])] = str(entry["value"])
+        elif not is_noted_secret(str(entry["name"]), value := _written(entry["value"]), variable):
+            plain[str(entry["name"])] = value
     if plain:
         settings["env"] = plain
     taken = ("name", "command", "args", "image", "resources", "ports", "env")
     rest = {str(key): part.use() for key, part in container.items() if key not in taken and has_content(part.value)}
     return {**rest, **({"env": env} if env else {})}
+
+
+def _written(value: Any) -> str:
+    """The value of a variable as the file has it; an empty one is an empty text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.written if isinstance(value, Rewritten) else "" if value is None else str(value)
 
 
 def _resources(container: Reader, settings: dict[str, Any]) -> None:

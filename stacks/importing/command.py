@@ -21,6 +21,8 @@ def import_(
     Standard error lists all parts without a counterpart, one per line. Exit codes: 0 imported, 1 cannot be imported,
     2 wrong use.
     """
+    from core.files import replace_text
+
     from .file import import_file
     from .names import RELEASE
     from .reader import Answers
@@ -44,7 +46,7 @@ def import_(
         raise typer.Exit(1)
     if output:
         try:
-            output.write_text(result.text, encoding="utf-8")
+            replace_text(output, result.text)
         except OSError as error:
             typer.echo(f"{output} cannot be written: {error.strerror}", err=True)
             raise typer.Exit(2) from error

@@ -16,7 +16,7 @@ from .launcher_parts import (
     pull_policy,
     run_options,
 )
-from .names import bytes_quantity, dns_name, duration, number, of_groups, versions, whole_cpus
+from .names import bytes_quantity, cpus, dns_name, duration, number, of_groups, versions, whole_cpus
 from .ray_start import RayStart, quoted, ray_start
 from .reader import Answers, Imported, Reader
 
@@ -170,7 +170,7 @@ def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[
             at=("workerGroups", name, "cpu"),
         )
     elif "memory" not in settings:
-        settings["memory"] = f"{max(1, round(float(settings['cpu']) * MEMORY_PER_CPU))}Gi"
+        settings["memory"] = f"{max(1, round(cpus(settings['cpu']) * MEMORY_PER_CPU))}Gi"
         node_type.body.log.advise(
             node_type.body.path,
             f"the file does not set the memory of a machine of {node_type.name!r}",

@@ -4,6 +4,7 @@ And environment variables that it must not have in plain text.
 """
 
 import re
+from decimal import Decimal
 from math import ceil
 from typing import Any
 
@@ -48,10 +49,15 @@ def bytes_quantity(count: float) -> str:
 
 def whole_cpus(cpu: str) -> str:
     """The number of CPUs that Ray derives from a container's: whole ones, rounded up; 1 if it cannot be parsed."""
+    return str(ceil(cpus(cpu)))
+
+
+def cpus(cpu: str) -> Decimal:
+    """The CPUs of a container; 1 if they cannot be parsed."""
     try:
-        return str(ceil(amount(cpu)))
+        return amount(cpu)
     except NotAQuantityError:
-        return "1"
+        return Decimal(1)
 
 
 RELEASE = re.compile(r"\d+\.\d+\.\d+")

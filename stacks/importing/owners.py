@@ -1,16 +1,17 @@
 """Converts a RayJob or RayService into one of the tenant's `jobs` or `services`, with its cluster."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-
-import yaml
 
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from components.ray_service.settings import SERVICE_LABEL
 from core.problems import StackFileError
 from core.strategic_merge import difference
+from core.yaml_reader.document import DocumentError, document
+from core.yaml_reader.scalars import resolve_of_kubernetes
 
 from ..load import parse
 from ..rendered import as_tenant_gives
@@ -143,13 +144,13 @@ def _copied(spec: Reader, fields: Mapping[str, Any]) -> dict[str, Any]:
 def _mapping(text: str, field: str) -> dict[str, Any]:
     """The mapping in a text of YAML, or of JSON, which is YAML, too."""
     try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # PyYAML raises ValueError for 2026-13-45, which looks like a date.
-        raise NotWrittenError(f"{field} is not YAML") from error
-    if not isinstance(value, dict):
+        found = document(text, resolve_of_kubernetes)
+    except DocumentError as error:
+        raise NotWrittenError(f"{field}, line {error.span.line}: {error}") from error
+    if found is None or not isinstance(found.value, dict):
         raise NotWrittenError(f"{field} is not a mapping")
-    return value
+    values: dict[str, Any] = json.loads(json.dumps(found.value))  # plain numbers
+    return values
 
 
 def _others(spec: Reader, cluster: str) -> None:

@@ -1,6 +1,7 @@
 """The tenants of imported clusters, with settings under which their pods start as before the import."""
 
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 from urllib.parse import urlsplit
@@ -27,6 +28,9 @@ INTERNET: dict[str, Any] = {"internet": True}
 _FROM_STRICT: tuple[PodSecurityLevel, ...] = get_args(PodSecurityLevel)
 
 _REDIS_PORT = 6379
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+"""A part of a host's name."""
 
 
 def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[str, Any]]:
@@ -65,11 +69,27 @@ def place_of(imported: Imported, namespace: str | None) -> str:
 
 def needed(tenant: Mapping[str, Any]) -> list[str]:
     """The objects that pods of an imported tenant refer to: `Secret hf`, `PersistentVolumeClaim data`."""
-    owners = [*tenant.get("jobs", ()), *tenant.get("services", ())]
-    clusters = [*tenant.get("clusters", ()), *({**each["cluster"], "name": each["name"]} for each in owners)]
-    found = {each for cluster in clusters for each in _references(_rendered(cluster))}
-    found.update(each for owner in owners for each in _references(owner.get("submitterPodTemplate")))
+    found = {each for cluster in _clusters(tenant) for each in _references(_rendered(cluster))}
+    found.update(each for owner in _owners(tenant) for each in _references(owner.get("submitterPodTemplate")))
     return sorted(f"{kind} {name}" for kind, name in found - _IN_EACH_NAMESPACE)
+
+
+def unknown_redis(tenant: Mapping[str, Any]) -> list[str]:
+    """The addresses of Redis in an imported tenant whose targets are not known."""
+    addresses = {each for cluster in _clusters(tenant) for each in _addresses(_rendered(cluster))}
+    return sorted(each for each in addresses if _target(each, "") is None)
+
+
+def _clusters(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All clusters of an imported tenant, also those of its jobs and services."""
+    return [
+        *tenant.get("clusters", ()),
+        *({**each["cluster"], "name": each["name"]} for each in _owners(tenant)),
+    ]
+
+
+def _owners(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*tenant.get("jobs", ()), *tenant.get("services", ())]
 
 
 def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
@@ -90,27 +110,38 @@ def _level(body: dict[str, Any], imported: Imported) -> PodSecurityLevel:
 
 
 def _redis(body: Mapping[str, Any], namespace: str) -> Iterator[dict[str, Any]]:
-    """The targets of a head that keeps its tables in a Redis, by the address of each form."""
+    """The targets of a head that keeps its tables in a Redis, as far as they are known."""
+    return (target for address in _addresses(body) if (target := _target(address, namespace)))
+
+
+def _addresses(body: Mapping[str, Any]) -> list[str]:
+    """The addresses of the head's Redis, in each form."""
     spec = body.get("spec") or {}
     addresses = [(spec.get("gcsFaultToleranceOptions") or {}).get("redisAddress")]
     for container in spec["headGroupSpec"]["template"]["spec"]["containers"] if spec else ():
         named = (each for each in container.get("env") or () if each.get("name") == "RAY_REDIS_ADDRESS")
         addresses += [each.get("value") for each in named]
-    for address in filter(None, addresses):
+    return [each for address in addresses if address for each in address.split(",")]
+
+
+def _target(address: str, namespace: str) -> dict[str, Any] | None:
+    """What pods have to reach for an address; None if that is not known, as with variables in it."""
+    try:
         url = urlsplit(address if "://" in address else f"redis://{address}")
-        yield {**_target(url.hostname or "", namespace), "ports": [_port(url.netloc)]}
+        host, port = (url.hostname or "").rstrip("."), url.port or _REDIS_PORT
+    except ValueError:
+        return None
+    reached = _reached(host, namespace)
+    return {**reached, "ports": [port]} if reached else None
 
 
-def _port(netloc: str) -> int:
-    port = netloc.rpartition(":")[2]
-    return int(port) if port.isdecimal() else _REDIS_PORT
-
-
-def _target(host: str, namespace: str) -> dict[str, Any]:
+def _reached(host: str, namespace: str) -> dict[str, Any] | None:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         parts = host.split(".")
+        if not all(map(_LABEL.fullmatch, parts)):
+            return None
         if len(parts) == 1:
             return {"namespace": namespace}
         return {"namespace": parts[1]} if len(parts) == 2 or parts[2] == "svc" else INTERNET

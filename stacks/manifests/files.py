@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from core.yaml_writer import GoDumper
+from core.yaml_writer import FileDumper
 
-from .stages import DEFINITIONS, STAGES, Body, Rendered, shown_names
+from .stages import DEFINITIONS, STAGES, WAVE, Body, Rendered, shown_names
 
 _MARK = "<!-- Written by `python -m stacks render`, which replaces this folder's files. -->"
 """First line of the README, by which a folder is known as one that may be written again."""
@@ -24,27 +24,12 @@ _KUSTOMIZATION = "kustomization.yaml"
 _OURS = frozenset({_README, _KUSTOMIZATION, "argocd.yaml", "flux.yaml", *STAGES})
 
 
+_BETWEEN = "--"
+"""Between namespace, kind and name in the name of a file."""
+
+
 class OccupiedError(Exception):
     """The folder has other files; the text has its name."""
-
-
-class _Dumper(GoDumper):
-    """Writes lines as blocks, and no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    if "\n" in value:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
-    return GoDumper.yaml_representers[str](dumper, value)
-
-
-_Dumper.add_representer(str, _text)
 
 
 def write(rendered: Rendered, stack: str, folder: Path, path: str) -> int:
@@ -66,8 +51,13 @@ def _clear(folder: Path) -> None:
     found = list(folder.iterdir()) if folder.is_dir() else []
     readme = folder / _README
     written = readme.is_file() and readme.read_bytes().startswith(_MARK.encode())
-    if found and not (written and all(map(_is_ours, found))):
-        raise OccupiedError(f"{folder} has other files: name a new folder, or one that `render` has written")
+    # Everything is known before anything is deleted.
+    others = [other for each in found for other in _others(each)] if written else found
+    if others:
+        other = others[0].relative_to(folder)
+        raise OccupiedError(
+            f"{folder} has other files, such as {other}: name a new folder, or one that has only what `render` writes"
+        )
     # What shows whose files they are goes last: the command can be run again after one that was killed or had no right.
     for each in sorted(found, key=lambda each: each.name == _README):
         if each.is_dir():
@@ -78,20 +68,33 @@ def _clear(folder: Path) -> None:
             each.unlink()
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether `render` writes it. A stage's folder has the files that its kustomization.yaml lists."""
-    if path.name not in _OURS:
-        return False
-    if not path.is_dir():
-        return True
-    stage = path / _KUSTOMIZATION
-    if not any(path.iterdir()):
-        return True
+def _others(path: Path) -> Iterator[Path]:
+    """What `render` has not written: the path, or files in the folder of a stage."""
+    if path.name not in _OURS or path.is_dir() != (path.name in STAGES):
+        yield path
+    elif path.is_dir():
+        listed = _loaded(path / _KUSTOMIZATION).get("resources")
+        listed = listed if isinstance(listed, list) else []
+        for each in sorted(path.iterdir()):
+            if each.is_dir() or (each.name != _KUSTOMIZATION and not (each.name in listed and _is_ours(each))):
+                yield each
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a file of a stage has an object with the annotation of all that `render` writes, or the start of one
+    whose writing was stopped: the annotations are before the name."""
+    metadata = _loaded(file).get("metadata")
+    found = metadata if isinstance(metadata, Mapping) else {}
+    return _BETWEEN in file.name and ("name" not in found or WAVE in (found.get("annotations") or ()))
+
+
+def _loaded(file: Path) -> Mapping[str, Any]:
+    """The mapping in a file of YAML; empty if there is none."""
     try:
-        listed = yaml.safe_load(stage.read_text(encoding="utf-8"))["resources"]
-    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
-        return False
-    return {each.name for each in path.iterdir()} <= {_KUSTOMIZATION, *listed}
+        value = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        value = None
+    return value if isinstance(value, Mapping) else {}
 
 
 def _files(rendered: Rendered, stack: str, path: str) -> Iterator[tuple[str, str]]:
@@ -121,12 +124,12 @@ def _unique(name: str, body: Body) -> str:
 def _file_name(body: Body) -> str:
     metadata = body["metadata"]
     parts = [metadata.get("namespace", ""), body["kind"].lower(), metadata["name"]]
-    return re.sub(r"[^a-z0-9.-]+", "-", "_".join(filter(None, parts)).lower().replace("_", "--")) + ".yaml"
+    return re.sub(r"[^a-z0-9.-]+", "-", "_".join(filter(None, parts)).lower().replace("_", _BETWEEN)) + ".yaml"
 
 
 def dump(body: Mapping[str, Any]) -> str:
     """An object as YAML, with sorted keys."""
-    return str(yaml.dump(dict(body), Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=100))
+    return str(yaml.dump(dict(body), Dumper=FileDumper, sort_keys=True, allow_unicode=True, width=100))
 
 
 def _kustomization(resources: list[str]) -> Body:

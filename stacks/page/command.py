@@ -1,6 +1,6 @@
 """`python -m stacks page`: a page of a stack's plan; with `--live` also of what runs now, on the loopback address."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +10,7 @@ from ..status.command import Context, Stack, ended, failing, settings_of, tenant
 
 if TYPE_CHECKING:
     from ..planning.plan import Plan
-    from ..settings import StackSettings, TenantSettings
+    from ..settings import StackSettings
 
 PORT = 8266
 """The port of a live page, next to that of Ray's dashboard."""
@@ -41,13 +41,12 @@ def page(
         from core.stack_file import stack_name
 
         settings, name = settings_of(stack), stack_name(stack_path(stack))
-        shown = tenants_of(settings, tenant, name)
 
         from ..planning.plan import plan_of
 
         plan = plan_of(settings)
         if live:
-            _serve(name, plan, settings, shown, PORT if port is None else port, context)
+            _serve(looking(name, plan, settings, tenant, context), name, PORT if port is None else port)
             return
 
         from .html import html
@@ -56,18 +55,10 @@ def page(
         typer.echo(html(of_plan(name, plan)))
 
 
-def _serve(
-    name: str,
-    plan: "Plan",
-    settings: "StackSettings",
-    tenants: "Sequence[TenantSettings]",
-    port: int,
-    context: str | None,
-) -> None:
+def _serve(look: Callable[[], str], name: str, port: int) -> None:
     from .html import policy
     from .server import Server
 
-    look = looking(name, plan, settings, tenants, context)
     look()
     try:
         server = Server(port, look, policy(live=True))
@@ -79,13 +70,9 @@ def _serve(
 
 
 def looking(
-    name: str,
-    plan: "Plan",
-    settings: "StackSettings",
-    tenants: "Sequence[TenantSettings]",
-    context: str | None,
+    name: str, plan: "Plan", settings: "StackSettings", tenant: str | None, context: str | None
 ) -> Callable[[], str]:
-    """A function that looks at the cluster and makes the page.
+    """A function that looks at what runs and makes the page. `tenant`: as of the command. Raises NoSuchTargetError.
 
     Its first call raises ClusterUnreachableError; later ones keep the last status, with the reason above it.
     """
@@ -93,18 +80,21 @@ def looking(
 
     from components.cluster import ClusterUnreachableError
 
+    from ..cml import without_kubernetes
     from ..status import command, live
+    from ..status.found import Found
     from ..status.tenants import stack_status
     from .html import html
     from .view import of_plan, of_status
 
-    last = of_plan(name, plan)
+    last, tenants = of_plan(name, plan), tenants_of(settings, tenant, name)
 
     def look() -> str:
         nonlocal last
         try:
-            status = stack_status(settings, tenants, command.live_of(settings, tenants, context))
-            nodes = live.nodes(context or settings.kubernetes.context)
+            on_cml = command.cml_of(settings, name, tenant)
+            status = stack_status(settings, tenants, command.live_of(settings, tenants, context), on_cml)
+            nodes = Found() if without_kubernetes(settings) else live.nodes(context or settings.kubernetes.context)
             last = replace(last, live=of_status(status, plan, nodes), error="")
         except ClusterUnreachableError as error:
             if last.live is None:

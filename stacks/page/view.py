@@ -12,9 +12,11 @@ from itertools import groupby
 from ..planning.plan import Plan
 from ..planning.report import Report, Table
 from ..planning.report import report as report_of
+from ..status.budgets import QueueStatus
 from ..status.clusters import Gpus
+from ..status.cml import CmlStatus
 from ..status.found import Found
-from ..status.report import Section, figures, sections
+from ..status.report import CML, QUEUES, Section, figures, sections
 from ..status.tenants import StackStatus, TenantStatus
 from .nodes import PoolShown, live, planned
 
@@ -83,6 +85,9 @@ class LiveShown:
     bar: Bar | None
     pools: tuple[PoolShown, ...]
     tenants: tuple[TenantShown, ...]
+    cml: Marked | None
+    """Ray clusters on Cloudera ML."""
+    cml_reasons: tuple[Reasons, ...]
     queues: Marked | None
     queue_reasons: tuple[Reasons, ...]
     unreadable: tuple[Reasons, ...]
@@ -92,7 +97,8 @@ class LiveShown:
     def waits(self) -> list[tuple[str, tuple[Reasons, ...]]]:
         """What waits and what is not as desired, by tenant, and of the queues."""
         of_tenants = [(each.title, each.reasons) for each in self.tenants]
-        return [(title, reasons) for title, reasons in (*of_tenants, ("Queues", self.queue_reasons)) if reasons]
+        shared = [(CML, self.cml_reasons), (QUEUES, self.queue_reasons)]
+        return [(title, reasons) for title, reasons in (*of_tenants, *shared) if reasons]
 
 
 @dataclass(frozen=True)
@@ -115,8 +121,9 @@ def of_plan(name: str, plan: Plan) -> View:
 def of_status(status: StackStatus, plan: Plan, nodes: Found) -> LiveShown:
     """What runs now. `nodes`: those of the cluster."""
     shown = sections(status)
-    queues = next((each for each in shown if status.queues and each.title == "Queues"), None)
-    unreadable = [line for each in shown[len(status.tenants) :] if each is not queues for line in each.reasons]
+    shared = {each.title: each for each in shown[len(status.tenants) :]}
+    cml, queues = shared.get(CML), shared.get(QUEUES)
+    unreadable = [line for each in shared.values() if each not in (cml, queues) for line in each.reasons]
     unreadable += [f"whole cluster: nodes: {why}" for why in nodes.unreadable.values()]
     few = len(status.tenants) <= _FEW
     return LiveShown(
@@ -128,7 +135,9 @@ def of_status(status: StackStatus, plan: Plan, nodes: Found) -> LiveShown:
         tenants=tuple(
             _tenant(tenant, section, few=few) for tenant, section in zip(status.tenants, shown, strict=False)
         ),
-        queues=_queues(status, queues.tables[0]) if queues else None,
+        cml=_marked(cml.tables[0], status.cml) if cml else None,
+        cml_reasons=_by_subject(cml.reasons if cml else ()),
+        queues=_marked(queues.tables[0], status.queues) if queues else None,
         queue_reasons=_by_subject(queues.reasons if queues else ()),
         unreadable=_by_subject(unreadable),
     )
@@ -170,5 +179,5 @@ def _not_as_desired(tenant: TenantStatus) -> Iterator[tuple[str, str]]:
         yield from ((kind, each.name) for each in objects if not each.ok)
 
 
-def _queues(status: StackStatus, table: Table) -> Marked:
-    return Marked(table, tuple(not each.ok for each in status.queues))
+def _marked(table: Table, objects: Iterable[CmlStatus | QueueStatus]) -> Marked:
+    return Marked(table, tuple(not each.ok for each in objects))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.cluster import ClusterUnreachableError, request
+from components.cluster import ClusterUnreachableError, NoAnswerError, request
 from components.job_template.manifests import run_of
 from components.ray_cluster.manifests import API_VERSION
 
@@ -29,11 +29,24 @@ def start(context: str | None, namespace: str, template: str, arguments: Sequenc
             f"job template {namespace}/{template} is in the stack file and not in the cluster: `up` creates it"
         )
     body = run_of(held, arguments, _author(context))
+    name = str(body["metadata"]["name"])
     try:
         request(context, "POST", f"{path}/rayjobs", headers=_JSON, body=body)
     except ClusterUnreachableError as error:
-        raise RefusedError(f"no run of job template {namespace}/{template} was created: {error}") from error
-    return str(body["metadata"]["name"])
+        if not (isinstance(error, NoAnswerError) and _exists(context, namespace, name)):
+            raise RefusedError(f"no run of job template {namespace}/{template} was created: {error}") from error
+    return name
+
+
+def _exists(context: str | None, namespace: str, name: str) -> bool:
+    """Whether a run exists whose creation was not answered. Raises RefusedError if that cannot be found out."""
+    try:
+        return request(context, "GET", f"/apis/{API_VERSION}/namespaces/{namespace}/rayjobs/{name}") is not None
+    except ClusterUnreachableError as error:
+        raise RefusedError(
+            f"it is not known whether run {namespace}/{name} was created: {error}. Look for it with `python -m stacks "
+            "status`, or `cancel` it, before you run the template again"
+        ) from error
 
 
 def cancel(context: str | None, namespace: str, name: str) -> None:

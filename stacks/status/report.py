@@ -20,6 +20,9 @@ from .jobs import JobStatus
 from .services import ServiceStatus
 from .tenants import StackStatus, TenantStatus
 
+CML, QUEUES = "Cloudera ML", "Queues"
+"""Titles of sections."""
+
 _UNKNOWN = "?"
 
 _LONGEST = 400
@@ -41,10 +44,10 @@ def sections(status: StackStatus) -> list[Section]:
     made = [_tenant(each) for each in status.tenants]
     if status.cml:
         reasons = [line for each in status.cml for line in _lines("Ray cluster", each.name, each.reasons)]
-        made.append(Section("Cloudera ML", (_cml(status.cml),), tuple(reasons)))
+        made.append(Section(CML, (_cml(status.cml),), tuple(reasons)))
     if status.queues:
         reasons = [line for each in status.queues for line in _lines("Queue", each.name, each.reasons)]
-        made.append(Section("Queues", (_queues(status.queues),), tuple(reasons)))
+        made.append(Section(QUEUES, (_queues(status.queues),), tuple(reasons)))
     if status.unreadable:
         made.append(Section("Not readable", (), tuple(_unreadable(status))))
     return made

@@ -81,6 +81,14 @@ class Workspace:
         self.failed = 0
         """Applications that ended with an exit code other than 0."""
 
+    def remove_project(self, project: str) -> None:
+        """Deletes a project with its applications and files."""
+        with self._lock:
+            for app in [app for app in self.apps.values() if app.project == project]:
+                self._runner.stop(app)
+                del self.apps[app.id]
+            del self.files[project]
+
     def applications(self, project: str) -> list[App]:
         with self._lock:
             self._known(project)

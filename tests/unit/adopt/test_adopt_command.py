@@ -8,9 +8,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from core.stack_file import stack_file
 from stacks.adopt import live as live_module
 from stacks.adopt.command import adopt
-from stacks.load import load
+from stacks.adopt.entry import CannotInsertError, insert_cluster, only_added
+from stacks.load import load, settings_of
 from tests.unit.adopt.live import live
 
 pytestmark = pytest.mark.unit
@@ -127,3 +129,28 @@ def test_clusters_that_are_repeated_from_another_tenant_are_not_lost(run: Run, f
     assert done.exit_code == 1
     assert "the lines would not add RayCluster research/training alone: write out the aliases" in done.stderr
     assert file.read_text() == text
+
+
+def test_texts_that_look_like_numbers_are_adopted_as_they_are(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = live(labels={"commit": "1234567e1"})
+    env = [{"name": "LR", "value": "1e-4"}, {"name": "NOTE", "value": "a\u2028b\u0085c"}]
+    body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = env
+    monkeypatch.setattr(live_module, "live_cluster", lambda *_: body)
+    done = run("research/training", "--stack=staging", "--write")
+    assert done.exit_code == 0, done.output
+    [cluster] = load(file).tenants[0].clusters
+    assert cluster.labels == {"commit": "1234567e1"}
+    assert cluster.head.env == {"LR": "1e-4", "NOTE": "a\u2028b\u0085c"}
+
+
+def test_lines_that_are_read_as_another_cluster_are_refused(file: Path) -> None:
+    text = insert_cluster(WRITTEN, {"name": "research"}, {**ENTRY, "env": {"NOTE": "b"}})
+    before, after = (settings_of(stack_file(file, each)) for each in (WRITTEN, text))
+    only_added(before, after, "research", {**ENTRY, "env": {"NOTE": "b"}})
+    with pytest.raises(CannotInsertError, match="would not add RayCluster research/training alone"):
+        only_added(before, after, "research", {**ENTRY, "env": {"NOTE": "a"}})
+
+
+ENTRY = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}

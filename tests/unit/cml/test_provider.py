@@ -1,13 +1,15 @@
 """The providers of the dynamic resources, called as Pulumi calls them."""
 
+import json
 import sys
+from pathlib import Path
 
 import dill
 import pytest
 from pulumi.dynamic import Config, ConfigureRequest
 
 from components.cml.client import CmlError
-from components.cml.manifests import claim
+from components.cml.manifests import Member, application, claim
 from components.cml.provider import ClaimProvider, NodesProvider
 from testbed.cml.server import KEY
 
@@ -123,3 +125,56 @@ def test_a_preview_without_the_workspace_shows_the_edits_alone(place: Place, cap
     assert not nodes.diff("", olds, news).changes
     assert "were not compared" in capfd.readouterr().err
     assert nodes.diff("", olds, {**news, "readySeconds": 5}).changes
+
+
+def test_a_former_project_that_was_deleted_has_no_applications(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    claims, nodes = providers()
+    before, after = place.inputs(), place.inputs(project="two")
+    claimed = claims.create(claim(before)).outs or {}
+    olds = nodes.create({**before, "token": claimed["token"]}).outs or {}
+    moved = claims.update("", claimed, claim(after)).outs or {}
+    place.workspace.remove_project("one")
+    news = {**after, "token": claimed["token"]}
+    made = nodes.update("", olds, news).outs or {}
+    assert made["state"] == "ready"
+    assert {app.project for app in place.workspace.apps.values()} == {"two"}
+    assert "warning: project 'one' of training was not found (404)" in capfd.readouterr().err
+    nodes.delete("id", made)
+    claims.delete("id", moved)
+    assert place.names == []
+
+
+def test_a_cluster_whose_project_was_deleted_can_be_destroyed_after_a_refresh(place: Place) -> None:
+    claims, nodes = providers()
+    inputs = place.inputs()
+    claimed = claims.create(claim(inputs)).outs or {}
+    news = {**inputs, "token": claimed["token"]}
+    olds = nodes.create(news).outs or {}
+    place.workspace.remove_project("one")
+    with pytest.raises(CmlError, match="projects/one"):
+        nodes.update("", olds, news)
+    with pytest.raises(CmlError, match="no project of training was found"):
+        nodes.delete("id", olds)
+    assert nodes.read("id", olds).id == ""
+    assert nodes.read("id", {**olds, "suspend": True}).id == ""
+    claims.delete("id", claimed)
+
+
+def test_only_the_certificates_of_a_file_are_used_and_not_more_than_a_variable_holds(
+    place: Place, tmp_path: Path
+) -> None:
+    _, nodes = providers()
+    one = place.server.ca_file.read_text()
+    file = tmp_path / "ca.pem"
+    file.write_bytes("# Société Générale\n".encode("latin-1") + b"x" * 200_000 + f"\n{one}\n# Größe\n{one}".encode())
+    inputs = {**place.inputs(), "caFile": str(file), "token": "t"}
+    assert nodes.check({}, inputs).failures == []
+    body = application(inputs, Member("workers"), "t", "u")
+    assert json.loads(body["environment"]["RAY_PLATFORM"])["ca"] == f"{one.strip()}\n" * 2
+    file.write_text(one * (130_000 // len(one)))
+    [failure] = nodes.check({}, inputs).failures
+    assert (failure.property, "KiB of certificates" in failure.reason) == ("caFile", True)
+    assert nodes.check({}, {**place.inputs(numWorkers=0), "caFile": str(file), "token": "t"}).failures == []
+    file.write_text("")
+    [failure] = nodes.check({}, inputs).failures
+    assert failure.reason == f"caFile {str(file)!r} is not a file with certificates (PEM): it has no certificate"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.cml.client import Client, CmlError, NotAnsweredError, QuotaError
+from components.cml.decisions import decide
 from components.cml.reconcile import NotReadyError
 from testbed.cml.server import Faults
 from testbed.cml.workspace import App, Limits
@@ -137,6 +138,29 @@ def test_a_quota_is_reported(place_with: MakePlace) -> None:
         place.make(place.inputs())
     place.clean(place.inputs())
     assert place.names == []
+
+
+def test_a_quota_that_refuses_while_workers_leave_is_reported_once_they_have_left(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create(*_: Any) -> None:
+        raise QuotaError("GPU quota exceeded")
+
+    place.make(place.inputs())
+    place.ray.work(node(place.app("workers-1")))
+    monkeypatch.setattr(Client, "create", create)
+    looks = iter(range(30))
+
+    def finishing(*known: Any) -> Any:
+        if next(looks, None) == 10:
+            place.ray.finish()
+        return decide(*known)
+
+    monkeypatch.setattr("components.cml.reconcile.decide", finishing)
+    groups = [{"name": "other", "replicas": 1, "resources": {"cpu": 4, "memory": 16}}]
+    changes: dict[str, Any] = {"numWorkers": None, "resources": None, "workerGroups": groups, "drainTimeout": "20s"}
+    with pytest.raises(QuotaError, match="GPU quota exceeded"):
+        place.make(place.inputs(**changes, readyTimeout="5s"))
 
 
 def test_applications_that_always_fail_end_the_update(place_with: MakePlace) -> None:

@@ -66,6 +66,20 @@ def test_an_existing_file_is_only_overwritten_with_force(tmp_path: Path) -> None
     assert run(AWS, "-o", output, "--force").exit_code == 0
 
 
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = tmp_path / "Pulumi.test.yaml"
+    output.write_text("mine")
+
+    def full(fresh: Path, *_: object, **__: object) -> None:
+        fresh.open("w").close()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    result = run(AWS, "-o", output, "--force")
+    assert (result.exit_code, output.read_text()) == (2, "mine")
+    assert result.stderr.endswith(f"{output} cannot be written: No space left on device\n")
+
+
 def test_objects_of_other_kinds_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "mixed.yaml"
     file.write_text(MIXED)
@@ -180,15 +194,27 @@ spec:
         ("redis.databases.svc.cluster.local:6379", {"namespace": "databases", "ports": [6379]}),
         ("rediss://10.1.2.3:6379", {"cidr": "10.1.2.3/32", "ports": [6379]}),
         ("redis.example.com:6379", {"internet": True, "ports": [6379]}),
+        ("rediss://[fd00::1]:6380", {"cidr": "fd00::1/128", "ports": [6380]}),
     ],
 )
 def test_pods_reach_what_they_reached_before(address: str, target: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
-    file.write_text(WITH_REFERENCES.replace("ADDRESS", address))
+    file.write_text(WITH_REFERENCES.replace("ADDRESS", f"'{address}'"))
     result = run(file)
     assert result.exit_code == 0, result.stderr
     [tenant] = yaml.safe_load(result.stdout)["config"]["ray-platform:tenants"]
     assert tenant["network"] == {"egress": [{"internet": True}, target]}
+
+
+@pytest.mark.parametrize("address", ["redis://[::1", "$(HOST).$(NS).svc:6379", "redis:$(PORT)", "redis:70000"])
+def test_an_address_whose_target_is_not_known_is_noted(address: str, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(WITH_REFERENCES.replace("ADDRESS", f"'{address}'"))
+    result = run(file)
+    assert result.exit_code == 0, result.stderr
+    [tenant] = yaml.safe_load(result.stdout)["config"]["ray-platform:tenants"]
+    assert tenant["network"] == {"egress": [{"internet": True}]}
+    assert f"tenant research: what its pods reach at {address!r} is not known; add their Redis" in result.stderr
 
 
 def test_notes_name_what_the_pods_need(tmp_path: Path) -> None:

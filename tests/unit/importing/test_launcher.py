@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from core.yaml_reader.document import document as read
 from stacks.importing.launcher import from_launcher
 from stacks.importing.reader import Answers, Imported, RefusedError
 
@@ -199,3 +200,27 @@ def test_each_form_of_a_variable_is_read() -> None:
         "docker.run_options[6]: F gets its value on the machine where the launcher runs",
         "docker.run_options[7]: --init is an option of docker run",
     ]
+
+
+def test_pods_with_a_part_of_a_cpu_and_variables_that_are_no_texts() -> None:
+    words = {"EMPTY": "", "ON": "true", "MODE": "0022", "N": "'1'"}
+    env = yaml_document("".join(f"- {{name: {name}, value: {word}}}\n" for name, word in words.items()))
+    container = {"name": "ray", "resources": {"limits": {"cpu": "500m"}}, "env": env}
+    node = {"node_config": {"spec": {"containers": [container]}}, "min_workers": 0, "max_workers": 1}
+    [worker] = from_launcher(
+        {
+            "cluster_name": "x",
+            "provider": {"type": "kubernetes"},
+            "docker": {"image": "rayproject/ray:2.60.0"},
+            "available_node_types": {"head": {}, "small": node},
+            "head_node_type": "head",
+        }
+    ).cluster["workerGroups"]
+    assert (worker["cpu"], worker["memory"]) == ("500m", "2Gi")
+    assert worker["env"] == {"EMPTY": "", "ON": "true", "MODE": "0022", "N": "1"}
+
+
+def yaml_document(text: str) -> Any:
+    found = read(text)
+    assert found
+    return found.value

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
+from core.stack_file import stack_file
 from stacks.importing.file import import_file
 from stacks.importing.owners import NotWrittenError, from_owner
 from stacks.importing.reader import Answers, RefusedError
-from stacks.load import parse
-from stacks.rendered import rendered_job
+from stacks.load import parse, settings_of
+from stacks.rendered import rendered_job, rendered_service
 
 pytestmark = pytest.mark.unit
 
@@ -77,7 +78,7 @@ def test_the_pod_that_submits_is_the_manifests() -> None:
         (job(managedBy="kueue.x-k8s.io/multikueue"), "managedBy cannot be written in a stack file"),
         (job(clusterSelector={"ray.io/cluster": "other"}), "which KubeRay prefers"),
         (job(entrypointResources="one"), "entrypointResources is not a mapping"),
-        (job(entrypointResources="{"), "entrypointResources is not YAML"),
+        (job(entrypointResources="{"), "entrypointResources, line 2: this is not YAML"),
         (service(serveConfigV2="applications: [{import_path: 'chat:app', import_paht: a}]"), "import_paht"),
     ],
 )
@@ -116,6 +117,21 @@ def test_comments_are_at_the_job_of_their_tenant(tmp_path: Path) -> None:
     assert sum(line.strip() == "podDefaults: none" for line in lines) == 3
 
 
-def test_a_text_that_looks_like_a_date_and_is_none_is_refused() -> None:
-    with pytest.raises(NotWrittenError, match="runtimeEnvYAML is not YAML"):
-        from_owner(job(runtimeEnvYAML="env_vars: {DAY: 2026-13-45}"), Answers())
+def test_texts_are_read_as_kuberay_reads_them(tmp_path: Path) -> None:
+    args = {"commit": "1234567e1", "window": "12:30", "day": "2026-13-45", "on": True, "mode": 511, "rate": 1000}
+    config = """\
+applications:
+- import_path: chat:app
+  args: {commit: "1234567e1", window: 12:30, day: 2026-13-45, "on": yes, mode: 0777, rate: 1e3}
+  deployments: [{name: Chat, user_config: {rev: "7e10", note: "a\\u2028b"}}]
+"""
+    file = tmp_path / "chat.yaml"
+    file.write_text(yaml.safe_dump(service(serveConfigV2=config)))
+    text = import_file(file, Answers()).text
+    stack = settings_of(stack_file("Pulumi.any.yaml", text))
+    rendered = rendered_service(stack, stack.tenants[0], stack.tenants[0].services[0])["spec"]["serveConfigV2"]
+    for read in (text, rendered):
+        assert '"1234567e1"' in read or "'1234567e1'" in read
+    [application] = yaml.safe_load(rendered)["applications"]
+    assert application["args"] == args
+    assert application["deployments"][0]["user_config"] == {"rev": "7e10", "note": "a\u2028b"}

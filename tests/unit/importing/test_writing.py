@@ -1,13 +1,19 @@
 """The stack file that an import writes."""
 
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from stacks.importing.file import stack_file
-from stacks.importing.reader import Imported, Note
+from core.stack_file import stack_file as read_stack_file
+from core.yaml_writer import go_yaml
+from stacks.importing import file as module
+from stacks.importing.file import import_file
+from stacks.importing.reader import Answers, Imported, Note
+from stacks.importing.writing import stack_file
+from stacks.load import settings_of
 
 pytestmark = pytest.mark.unit
 
@@ -61,3 +67,36 @@ def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
 def test_a_missing_setting_has_its_comment_at_the_nearest_existing_one() -> None:
     note = Note((), "nobody asks for a token", "remove it", at=("overrides", "authOptions"))
     assert "    # decide: remove it" in stack_file([imported("a", "red", note, overrides={"suspend": True})], None)
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text(tmp_path: Path) -> None:
+    container = {
+        "name": "ray-head",
+        "image": "rayproject/ray:2.60.0",
+        "args": ["7e10"],
+        "env": [{"name": "LR", "value": "1e-4"}, {"name": "NOTE", "value": "a\u2028b"}],
+        "resources": {"limits": {"cpu": "1", "memory": "4Gi"}},
+    }
+    head = {"rayStartParams": {}, "template": {"spec": {"containers": [container], "nodeSelector": {"pool": "1e3"}}}}
+    metadata = {"name": "a", "namespace": "red", "labels": {"commit": "1234567e1"}}
+    file = tmp_path / "a.yaml"
+    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": {"headGroupSpec": head}}
+    file.write_text(go_yaml(body))
+    result = import_file(file, Answers())
+    [tenant] = settings_of(read_stack_file("Pulumi.any.yaml", result.text)).tenants
+    [cluster] = tenant.clusters
+    assert cluster.labels == {"commit": "1234567e1"}
+    assert cluster.head.env == {"LR": "1e-4", "NOTE": "a\u2028b"}
+
+
+def test_a_stack_file_with_other_values_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("cluster_name: small\nprovider: {type: aws}\ndocker: {image: 'rayproject/ray:2.60.0'}\n")
+    monkeypatch.setattr(
+        module,
+        "stack_file",
+        lambda *_: stack_file([imported("b", "red", rayVersion="2.60.0", image="rayproject/ray:2.60.0")], None),
+    )
+    result = import_file(file, Answers())
+    assert (result.text, len(result.lines)) == ("", 1)
+    assert result.lines[0].startswith(f"{file}: the resulting stack file would have other values")

@@ -122,10 +122,28 @@ def test_a_port_in_use_ends_with_1_and_what_to_do() -> None:
 
 def test_after_an_outage_the_last_status_stays_with_the_reason(answers: list[Exception]) -> None:
     settings = load(Path("Pulumi.prod.yaml"))
-    look = looking("prod", plan_of(settings), settings, settings.tenants, None)
+    look = looking("prod", plan_of(settings), settings, None, None)
     assert "could not be read again" not in look()
     answers.append(ClusterUnreachableError("connection <refused>"))
     page = look()
     assert "the cluster could not be read again: connection &lt;refused&gt;" in page
     assert "1 of 1 RayClusters ready" in page
     assert "could not be read again" not in look()
+
+
+def test_a_stack_on_cloudera_ml_alone_needs_no_cluster_and_is_as_status_shows_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CML_API_KEY", raising=False)
+    resources = "resources: {cpu: 4, memory: 16}"
+    cluster = f"{{name: training, project: one, rayVersion: 2.60.0, numWorkers: 2, {resources}}}"
+    (folder / "Pulumi.cml.yaml").write_text(
+        f"config:\n  ray-platform:cml: {{host: 'https://ml.example.test', clusters: [{cluster}]}}\n"
+    )
+    settings = load(Path("Pulumi.cml.yaml"))
+    page = looking("cml", plan_of(settings), settings, None, None)()
+    assert "▲ not as desired" in page
+    assert "0 of 1 Ray clusters on Cloudera ML ready" in page
+    assert "no API key of Cloudera ML: set CML_API_KEY" in page
+    assert page.count('id="cml"') == 1
+    assert "Not readable with these rights" not in page

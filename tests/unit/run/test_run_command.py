@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from components import waiting
-from components.cluster import ClusterUnreachableError, ForbiddenError
+from components.cluster import ClusterUnreachableError, ForbiddenError, NoAnswerError
 from components.ray_job import progress
 from stacks.__main__ import app
 from stacks.run import live as requests
@@ -52,6 +52,14 @@ class Api:
         self.created: dict[str, Any] = {}
         self.template: dict[str, Any] | None = TEMPLATE
         self.refuses: ClusterUnreachableError | None = None
+        self.looking: ClusterUnreachableError | None = None
+        self.found: dict[str, Any] | None = None
+
+    def run(self) -> dict[str, Any] | None:
+        """A run that the command looks for."""
+        if self.looking:
+            raise self.looking
+        return self.found
 
     def request(self, context: str | None, method: str, path: str, **more: Any) -> dict[str, Any] | None:
         assert context == "prod"
@@ -59,7 +67,7 @@ class Api:
         if path.endswith("selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "alice"}}}
         if method == "GET":
-            return self.template
+            return self.run() if "/rayjobs/" in path else self.template
         if self.refuses:
             raise self.refuses
         if method == "POST":
@@ -101,6 +109,22 @@ def test_what_the_api_server_refuses_ends_with_1_and_its_reason(api: Api) -> Non
     done = stacks("run", "prod", "finetune")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"no run of job template team-a/finetune was created: {REFUSAL}\n"
+
+
+def test_a_run_whose_creation_was_not_answered_is_looked_for(api: Api) -> None:
+    api.refuses = NoAnswerError("the API server does not answer: Read timed out")
+    done = stacks("run", "prod", "finetune")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("no run of job template team-a/finetune was created: the API server does not answer")
+    api.found = {"kind": "RayJob"}
+    done = stacks("run", "prod", "finetune")
+    assert (done.exit_code, done.stdout.startswith("team-a/finetune-")) == (0, True)
+    method, path = api.sent[-1]
+    assert (method, path.rpartition("/")[2]) == ("GET", done.stdout.strip().removeprefix("team-a/"))
+    api.looking = NoAnswerError("the API server does not answer: Connection refused")
+    done = stacks("run", "prod", "finetune")
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("it is not known whether run team-a/finetune-")
 
 
 def test_a_template_that_up_has_not_created_ends_with_1(api: Api) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from stacks.__main__ import app
 from stacks.load import load, parse
-from stacks.manifests.files import OccupiedError, dump, write
+from stacks.manifests.files import dump, write
 from stacks.manifests.stages import OPERATOR, Rendered, rendered_stack
 
 pytestmark = pytest.mark.unit
@@ -198,49 +198,6 @@ def test_the_name_of_a_stack_becomes_one_of_kubernetes(prod: Rendered, tmp_path:
     assert yaml.safe_load((tmp_path / "argocd.yaml").read_text())["metadata"]["name"] == "ray-platform-prod-eu"
     first = next(yaml.safe_load_all((tmp_path / "flux.yaml").read_text()))
     assert first["metadata"]["name"].startswith("ray-platform-prod-eu-")
-
-
-def test_a_folder_with_other_files_is_refused(prod: Rendered, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").touch()
-    with pytest.raises(OccupiedError, match="has other files"):
-        write(prod, "prod", tmp_path, "x")
-    assert (tmp_path / "mine.txt").exists()
-    write(prod, "prod", tmp_path / "new", "x")
-    (tmp_path / "new" / "mine.txt").touch()
-    with pytest.raises(OccupiedError, match="has other files"):
-        write(prod, "prod", tmp_path / "new", "x")
-    (tmp_path / "new" / "mine.txt").rename(tmp_path / "new" / "50-platform" / "mine.yaml")
-    with pytest.raises(OccupiedError, match="has other files"):
-        write(prod, "prod", tmp_path / "new", "x")
-    (tmp_path / "new" / "50-platform" / "mine.yaml").unlink()
-    write(prod, "prod", tmp_path / "new", "x")
-
-
-def test_a_folder_whose_readme_is_in_another_encoding_is_refused(prod: Rendered, tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_bytes("Größe".encode("latin-1"))
-    with pytest.raises(OccupiedError, match="has other files"):
-        write(prod, "prod", tmp_path, "x")
-
-
-@pytest.mark.parametrize("number", [1, 8, 20, 60])
-def test_a_folder_whose_writing_was_stopped_is_written_again(
-    prod: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    write(prod, "prod", tmp_path, "x")
-    whole, left = content(tmp_path), iter(range(number))
-    unlink = Path.unlink
-
-    def stopped(file: Path) -> None:
-        if next(left, None) is None:
-            raise PermissionError
-        unlink(file)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", stopped)
-        with pytest.raises(PermissionError):
-            write(prod, "prod", tmp_path, "x")
-    write(prod, "prod", tmp_path, "x")
-    assert content(tmp_path) == whole
 
 
 def render(*arguments: str) -> Result:
