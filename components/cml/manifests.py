@@ -18,7 +18,6 @@ from typing import Any
 from core.types import seconds
 
 from .applications import Application
-from .authorities import certificates_for_workers
 from .resources import CmlResources
 from .serving import SERVE, SERVE_PORT, serve_config
 from .settings import HEAD, CmlRayClusterSettings, CmlSettings
@@ -132,6 +131,9 @@ def group_of(inputs: Inputs, name: str) -> Mapping[str, Any] | None:
 
 def application(inputs: Inputs, member: Member, token: str, unique: str) -> dict[str, Any]:
     """The body that creates an application. `unique`: distinguishes it from earlier ones of the same place."""
+    # Only `up` creates one: a start of other commands is quicker without it.
+    from .authorities import certificates_for_workers
+
     group = group_of(inputs, member.group)
     assert group is not None, member
     node = {
