@@ -1,7 +1,6 @@
 """The tenants of imported clusters, with settings under which their pods start as before the import."""
 
 import ipaddress
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from components.ray_cluster.pod_problems import strictest_level
 from components.ray_cluster.rules import valid
 from core.pods import PodSecurityLevel
 from core.problems import Problems
+from kuberay.formats import is_dns_subdomain
 
 from ..namespaces import DEFAULT
 from ..rendered import as_tenant_gives
@@ -28,9 +28,6 @@ INTERNET: dict[str, Any] = {"internet": True}
 _FROM_STRICT: tuple[PodSecurityLevel, ...] = get_args(PodSecurityLevel)
 
 _REDIS_PORT = 6379
-
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-"""A part of a host's name."""
 
 
 def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[str, Any]]:
@@ -139,9 +136,9 @@ def _reached(host: str, namespace: str) -> dict[str, Any] | None:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        parts = host.split(".")
-        if not all(map(_LABEL.fullmatch, parts)):
+        if not is_dns_subdomain(host):
             return None
+        parts = host.split(".")
         if len(parts) == 1:
             return {"namespace": namespace}
         return {"namespace": parts[1]} if len(parts) == 2 or parts[2] == "svc" else INTERNET
