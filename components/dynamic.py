@@ -14,9 +14,9 @@ from typing import Any
 import pulumi
 import pulumi.dynamic
 
-from .bodies import FIELD_MANAGER_ANNOTATION
-from .cluster import request
-from .kubernetes import field_manager
+from components.bodies import FIELD_MANAGER_ANNOTATION
+from components.cluster import request
+from components.kubernetes import field_manager
 
 
 class Resource(pulumi.dynamic.Resource):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from .cluster import connect, read
+from components.cluster import connect, read
 
 _NAMED = 10
 """The most objects that a message names. Of the others it reports only the number."""

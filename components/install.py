@@ -6,15 +6,14 @@ from typing import Any
 
 import pulumi
 
+from components.bodies import Body, in_namespace
+from components.cluster import ClusterUnreachableError, request
+from components.crds.definitions import MissingDefinitionError
+from components.crds.guard import CrdGuard, CrdGuardArgs
+from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows
+from components.kubernetes import KubernetesObject
+from components.manifest_files import ManifestError
 from core.versions import UnsupportedVersionError, image_release, release_of
-
-from .bodies import Body, in_namespace
-from .cluster import ClusterUnreachableError, request
-from .crds.definitions import MissingDefinitionError
-from .crds.guard import CrdGuard, CrdGuardArgs
-from .crds.provider import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows
-from .kubernetes import KubernetesObject
-from .manifest_files import ManifestError
 
 NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError, ClusterUnreachableError)
 """Errors of installing or finding a program."""

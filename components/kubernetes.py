@@ -5,9 +5,8 @@ from typing import Any
 
 import pulumi
 
+from components.bodies import FIELD_MANAGER_ANNOTATION, Body, in_namespace
 from core.environment import environment_of
-
-from .bodies import FIELD_MANAGER_ANNOTATION, Body, in_namespace
 
 _WITHOUT_PREFIX = "core/v1"
 

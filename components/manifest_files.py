@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from .cache import cache_folders, keep_file
-from .crds.definitions import are_kept, referred
+from components.cache import cache_folders, keep_file
+from components.crds.definitions import are_kept, referred
 
 Objects = list[dict[str, Any]]
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from os.path import normpath
 from pathlib import Path, PurePath
 
-from .problems import UNKNOWN_FIELD, Finding, StackFileError, shown
-from .problems import Path as Place
-from .stack_file import EXTENDS, PREFIX, BaseReader, StackFile, read, unmerged
-from .yaml_reader.document import Document, DocumentError
-from .yaml_reader.merging import merged
-from .yaml_reader.scalars import Node
+from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
+from core.problems import Path as Place
+from core.stack_file import EXTENDS, PREFIX, BaseReader, StackFile, read, unmerged
+from core.yaml_reader.document import Document, DocumentError
+from core.yaml_reader.merging import merged
+from core.yaml_reader.scalars import Node
 
 _PLACE: Place = ("config", f"{PREFIX}{EXTENDS}")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field
 
-from .problems import Path
-from .types import DnsSubdomain, ImagePrefix, Settings
+from core.problems import Path
+from core.types import DnsSubdomain, ImagePrefix, Settings
 
 DOCKER_HUB = "docker.io"
 """Default registry."""

@@ -9,9 +9,9 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, quoted, shown
-from .stack_file import PREFIX
-from .suggestions import keys_meant
+from core.problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, quoted, shown
+from core.stack_file import PREFIX
+from core.suggestions import keys_meant
 
 _MAPPING = "a mapping (`key: value`) is expected here"
 _LIST = "a list (`- item`) is expected here"

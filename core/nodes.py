@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from .problems import Problem, Problems
-from .types import Gpus, LabelKey, Labels, LabelValue, Memory, Quantity, Settings, dns_1035_label
+from core.problems import Problem, Problems
+from core.types import Gpus, LabelKey, Labels, LabelValue, Memory, Quantity, Settings, dns_1035_label
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource of NVIDIA's device plugin."""

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from .problems import Path
+from core.problems import Path
 
 RAY = "ray.io"
 """API group of KubeRay's kinds."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
-from .yaml_reader.scalars import Rewritten
+from core.yaml_reader.scalars import Rewritten
 
 Path: TypeAlias = tuple[str | int, ...]
 """Path in a mapping: keys as written, and indexes of lists."""

@@ -8,7 +8,7 @@ import functools
 import re
 from decimal import Decimal
 
-from .suggestions import amount_meant, memory_meant
+from core.suggestions import amount_meant, memory_meant
 
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from .problems import Problem
+from core.problems import Problem
 
 SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS?|APIKEY|CONNECTION_STRING"

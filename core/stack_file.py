@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .problems import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
-from .yaml_reader.document import Document, DocumentError, Span, document
+from core.problems import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
+from core.yaml_reader.document import Document, DocumentError, Span, document
 
 PROJECT = "ray-platform"
 """Namespace of the program's keys in a stack file: `ray-platform:nodes`."""
@@ -113,7 +113,7 @@ def over_bases(file: StackFile, read_base: BaseReader | None = None) -> StackFil
     if f"{PREFIX}{EXTENDS}" not in file.own_config:
         return file
     # Most files have no base.
-    from .extends import merged_over_bases
+    from core.extends import merged_over_bases
 
     return merged_over_bases(file, read_base)
 

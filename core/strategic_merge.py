@@ -11,7 +11,7 @@ Not supported: `$retainKeys`, `$setElementOrder` and `$deleteFromPrimitiveList`,
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .problems import Path, Problem, Problems
+from core.problems import Path, Problem, Problems
 
 DIRECTIVE = "$patch"
 

@@ -20,11 +20,11 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from .problems import Problems, quoted
-from .quantities import LARGEST, memory, not_negative, positive
-from .secrets import plain_secrets
-from .suggestions import time_meant
-from .yaml_reader.scalars import Rewritten
+from core.problems import Problems, quoted
+from core.quantities import LARGEST, memory, not_negative, positive
+from core.secrets import plain_secrets
+from core.suggestions import time_meant
+from core.yaml_reader.scalars import Rewritten
 
 NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """A text that is not blank."""

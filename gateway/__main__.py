@@ -5,9 +5,9 @@ import logging
 import os
 import sys
 
-from . import logs
-from .server import Gateway
-from .settings import Settings, SettingsError
+from gateway import logs
+from gateway.server import Gateway
+from gateway.settings import Settings, SettingsError
 
 NOT_SET_UP = 2
 """Exit code if the environment is not valid."""

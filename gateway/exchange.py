@@ -11,15 +11,15 @@ from typing import Any
 
 import hiredis
 
-from . import journal
-from .commands import Repeat
-from .cursors import Cursors
-from .ledger import Entry, Ledger
-from .link import LOST, Link, LostError, SilentError
-from .masters import check_role
-from .metrics import Metrics
-from .protocol import Status, command_parts
-from .settings import Address, Settings
+from gateway import journal
+from gateway.commands import Repeat
+from gateway.cursors import Cursors
+from gateway.ledger import Entry, Ledger
+from gateway.link import LOST, Link, LostError, SilentError
+from gateway.masters import check_role
+from gateway.metrics import Metrics
+from gateway.protocol import Status, command_parts
+from gateway.settings import Address, Settings
 
 log = logging.getLogger(__name__)
 

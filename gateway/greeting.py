@@ -6,9 +6,9 @@ from typing import Any
 
 import hiredis
 
-from .passwords import passwords
-from .protocol import Status
-from .settings import Settings
+from gateway.passwords import passwords
+from gateway.protocol import Status
+from gateway.settings import Settings
 
 OK = Status("OK")
 

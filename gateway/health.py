@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from .settings import Address
+from gateway.settings import Address
 
 STUCK_SECONDS = 15
 """How long the event loop may be silent before `/livez` fails."""

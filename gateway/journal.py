@@ -24,9 +24,9 @@ from typing import Any
 
 from hiredis import ReplyError
 
-from .commands import Kind
-from .protocol import command_parts, packed
-from .settings import JOURNAL_SECONDS
+from gateway.commands import Kind
+from gateway.protocol import command_parts, packed
+from gateway.settings import JOURNAL_SECONDS
 
 WINDOW = 4096
 """Number of writes that a journal records, and that can be unanswered or kept at once; about 400 KB when full."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .commands import Kind, Repeat
-from .journal import WINDOW
-from .settings import LONGEST_HOLD
+from gateway.commands import Kind, Repeat
+from gateway.journal import WINDOW
+from gateway.settings import LONGEST_HOLD
 
 IN_FLIGHT = WINDOW // 8
 """Number of writes that may be unanswered on a connection."""

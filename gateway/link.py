@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import hiredis
 
-from .passwords import passwords
-from .protocol import CHUNK, chunks, packed
-from .settings import Address, Settings
+from gateway.passwords import passwords
+from gateway.protocol import CHUNK, chunks, packed
+from gateway.settings import Address, Settings
 
 LOST = ("READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "MISCONF", "BUSY", "FENCED")
 """Errors of a node that is not, or no longer, or not yet, a master that accepts writes: the command is tried again. Not

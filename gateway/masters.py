@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .link import Link, LostError
-from .settings import Address, Settings
+from gateway.link import Link, LostError
+from gateway.settings import Address, Settings
 
 log = logging.getLogger(__name__)
 

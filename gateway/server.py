@@ -7,15 +7,15 @@ import time
 
 import hiredis
 
-from . import health, journal
-from .cursors import Cursors
-from .exchange import Shared
-from .link import Link, LostError, keep_alive
-from .masters import AGAIN_SECONDS, Masters, check_role
-from .metrics import Metrics
-from .protocol import CHUNK, encoded
-from .session import Session
-from .settings import Address, Settings
+from gateway import health, journal
+from gateway.cursors import Cursors
+from gateway.exchange import Shared
+from gateway.link import Link, LostError, keep_alive
+from gateway.masters import AGAIN_SECONDS, Masters, check_role
+from gateway.metrics import Metrics
+from gateway.protocol import CHUNK, encoded
+from gateway.session import Session
+from gateway.settings import Address, Settings
 
 log = logging.getLogger(__name__)
 

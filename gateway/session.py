@@ -9,14 +9,14 @@ from itertools import chain
 
 import hiredis
 
-from . import journal
-from .commands import MOST_ARGUMENTS, RefusedError, kind_of
-from .exchange import Exchange, Journal, Shared
-from .greeting import Greeting
-from .ledger import Entry, Ledger
-from .link import LostError
-from .masters import AGAIN_SECONDS, Masters
-from .protocol import (
+from gateway import journal
+from gateway.commands import MOST_ARGUMENTS, RefusedError, kind_of
+from gateway.exchange import Exchange, Journal, Shared
+from gateway.greeting import Greeting
+from gateway.ledger import Entry, Ledger
+from gateway.link import LostError
+from gateway.masters import AGAIN_SECONDS, Masters
+from gateway.protocol import (
     LONGEST_ANONYMOUS,
     MOST_ANONYMOUS,
     ProtocolError,
@@ -26,7 +26,7 @@ from .protocol import (
     packed,
     read_command,
 )
-from .settings import Address
+from gateway.settings import Address
 
 log = logging.getLogger(__name__)
 

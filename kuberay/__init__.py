@@ -3,8 +3,8 @@
 It does not find pods that Kubernetes refuses later (a container without an image, a volume that does not exist).
 """
 
-from .releases import OperatorContext
-from .rules import RULES
-from .validation import validate
+from kuberay.releases import OperatorContext
+from kuberay.rules import RULES
+from kuberay.validation import validate
 
 __all__ = ["RULES", "OperatorContext", "validate"]

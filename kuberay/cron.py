@@ -3,7 +3,7 @@
 import zoneinfo
 from dataclasses import dataclass
 
-from .formats import duration, integer
+from kuberay.formats import duration, integer
 
 _DESCRIPTORS = {"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 

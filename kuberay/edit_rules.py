@@ -5,7 +5,7 @@ without `upgradeStrategy: Recreate`, which deletes all pods for nearly every edi
 applies. stacks/impact/updates.py adds the effects of a RayCluster's `updates`.
 """
 
-from .edits import Rule, Steps, Verdict
+from kuberay.edits import Rule, Steps, Verdict
 
 _CONTROLLER = "kuberay ray-operator/controllers/ray/raycluster_controller.go"
 _AUTOSCALER = "ray python/ray/autoscaler/_private/kuberay/autoscaling_config.py"

@@ -5,10 +5,9 @@ They follow ValidateRayClusterSpec (validation.go), and DoBatchSchedulingOnSubmi
 
 from core.problems import Path
 from core.versions import version_tuple
-
-from .formats import generic_version, integer, older
-from .releases import FIRST_RAY_WITH_KUBERNETES_TOKENS, FIRST_RAY_WITH_TOKENS
-from .rules import Body, Cluster, Found, problem
+from kuberay.formats import generic_version, integer, older
+from kuberay.releases import FIRST_RAY_WITH_KUBERNETES_TOKENS, FIRST_RAY_WITH_TOKENS
+from kuberay.rules import Body, Cluster, Found, problem
 
 
 def check_authentication(cluster: Cluster) -> Found:

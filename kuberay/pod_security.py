@@ -9,8 +9,7 @@ from typing import Any
 
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem, shown
-
-from .rules import Body, Found, problem
+from kuberay.rules import Body, Found, problem
 
 Placed = tuple[Path, Body]
 """A container, or what stands for one, with its path."""

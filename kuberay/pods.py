@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .edits import WORKER_GROUP_DEFAULTS, normal
+from kuberay.edits import WORKER_GROUP_DEFAULTS, normal
 
 Spec = Mapping[str, Any]
 

@@ -3,9 +3,8 @@
 import re
 
 from core.problems import Path
-
-from . import features, formats
-from .rules import Body, Cluster, Found, problem
+from kuberay import features, formats
+from kuberay.rules import Body, Cluster, Found, problem
 
 _RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
 """Flags of `ray start` that set the same as `resources` of a group."""

@@ -1,9 +1,9 @@
 """A RayCronJob: its schedule, and the template of its RayJobs (validation.go: ValidateRayCronJobSpec)."""
 
-from . import ray_job
-from .cron import schedule_fault
-from .releases import OperatorContext
-from .rules import Body, Found, problem
+from kuberay import ray_job
+from kuberay.cron import schedule_fault
+from kuberay.releases import OperatorContext
+from kuberay.rules import Body, Found, problem
 
 
 def check(body: Body, operator: OperatorContext) -> Found:

@@ -4,11 +4,10 @@ import itertools
 from collections.abc import Mapping
 
 from core.problems import Path
-
-from . import features, ray_cluster
-from .formats import is_json_of_numbers, is_mapping, older, release_of
-from .releases import OperatorContext
-from .rules import Body, Cluster, Found, problem
+from kuberay import features, ray_cluster
+from kuberay.formats import is_json_of_numbers, is_mapping, older, release_of
+from kuberay.releases import OperatorContext
+from kuberay.rules import Body, Cluster, Found, problem
 
 MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 

@@ -1,8 +1,8 @@
 """A RayService's spec: its cluster, its upgrades and its Serve config (validation.go: ValidateRayServiceSpec)."""
 
-from . import features, ray_cluster
-from .formats import duration, integer, is_mapping
-from .rules import Body, Cluster, Found, problem
+from kuberay import features, ray_cluster
+from kuberay.formats import duration, integer, is_mapping
+from kuberay.rules import Body, Cluster, Found, problem
 
 TIMEOUT_ANNOTATION = "ray.io/initializing-timeout"
 

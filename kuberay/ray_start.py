@@ -15,8 +15,7 @@ from typing import Literal
 from core.problems import Path, shown
 from core.quantities import NotAQuantityError, amount
 from core.versions import version_tuple
-
-from .rules import Found, problem
+from kuberay.rules import Found, problem
 
 Kind = Literal["flag", "text", "whole", "number", "boolean", "json", "object", "colour", "style"]
 

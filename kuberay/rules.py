@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from core.problems import Path, Problem
-
-from .releases import OperatorContext
+from kuberay.releases import OperatorContext
 
 Body: TypeAlias = dict[str, Any]
 

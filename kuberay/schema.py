@@ -18,8 +18,7 @@ import jsonschema_rs
 
 from core.problems import Path, Problem, quoted
 from core.yaml_reader.scalars import Rewritten
-
-from .releases import EACH, SINCE, OperatorContext, newer_field
+from kuberay.releases import EACH, SINCE, OperatorContext, newer_field
 
 Schema = dict[str, Any]
 

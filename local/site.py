@@ -18,7 +18,7 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import MkDocsException
 from pydantic import BaseModel
 
-from .paths import ROOT
+from local.paths import ROOT
 
 SITE = ROOT / "site"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .values import UNKNOWN, Node, Object
+from policies.values import UNKNOWN, Node, Object
 
 CML_CLUSTER = "CmlRayCluster"
 """Their kind."""

@@ -64,9 +64,8 @@ def policies(
         raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
 
     from core.stack_file import stack_name
-
-    from .judge import Judge
-    from .read import FILE, ConfigurationError, Unreadable, load, objects, of_stack_file
+    from policies.judge import Judge
+    from policies.read import FILE, ConfigurationError, Unreadable, load, objects, of_stack_file
 
     try:
         configuration = load(config or FILE)
@@ -82,7 +81,7 @@ def policies(
     for each in unreadable:
         typer.echo(str(each), err=True)
 
-    from . import formats
+    from policies import formats
 
     if output is Format.TEXT:
         formats.show(report)
@@ -98,8 +97,8 @@ def policies(
 
 
 def _list(output: Format, write: bool) -> None:
-    from . import formats
-    from .rules import RULES
+    from policies import formats
+    from policies.rules import RULES
 
     if write:
         formats.REFERENCE.parent.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 
 from core.types import NonEmptyText, Settings
-
-from .rule import NoOptions, Rule, Severity
-from .rules import BY_ID, RULES
-from .values import NOT_KNOWN, Object
+from policies.rule import NoOptions, Rule, Severity
+from policies.rules import BY_ID, RULES
+from policies.values import NOT_KNOWN, Object
 
 
 def _known(name: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from google.protobuf import json_format, struct_pb2
 
-from .cml import cluster_on_cml
-from .values import UNKNOWN, Change, Object, Secret
+from policies.cml import cluster_on_cml
+from policies.values import UNKNOWN, Change, Object, Secret
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the mark of one)

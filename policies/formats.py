@@ -14,12 +14,11 @@ from rich.text import Text
 
 from core.docstrings import field_docs
 from core.problems import annotation, dotted
-
-from .configuration import Level
-from .judge import Finding, Report
-from .read import Unreadable
-from .rule import Rule, Severity
-from .rules import ENFORCEABLE, FAMILIES, RULES
+from policies.configuration import Level
+from policies.judge import Finding, Report
+from policies.read import Unreadable
+from policies.rule import Rule, Severity
+from policies.rules import ENFORCEABLE, FAMILIES, RULES
 
 _STYLES = {True: "bold red", False: "yellow"}
 

@@ -8,13 +8,12 @@ from datetime import date
 
 from core.problems import Path, dotted
 from core.types import Settings
-
-from .configuration import Configuration, Level, RuleException
-from .rule import Rule
-from .rules import RULES
-from .search import is_foreign, with_inner
-from .values import Change, NotKnownYetError, Object, Violation
-from .walk import SUBJECTS, Stack
+from policies.configuration import Configuration, Level, RuleException
+from policies.rule import Rule
+from policies.rules import RULES
+from policies.search import is_foreign, with_inner
+from policies.values import Change, NotKnownYetError, Object, Violation
+from policies.walk import SUBJECTS, Stack
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,14 @@ from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
 from pydantic import ValidationError
 
 from core.environment import environment_of, group_of
-
-from .configuration import Configuration, Level, PoliciesSettings
-from .decode import judged_object, mended
-from .judge import Finding, Judge, Report
-from .read import ConfigurationError, of_config, of_pack
-from .rule import Rule, Severity
-from .rules import BY_ID, RULES
-from .values import Object
-from .walk import Stack
+from policies.configuration import Configuration, Level, PoliciesSettings
+from policies.decode import judged_object, mended
+from policies.judge import Finding, Judge, Report
+from policies.read import ConfigurationError, of_config, of_pack
+from policies.rule import Rule, Severity
+from policies.rules import BY_ID, RULES
+from policies.values import Object
+from policies.walk import Stack
 
 NAME = "ray-platform-policies"
 

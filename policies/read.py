@@ -17,9 +17,8 @@ from core.problems import Path as Steps
 from core.stack_file import EXTENDS, PREFIX, as_yaml, read, stack_file
 from core.types import Settings
 from core.yaml_reader.document import Document, DocumentError, documents
-
-from .configuration import Configuration, PoliciesSettings
-from .values import Object
+from policies.configuration import Configuration, PoliciesSettings
+from policies.values import Object
 
 FILE = Path(__file__).with_name("configuration.yaml")
 """The default file."""

@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from core.types import Settings
-
-from .cel import CelCheck
-from .values import Change, Violation
+from policies.cel import CelCheck
+from policies.values import Change, Violation
 
 Violations: TypeAlias = Iterable[Violation]
 Changes: TypeAlias = Iterable[Change]

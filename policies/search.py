@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 from core.pods import RAY
 from core.problems import Path
 from core.yaml_reader.document import Document, DocumentError, documents
-
-from .values import Node, NotKnownYetError, Object, Secret
+from policies.values import Node, NotKnownYetError, Object, Secret
 
 Found: TypeAlias = tuple[str, Node]
 """What a value is (OBJECT, TEXT, RAY_CLUSTER or POD), and the value."""

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 
 from core.nodes import ACCELERATOR
 from core.pods import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
-
-from .search import POD, RAY_CLUSTER, inside, is_foreign, with_inner
-from .values import Node, NotKnownYetError, Object
+from policies.search import POD, RAY_CLUSTER, inside, is_foreign, with_inner
+from policies.values import Node, NotKnownYetError, Object
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,16 +4,15 @@ The wheel also has the parts that this package is made of, with the names that t
 stacks have the paths of their classes.
 """
 
-from . import _parts as _parts  # first: it reports a folder that would replace one of the parts
+from ray_platform import _parts as _parts  # first: it reports a folder that would replace one of the parts
 
 # isort: split
 from components.operator.settings import OperatorSettings
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
+from ray_platform.component import RayPlatform, load
 from stacks.settings import KubernetesSettings, StackSettings, TenantSettings
-
-from .component import RayPlatform, load
 
 __all__ = [
     "HeadSettings",

@@ -11,22 +11,22 @@ import sys
 
 import typer
 
-from .adopt.command import adopt
-from .check.command import check
-from .environment.command import destroy, move_state, preview, refresh, up
-from .images.command import images
-from .impact.command import impact
-from .importing.command import import_
-from .manifests.command import render
-from .page.command import page
-from .planning.command import plan
-from .recovery.command import recover
-from .review.command import changes, review
-from .run.command import cancel, run
-from .runs.command import runs
-from .schema.command import schema
-from .show.command import show
-from .status.command import dashboard, logs, status, wake
+from stacks.adopt.command import adopt
+from stacks.check.command import check
+from stacks.environment.command import destroy, move_state, preview, refresh, up
+from stacks.images.command import images
+from stacks.impact.command import impact
+from stacks.importing.command import import_
+from stacks.manifests.command import render
+from stacks.page.command import page
+from stacks.planning.command import plan
+from stacks.recovery.command import recover
+from stacks.review.command import changes, review
+from stacks.run.command import cancel, run
+from stacks.runs.command import runs
+from stacks.schema.command import schema
+from stacks.show.command import show
+from stacks.status.command import dashboard, logs, status, wake
 
 app = typer.Typer(
     help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False

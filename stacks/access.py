@@ -11,9 +11,8 @@ from components.access.personas import NamedCluster, Subject
 from components.admission_policies.settings import admission_policies
 from core.problems import Path, Problem
 from kuberay.formats import derived
-
-from .rendered import Body, rendered
-from .settings import StackSettings, TenantSettings
+from stacks.rendered import Body, rendered
+from stacks.settings import StackSettings, TenantSettings
 
 _EVERY_POD = "default"
 """ServiceAccount of a pod that sets none."""

@@ -11,10 +11,9 @@ from core.problems import Finding, Path
 from core.quantities import amount
 from core.stack_file import PREFIX, StackFile
 from policies.configuration import PoliciesSettings, RuleException
-
-from .redis import redis_parts
-from .settings import StackSettings
-from .storage import uses
+from stacks.redis import redis_parts
+from stacks.settings import StackSettings
+from stacks.storage import uses
 
 LONGEST_VARIABLE = 128 * 2**10
 """Bytes of an environment variable with its name and a zero at its end (Linux: MAX_ARG_STRLEN in binfmts.h)."""

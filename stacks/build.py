@@ -14,25 +14,24 @@ from components.state import Outputs, last_outputs, whole
 from core.environment import environment_of
 from core.images import with_mirrors
 from core.stack_file import PROJECT
-
-from .access import named_clusters
-from .advice import advice
-from .cml import without_kubernetes
-from .environment.held import refuse_foreign
-from .environment.part import Part, part_of
-from .external import checks
-from .identity import OUTPUT as OUTPUT_OF_CLUSTER
-from .identity import OtherClusterError, cluster_of
-from .idle_termination import idle_termination
-from .logs import log_collectors, logs_of
-from .network import tenant_policies
-from .platform import Platform, other_platform
-from .platform_outputs import exported
-from .queues import scheduling_of
-from .rendered import redis_place, rendered_job, rendered_service, template_objects, with_ray_dashboard
-from .run_history import run_history
-from .settings import StackSettings, TenantSettings
-from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
+from stacks.access import named_clusters
+from stacks.advice import advice
+from stacks.cml import without_kubernetes
+from stacks.environment.held import refuse_foreign
+from stacks.environment.part import Part, part_of
+from stacks.external import checks
+from stacks.identity import OUTPUT as OUTPUT_OF_CLUSTER
+from stacks.identity import OtherClusterError, cluster_of
+from stacks.idle_termination import idle_termination
+from stacks.logs import log_collectors, logs_of
+from stacks.network import tenant_policies
+from stacks.platform import Platform, other_platform
+from stacks.platform_outputs import exported
+from stacks.queues import scheduling_of
+from stacks.rendered import redis_place, rendered_job, rendered_service, template_objects, with_ray_dashboard
+from stacks.run_history import run_history
+from stacks.settings import StackSettings, TenantSettings
+from stacks.tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
-from .settings import StackSettings
+from stacks.settings import StackSettings
 
 Parts = TypeVarTuple("Parts")
 Result = TypeVar("Result")

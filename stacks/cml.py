@@ -5,8 +5,7 @@ from typing import Any
 
 from core.problems import Finding
 from core.stack_file import PREFIX
-
-from .settings import StackSettings
+from stacks.settings import StackSettings
 
 API_KEY = "cmlApiKey"
 """The only key of a stack file whose value Pulumi encrypts. The program does not read it: Pulumi passes it to the

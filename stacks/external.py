@@ -13,10 +13,9 @@ from kuberay import OperatorContext
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from kuberay.schema import stored
-
-from .access import unknown
-from .cache import once
-from .settings import StackSettings, TenantSettings
+from stacks.access import unknown
+from stacks.cache import once
+from stacks.settings import StackSettings, TenantSettings
 
 _POD = ("spec", "submitterPodTemplate")
 

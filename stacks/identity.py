@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from components.cluster import ClusterUnreachableError, ForbiddenError, request
-
-from .settings import KubernetesSettings, StackSettings
+from stacks.settings import KubernetesSettings, StackSettings
 
 OUTPUT = "kubernetes"
 """Output of a stack with its cluster: `{cluster: UID}`."""

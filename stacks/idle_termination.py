@@ -2,11 +2,10 @@
 
 from components.idle_termination.manifests import Watched, objects
 from components.ray_cluster.manifests import Body
-
-from .access import named_cluster
-from .cache import once
-from .rendered import for_a_program, rendered, with_tenant_defaults
-from .settings import StackSettings, TenantSettings
+from stacks.access import named_cluster
+from stacks.cache import once
+from stacks.rendered import for_a_program, rendered, with_tenant_defaults
+from stacks.settings import StackSettings, TenantSettings
 
 
 @once

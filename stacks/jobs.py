@@ -11,12 +11,11 @@ from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
-
-from .access import unknown_cluster
-from .external import unknown_external
-from .queues import scheduling_of
-from .rendered import Body
-from .settings import StackSettings, TenantSettings
+from stacks.access import unknown_cluster
+from stacks.external import unknown_external
+from stacks.queues import scheduling_of
+from stacks.rendered import Body
+from stacks.settings import StackSettings, TenantSettings
 
 _SUBMITTER_AT: Path = ("spec", "submitterPodTemplate")
 

@@ -13,11 +13,10 @@ from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
 from core.secrets import ADVICE, secret_in
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
-
-from .cml import plain_key, without_key
-from .redis import gateway_without_image
-from .rules import problems_of
-from .settings import StackSettings
+from stacks.cml import plain_key, without_key
+from stacks.redis import gateway_without_image
+from stacks.rules import problems_of
+from stacks.settings import StackSettings
 
 _SHORTEST_SECRET = 6
 """Characters of `://:x@`, the shortest text in a format of a secret."""

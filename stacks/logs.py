@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from components.logs.settings import LogsSettings
 from core.problems import Problem
 from core.suggestions import names_hint
-
-from .settings import StackSettings, TenantSettings
+from stacks.settings import StackSettings, TenantSettings
 
 Body = dict[str, object]
 

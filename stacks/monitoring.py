@@ -5,10 +5,9 @@ from collections import defaultdict
 from components.monitoring.manifests import Body, monitoring_objects
 from components.monitoring.targets import Monitored
 from components.ray_cluster.worker_groups import all_groups
-
-from .cache import once
-from .redis import redis_parts
-from .settings import StackSettings
+from stacks.cache import once
+from stacks.redis import redis_parts
+from stacks.settings import StackSettings
 
 
 @once

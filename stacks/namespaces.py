@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.problems import Path, Problem
-
-from .settings import StackSettings, TenantSettings
+from stacks.settings import StackSettings, TenantSettings
 
 DEFAULT, _SYSTEM = "default", "kube-"
 """A namespace and the prefix of others that Kubernetes creates (kubernetes.io, Namespaces: initial namespaces)."""

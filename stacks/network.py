@@ -18,12 +18,11 @@ from components.ray_service.settings import SERVICE_LABEL
 from components.redis.connection import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
 from components.run_history.manifests import LABELS as RUN_HISTORY
 from components.volcano.manifests import METRICS_PORTS, WEBHOOK_LABELS, WEBHOOK_PORT
-
-from .external import to_external
-from .logs import logs_of
-from .redis import RedisPart
-from .rendered import redis_place, rendered
-from .settings import StackSettings, TenantSettings
+from stacks.external import to_external
+from stacks.logs import logs_of
+from stacks.redis import RedisPart
+from stacks.rendered import redis_place, rendered
+from stacks.settings import StackSettings, TenantSettings
 
 
 def operator_policies(stack: StackSettings) -> list[Body]:

@@ -27,16 +27,15 @@ from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa
 from components.redis.manifests import namespace as redis_namespace
 from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
-
-from .access import installed_namespaces, restricted, tenants_namespaces
-from .environment.part import Part
-from .monitoring import objects_of_monitoring
-from .network import operator_policies, redis_policies, scheduler_policies
-from .platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
-from .queues import queues_of
-from .redis import RedisPart, redis_parts, redis_users, uses_redis
-from .render import tenant_namespace
-from .settings import StackSettings, TenantSettings
+from stacks.access import installed_namespaces, restricted, tenants_namespaces
+from stacks.environment.part import Part
+from stacks.monitoring import objects_of_monitoring
+from stacks.network import operator_policies, redis_policies, scheduler_policies
+from stacks.platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
+from stacks.queues import queues_of
+from stacks.redis import RedisPart, redis_parts, redis_users, uses_redis
+from stacks.render import tenant_namespace
+from stacks.settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):

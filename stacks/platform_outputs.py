@@ -12,12 +12,11 @@ from pydantic.alias_generators import to_camel
 
 from core.problems import Path, Problem
 from core.versions import release_of
-
-from .logs import logs_of
-from .queues import queue_of, usable
-from .redis import redis_connection
-from .rendered import redis_place, rendered, tenants_images_not_allowed
-from .settings import StackSettings, TenantSettings
+from stacks.logs import logs_of
+from stacks.queues import queue_of, usable
+from stacks.redis import redis_connection
+from stacks.rendered import redis_place, rendered, tenants_images_not_allowed
+from stacks.settings import StackSettings, TenantSettings
 
 _OWN = {
     *("extends", "kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "policies", "redis"),

@@ -4,8 +4,7 @@ from collections.abc import Hashable, Iterator
 
 from core.nodes import NodePool
 from core.problems import Problem
-
-from .settings import StackSettings
+from stacks.settings import StackSettings
 
 
 def problems_of_pools(stack: StackSettings) -> Iterator[Problem]:

@@ -19,9 +19,8 @@ from components.tenant.demand import Demand
 from components.tenant.settings import QuotaSettings, hard
 from core.problems import Path, Problem
 from core.quantities import amount
-
-from .cache import once
-from .settings import StackSettings, TenantSettings
+from stacks.cache import once
+from stacks.settings import StackSettings, TenantSettings
 
 _NO_SCHEDULER = (
     "needs a scheduler that knows queues and gangs, and the stack has none: set ray-platform:scheduler to "

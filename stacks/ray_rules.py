@@ -21,24 +21,17 @@ from core.problems import Problem, Problems
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import WORKLOADS_GATE, check_ray, newer_field
-
-from .environment.part import in_group
-from .external import problems_of_external, problems_of_pod
-from .jobs import problems_of_references, problems_of_schedule, problems_of_submitter, problems_with_kueue
-from .logs import logs_of
-from .owners import in_cluster, is_in_cluster, of_owner, where_set
-from .queues import scheduling_of
-from .rendered import (
-    redis_place,
-    rendered,
-    rendered_job,
-    rendered_service,
-    tenants_images_not_allowed,
-)
-from .room import without_room_for
-from .services import problems_of_serving, service_in_kueue
-from .settings import StackSettings, TenantSettings
-from .storage import problems_of_home
+from stacks.environment.part import in_group
+from stacks.external import problems_of_external, problems_of_pod
+from stacks.jobs import problems_of_references, problems_of_schedule, problems_of_submitter, problems_with_kueue
+from stacks.logs import logs_of
+from stacks.owners import in_cluster, is_in_cluster, of_owner, where_set
+from stacks.queues import scheduling_of
+from stacks.rendered import redis_place, rendered, rendered_job, rendered_service, tenants_images_not_allowed
+from stacks.room import without_room_for
+from stacks.services import problems_of_serving, service_in_kueue
+from stacks.settings import StackSettings, TenantSettings
+from stacks.storage import problems_of_home
 
 Body = dict[str, Any]
 

@@ -10,9 +10,8 @@ from components.redis.settings import RedisSettings
 from components.redis_gateway.settings import IMAGE
 from core.images import full_name, mirrored
 from core.problems import Problem
-
-from .cache import once
-from .settings import StackSettings, TenantSettings
+from stacks.cache import once
+from stacks.settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)

@@ -34,20 +34,19 @@ from components.tls.manifests import authority_certificate
 from components.volcano.manifests import volcano_images
 from core.images import images_in, mirrored, with_mirrors
 from core.problems import Path
-
-from .access import admins_of, enforced, named_clusters, own_accounts, restricted
-from .cache import once
-from .cml import installs_operator, without_kubernetes
-from .external import checks
-from .idle_termination import idle_termination
-from .logs import log_collectors
-from .monitoring import objects_of_monitoring
-from .network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
-from .queues import queues_of
-from .redis import redis_parts, redis_stateful_set
-from .rendered import rendered, rendered_job, rendered_service, template_objects
-from .run_history import run_history
-from .settings import StackSettings, TenantSettings
+from stacks.access import admins_of, enforced, named_clusters, own_accounts, restricted
+from stacks.cache import once
+from stacks.cml import installs_operator, without_kubernetes
+from stacks.external import checks
+from stacks.idle_termination import idle_termination
+from stacks.logs import log_collectors
+from stacks.monitoring import objects_of_monitoring
+from stacks.network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
+from stacks.queues import queues_of
+from stacks.redis import redis_parts, redis_stateful_set
+from stacks.rendered import rendered, rendered_job, rendered_service, template_objects
+from stacks.run_history import run_history
+from stacks.settings import StackSettings, TenantSettings
 
 STACK = "stack"
 """Name of the Pulumi stack in the names of objects, if it does not matter: the stack file does not have it."""

@@ -30,12 +30,11 @@ from core.images import not_allowed
 from core.nodes import NodePool
 from core.problems import Path, Problems
 from core.quantities import amount
-
-from .cache import once
-from .logs import logs_of
-from .queues import scheduling_of
-from .redis import redis_connection
-from .settings import StackSettings, TenantSettings
+from stacks.cache import once
+from stacks.logs import logs_of
+from stacks.queues import scheduling_of
+from stacks.redis import redis_connection
+from stacks.settings import StackSettings, TenantSettings
 
 Body = dict[str, Any]
 

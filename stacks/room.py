@@ -14,13 +14,12 @@ from components.ray_service.settings import RayServiceSettings
 from components.tenant.demand import Demand, of_claim, of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 from core.problems import Path, Problem
-
-from .external import checks
-from .owners import Owner, in_cluster, is_in_cluster, of_owner, where_set
-from .planning.demands import programs_of, workers_of
-from .queues import beyond_queue
-from .redis import backups_of, redis_of
-from .rendered import (
+from stacks.external import checks
+from stacks.owners import Owner, in_cluster, is_in_cluster, of_owner, where_set
+from stacks.planning.demands import programs_of, workers_of
+from stacks.queues import beyond_queue
+from stacks.redis import backups_of, redis_of
+from stacks.rendered import (
     demanded,
     demanded_by_job,
     demanded_by_service,
@@ -29,9 +28,9 @@ from .rendered import (
     rendered_service,
     template_objects,
 )
-from .run_history import problems_of_history
-from .settings import StackSettings, TenantSettings
-from .storage import claims_of
+from stacks.run_history import problems_of_history
+from stacks.settings import StackSettings, TenantSettings
+from stacks.storage import claims_of
 
 Body = dict[str, Any]
 

@@ -14,21 +14,20 @@ from components.redis.connection import CERTIFICATE_SECRET, SECRET, USERS_SECRET
 from components.run_history.program import NAME as RUN_HISTORY
 from components.tls.manifests import secret_name
 from core.problems import Path, Problem, place
-
-from .access import problems_of_admission, problems_of_hosts, unknown_cluster, unknown_template
-from .environment.part import problems_of_split
-from .external import problems_between_tenants
-from .logs import problems_of_logs
-from .namespaces import namespace_setting, problems_of_namespaces
-from .planning.overcommitment import overcommitments
-from .planning.plan import plan_of
-from .platform_outputs import problems_of_platform
-from .pools import problems_of_pools
-from .queues import problems_of_scheduling
-from .ray_rules import problems_of_clusters
-from .redis import problems_of_redis
-from .settings import StackSettings, TenantSettings
-from .storage import problems_of_storage
+from stacks.access import problems_of_admission, problems_of_hosts, unknown_cluster, unknown_template
+from stacks.environment.part import problems_of_split
+from stacks.external import problems_between_tenants
+from stacks.logs import problems_of_logs
+from stacks.namespaces import namespace_setting, problems_of_namespaces
+from stacks.planning.overcommitment import overcommitments
+from stacks.planning.plan import plan_of
+from stacks.platform_outputs import problems_of_platform
+from stacks.pools import problems_of_pools
+from stacks.queues import problems_of_scheduling
+from stacks.ray_rules import problems_of_clusters
+from stacks.redis import problems_of_redis
+from stacks.settings import StackSettings, TenantSettings
+from stacks.storage import problems_of_storage
 
 Body = dict[str, Any]
 

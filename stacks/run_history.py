@@ -8,11 +8,10 @@ from components.run_history.manifests import objects
 from components.run_history.program import NAME
 from components.run_history.settings import LEAST_TTL_SECONDS
 from core.problems import Path, Problem
-
-from .access import admins_of, unknown
-from .cache import once
-from .rendered import Body, for_a_program, with_tenant_defaults
-from .settings import StackSettings, TenantSettings
+from stacks.access import admins_of, unknown
+from stacks.cache import once
+from stacks.rendered import Body, for_a_program, with_tenant_defaults
+from stacks.settings import StackSettings, TenantSettings
 
 _ANY_RAY = "2.60.0"
 """The pod runs no Ray."""

@@ -10,10 +10,9 @@ import pulumi
 from core.environment import environment_of, group_of
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX, StackFile, as_yaml, over_bases, read, stack_file, unmerged, with_prefix
-
-from .cml import API_KEY, without_key
-from .load import encrypted, installable, parse, settings_of
-from .settings import StackSettings
+from stacks.cml import API_KEY, without_key
+from stacks.load import encrypted, installable, parse, settings_of
+from stacks.settings import StackSettings
 
 FILE = "file"
 """Key of a configuration that names the stack file instead of repeating it (environment/workspace.py)."""

@@ -10,10 +10,9 @@ from components.ray_service.settings import RayServiceSettings
 from core.nodes import GPU_RESOURCE
 from core.problems import Problem
 from core.quantities import amount, shown
-
-from .queues import scheduling_of
-from .rendered import Body
-from .settings import StackSettings, TenantSettings
+from stacks.queues import scheduling_of
+from stacks.rendered import Body
+from stacks.settings import StackSettings, TenantSettings
 
 
 def problems_of_serving(service: RayServiceSettings, body: Body) -> Iterator[Problem]:

@@ -12,9 +12,8 @@ from components.storage.manifests import Body, objects
 from components.storage.object_storage import HF_HOME, WHY, is_object_storage, volume_of_home
 from components.storage.settings import StorageSettings, Use
 from core.problems import Path, Problem
-
-from .access import unknown
-from .settings import StackSettings, TenantSettings
+from stacks.access import unknown
+from stacks.settings import StackSettings, TenantSettings
 
 
 def claims_of(tenant: TenantSettings) -> list[Body]:

@@ -27,12 +27,11 @@ from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.settings import counted
 from core.nodes import NodePool
-
-from .access import admins_of, own_accounts
-from .rendered import with_tenant_defaults
-from .settings import TenantSettings
-from .storage import uses
-from .workloads import Reached, Tenancy, external_clusters, ray_jobs, ray_services, reached, submitted_jobs
+from stacks.access import admins_of, own_accounts
+from stacks.rendered import with_tenant_defaults
+from stacks.settings import TenantSettings
+from stacks.storage import uses
+from stacks.workloads import Reached, Tenancy, external_clusters, ray_jobs, ray_services, reached, submitted_jobs
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from components.ray_cluster.component import RayCluster
 from components.ray_job.component import RayJob, RayJobArgs
 from components.ray_service.component import RayService, RayServiceArgs
 from components.state import whole
-
-from .rendered import external_cluster
-from .settings import TenantSettings
+from stacks.rendered import external_cluster
+from stacks.settings import TenantSettings
 
 Reached = RayJob | SubmittedJob | RayService
 """What `up` may wait for, and has a status for."""

@@ -12,12 +12,11 @@ from typing import Annotated
 import typer
 import yaml
 
+from benchmarks.checkers.faults import ELSEWHERE, IN_PODS, OF_RAY, PLACES, Case, of_objects, of_pods
+from benchmarks.checkers.tools import Checker, Run, checkers, folder_of
 from benchmarks.page import write_tables
 from testbed.policies.rendered import stack
 from testbed.policies.verdicts import files
-
-from .faults import ELSEWHERE, IN_PODS, OF_RAY, PLACES, Case, of_objects, of_pods
-from .tools import Checker, Run, checkers, folder_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "measurements" / "checkers.md"

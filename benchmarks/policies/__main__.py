@@ -21,6 +21,7 @@ from typing import Annotated, cast
 import typer
 
 from benchmarks.page import write_tables
+from benchmarks.policies.served import Took, asked
 from local import paths
 from local.plugins import Mode, select
 from policies.configuration import Configuration
@@ -28,8 +29,6 @@ from policies.judge import Judge
 from policies.values import Object
 from testbed.harness import Project
 from testbed.policies import bodies
-
-from .served import Took, asked
 
 PAGE = paths.ROOT / "docs" / "measurements" / "policies.md"
 

@@ -21,15 +21,14 @@ from typing import Annotated, cast
 import typer
 
 from benchmarks.page import write_tables
+from benchmarks.provisioning.cost import Cost, measured
+from benchmarks.provisioning.peers import Body, bodies_of, checked_out, flat, of_checkout, stack_of, state_file
 from core.nodes import NodePool
 from local import paths
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from testbed.harness import Project
 from testbed.platform_stack import rehearsing
-
-from .cost import Cost, measured
-from .peers import Body, bodies_of, checked_out, flat, of_checkout, stack_of, state_file
 
 PAGE = paths.ROOT / "docs" / "measurements" / "provisioning.md"
 

@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 
 from benchmarks.page import write_tables
+from benchmarks.variants.clusters import CLUSTERS, MORE_SIZES, ray_cluster
+from benchmarks.variants.jobs import philly, trace
+from benchmarks.variants.multisets import exact
+from benchmarks.variants.ray_scheduler import RaysAutoscaler
+from benchmarks.variants.whole_nodes import held_by_nodes
 from stacks.history.jobs import Job
 from stacks.history.replay import Played, play
-
-from .clusters import CLUSTERS, MORE_SIZES, ray_cluster
-from .jobs import philly, trace
-from .multisets import exact
-from .ray_scheduler import RaysAutoscaler
-from .whole_nodes import held_by_nodes
 
 PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "worker-sizes.md"
 

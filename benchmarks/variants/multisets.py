@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .clusters import ray_cluster
-from .ray_scheduler import RaysAutoscaler
+from benchmarks.variants.clusters import ray_cluster
+from benchmarks.variants.ray_scheduler import RaysAutoscaler
 
 MOST = 16
 """Maximum GPUs of all tasks together."""

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
+from benchmarks.variants.clusters import NODE
 from stacks.history.replay import Worker
-
-from .clusters import NODE
 
 GPUS = int(str(NODE["gpus"]))
 

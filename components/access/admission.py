@@ -18,14 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.access.cel import MAY_NOT_MAKE_ANY, OF_THE_NAMESPACE, policy, same_but
+from components.access.neighbours import neighbours, own_hosts
+from components.access.ray_jobs import jobs_on_usable_clusters, own_jobs, runs_of_templates
+from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
+from components.job_template.manifests import TEMPLATE_LABEL
+from components.tenant.settings import named, of_tenants
 from policies.cel import listed
-
-from ..idle_termination.in_pod import NAME as IDLE_TERMINATION
-from ..job_template.manifests import TEMPLATE_LABEL
-from ..tenant.settings import named, of_tenants
-from .cel import MAY_NOT_MAKE_ANY, OF_THE_NAMESPACE, policy, same_but
-from .neighbours import neighbours, own_hosts
-from .ray_jobs import jobs_on_usable_clusters, own_jobs, runs_of_templates
 
 Body = dict[str, Any]
 

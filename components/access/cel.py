@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .personas import RAY_GROUP
+from components.access.personas import RAY_GROUP
 
 Body = dict[str, Any]
 

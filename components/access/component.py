@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..bodies import in_namespace
-from ..kubernetes import KubernetesObject
-from .admission import OF_RUNS, OTHER_JOBS, Restricted, restrictions
-from .manifests import cluster_access, ray_deployer, tenant_access
-from .personas import AccessSettings, NamedCluster, RayDeployerSettings, RayUserSettings, Subject
+from components.access.admission import OF_RUNS, OTHER_JOBS, Restricted, restrictions
+from components.access.manifests import cluster_access, ray_deployer, tenant_access
+from components.access.personas import AccessSettings, NamedCluster, RayDeployerSettings, RayUserSettings, Subject
+from components.bodies import in_namespace
+from components.kubernetes import KubernetesObject
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..bodies import in_namespace
-from .personas import (
+from components.access.personas import (
     CLUSTER_ADMIN,
     CLUSTER_ADMIN_OF_THE_OPERATOR,
     EDIT,
@@ -25,6 +24,7 @@ from .personas import (
     run_of,
     use_of,
 )
+from components.bodies import in_namespace
 
 Body = dict[str, Any]
 

@@ -8,10 +8,9 @@ collector delete the object. Earlier violations stay, so that what runs can be s
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from components.access.personas import ALL_RAY_KINDS, RAY_GROUP
 from core.pods import POD_SECURITY_PREFIX
 from policies.cel import before, listed, text, variables
-
-from .personas import ALL_RAY_KINDS, RAY_GROUP
 
 Body = dict[str, Any]
 

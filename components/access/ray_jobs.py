@@ -2,20 +2,13 @@
 
 from typing import Any
 
+from components.access.cel import MAY_NOT_MAKE_ANY, RAY_CLUSTERS, policy, same_but
+from components.access.neighbours import NO_CONTROLLER
+from components.access.personas import RAY_GROUP, RAY_WRITE, RUN
+from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, OPTIONS_ANNOTATION, RANDOM, TEMPLATE_LABEL
+from components.job_template.settings import WORD
+from components.ray_cluster.manifests import API_VERSION as RAY_VERSION
 from policies.cel import listed
-
-from ..job_template.manifests import (
-    AUTHOR_ANNOTATION,
-    LETTERS,
-    OPTIONS_ANNOTATION,
-    RANDOM,
-    TEMPLATE_LABEL,
-)
-from ..job_template.settings import WORD
-from ..ray_cluster.manifests import API_VERSION as RAY_VERSION
-from .cel import MAY_NOT_MAKE_ANY, RAY_CLUSTERS, policy, same_but
-from .neighbours import NO_CONTROLLER
-from .personas import RAY_GROUP, RAY_WRITE, RUN
 
 Body = dict[str, Any]
 

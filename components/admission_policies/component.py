@@ -5,8 +5,8 @@ from datetime import date
 
 import pulumi
 
-from ..kubernetes import KubernetesObject
-from .settings import AdmissionPoliciesSettings, admission_policies
+from components.admission_policies.settings import AdmissionPoliciesSettings, admission_policies
+from components.kubernetes import KubernetesObject
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
+from components.tenant.demand import Usage
 from core.nodes import GPU_PRODUCT_LABEL, NodePool, Taint
 from core.types import Settings
-
-from ..tenant.demand import Usage
 
 Body = Mapping[str, Any]
 

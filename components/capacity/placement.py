@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from components.capacity.limits import NO_ACCOUNTS, Accounts, eligible
+from components.tenant.demand import Usage
 from core.nodes import GPU_RESOURCE, NodePool
 from core.quantities import amount
-
-from ..tenant.demand import Usage
-from .limits import NO_ACCOUNTS, Accounts, eligible
 
 RESOURCES = (GPU_RESOURCE, "cpu", "memory")
 """The known resources of nodes."""

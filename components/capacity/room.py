@@ -6,13 +6,12 @@ Only what is certain: each RayCluster is judged alone, on empty nodes. stacks/pl
 from collections.abc import Container, Iterable, Iterator, Sequence
 from decimal import Decimal
 
+from components.capacity.limits import eligible
+from components.capacity.placement import RESOURCES, Workers, capacity, held
+from components.tenant.demand import Group
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
 from core.quantities import shown
-
-from ..tenant.demand import Group
-from .limits import eligible
-from .placement import RESOURCES, Workers, capacity, held
 
 _WORDS = {GPU_RESOURCE: "gpus"}
 

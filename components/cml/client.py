@@ -16,8 +16,8 @@ from urllib.parse import quote
 import httpx
 from httpx_retries import Retry, RetryTransport
 
-from .applications import Application
-from .authorities import certificates
+from components.cml.applications import Application
+from components.cml.authorities import certificates
 
 KEY_VARIABLE = "CML_API_KEY"
 """Variable of the environment with the key, which wins over the one in the stack's configuration."""

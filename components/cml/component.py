@@ -5,10 +5,10 @@ from typing import Any
 
 import pulumi
 
-from .in_application import serve_key
-from .manifests import claim, connection, nodes
-from .provider import CmlClaim, CmlNodes
-from .settings import CmlRayClusterSettings, CmlSettings
+from components.cml.in_application import serve_key
+from components.cml.manifests import claim, connection, nodes
+from components.cml.provider import CmlClaim, CmlNodes
+from components.cml.settings import CmlRayClusterSettings, CmlSettings
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ Whoever acts on a step looks again afterwards. So it does not matter who was kil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .applications import Application
-from .manifests import ALIVE, NODE, THE_HEAD, Inputs, Member, is_current, member_of
-from .serving import NOTHING, Served, Serving, serving
+from components.cml.applications import Application
+from components.cml.manifests import ALIVE, NODE, THE_HEAD, Inputs, Member, is_current, member_of
+from components.cml.serving import NOTHING, Served, Serving, serving
 
 Nodes = Mapping[str, str]
 """The states of Ray's nodes by their names: RUNNING, IDLE, DRAINING or DEAD."""

@@ -6,12 +6,12 @@ from http import HTTPStatus
 
 import httpx
 
-from .applications import Application
-from .client import CmlError, proxy, tls
-from .decisions import Nodes
-from .in_application import DRAIN, NODES
-from .manifests import THE_HEAD, Inputs
-from .serving import Served
+from components.cml.applications import Application
+from components.cml.client import CmlError, proxy, tls
+from components.cml.decisions import Nodes
+from components.cml.in_application import DRAIN, NODES
+from components.cml.manifests import THE_HEAD, Inputs
+from components.cml.serving import Served
 
 _SERVE = "/api/serve/applications/"
 """Path of the dashboard (ray, python/ray/dashboard/modules/serve/serve_head.py)."""

@@ -15,12 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from components.cml.applications import Application
+from components.cml.resources import CmlResources
+from components.cml.serving import SERVE, SERVE_PORT, serve_config
+from components.cml.settings import HEAD, CmlRayClusterSettings, CmlSettings
 from core.types import seconds
-
-from .applications import Application
-from .resources import CmlResources
-from .serving import SERVE, SERVE_PORT, serve_config
-from .settings import HEAD, CmlRayClusterSettings, CmlSettings
 
 Inputs = Mapping[str, Any]
 """The inputs of a cluster's nodes in the state of the stack: plain data, without key and token."""
@@ -132,7 +131,7 @@ def group_of(inputs: Inputs, name: str) -> Mapping[str, Any] | None:
 def application(inputs: Inputs, member: Member, token: str, unique: str) -> dict[str, Any]:
     """The body that creates an application. `unique`: distinguishes it from earlier ones of the same place."""
     # Only `up` creates one: a start of other commands is quicker without it.
-    from .authorities import certificates_for_workers
+    from components.cml.authorities import certificates_for_workers
 
     group = group_of(inputs, member.group)
     assert group is not None, member

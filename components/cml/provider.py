@@ -23,11 +23,11 @@ from pulumi.dynamic import (
     UpdateResult,
 )
 
-from ..dynamic import Resource
-from .authorities import certificates_for_workers
-from .client import Client, CmlError, NotFoundError, api_key
-from .manifests import Inputs, script_path
-from .reconcile import Applications, report, summary
+from components.cml.authorities import certificates_for_workers
+from components.cml.client import Client, CmlError, NotFoundError, api_key
+from components.cml.manifests import Inputs, script_path
+from components.cml.reconcile import Applications, report, summary
+from components.dynamic import Resource
 
 KEY = "cmlApiKey"
 """Key of the stack's configuration with the API key, encrypted by Pulumi."""

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-from .applications import Application
-from .client import Client, CmlError, ConflictError, NotAnsweredError, NotFoundError, QuotaError
-from .decisions import Nodes, Step, decide
-from .head import Head
-from .manifests import NODE, THE_HEAD, TOKEN, Inputs, Member, application, member_of, script, script_path
+from components.cml.applications import Application
+from components.cml.client import Client, CmlError, ConflictError, NotAnsweredError, NotFoundError, QuotaError
+from components.cml.decisions import Nodes, Step, decide
+from components.cml.head import Head
+from components.cml.manifests import NODE, THE_HEAD, TOKEN, Inputs, Member, application, member_of, script, script_path
 
 _AT_ONCE = 8
 """Requests at a time."""

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.cml.resources import CmlWorkerGroupSettings
+from components.ray_service.llm import LanguageModelSettings, problems_of_model, serve_config_of
+from components.ray_service.rules import problems_of_serve_config
+from components.ray_service.serve_config import ServeConfigSettings
 from core.problems import Problem
-
-from ..ray_service.llm import LanguageModelSettings, problems_of_model, serve_config_of
-from ..ray_service.rules import problems_of_serve_config
-from ..ray_service.serve_config import ServeConfigSettings
-from .resources import CmlWorkerGroupSettings
 
 SERVE, SERVE_PORT = "/serve", 8000
 """Path of the head's address below which the applications of Serve are reached, and the port of Serve's proxy in the

@@ -4,16 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
-from core.problems import Problem, Problems, raise_problems
-from core.types import Duration, Env, NonEmptyText, Settings, Version
-from core.versions import version_tuple
-from kuberay.releases import FIRST_RAY_WITH_TOKENS
-
-from ..external_cluster.address import parse
-from ..ray_cluster.settings import ClusterName
-from ..ray_service.llm import LanguageModelSettings
-from ..ray_service.serve_config import ServeConfigSettings
-from .resources import (
+from components.cml.resources import (
     CmlHeadResources,
     CmlResources,
     CmlWorkerGroupSettings,
@@ -21,7 +12,15 @@ from .resources import (
     ProjectId,
     RayStartParams,
 )
-from .serving import SERVE_PORT, problems_of_serving
+from components.cml.serving import SERVE_PORT, problems_of_serving
+from components.external_cluster.address import parse
+from components.ray_cluster.settings import ClusterName
+from components.ray_service.llm import LanguageModelSettings
+from components.ray_service.serve_config import ServeConfigSettings
+from core.problems import Problem, Problems, raise_problems
+from core.types import Duration, Env, NonEmptyText, Settings, Version
+from core.versions import version_tuple
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 GROUP = "workers"
 """Name of the only group, if no groups are set."""

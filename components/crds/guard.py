@@ -7,9 +7,9 @@ from typing import Any
 
 import pulumi
 
-from ..cluster import ClusterUnreachableError
-from ..dynamic import Resource
-from ..guard import GuardProvider, InUseError, custom_objects, named
+from components.cluster import ClusterUnreachableError
+from components.dynamic import Resource
+from components.guard import GuardProvider, InUseError, custom_objects, named
 
 Body = dict[str, Any]
 

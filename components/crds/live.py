@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..bodies import FIELD_MANAGER_ANNOTATION
-from ..cluster import NoAnswerError, request
-from .definitions import Body, Definition, content
+from components.bodies import FIELD_MANAGER_ANNOTATION
+from components.cluster import NoAnswerError, request
+from components.crds.definitions import Body, Definition, content
 
 DIGEST_ANNOTATION = "ray-platform/definition"
 """Annotation with the digest of the last applied content."""

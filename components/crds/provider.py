@@ -13,13 +13,13 @@ from typing import Any, Literal
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, ResourceProvider, UpdateResult
 
-from ..dynamic import Resource
-from ..kubernetes import KubernetesObject, field_manager
-from ..state import last_outputs, last_resources
-from . import live
-from .definitions import Body, Definition, content, resource_of
-from .guard import CrdGuardProvider
-from .live import differences
+from components.crds import live
+from components.crds.definitions import Body, Definition, content, resource_of
+from components.crds.guard import CrdGuardProvider
+from components.crds.live import differences
+from components.dynamic import Resource
+from components.kubernetes import KubernetesObject, field_manager
+from components.state import last_outputs, last_resources
 
 _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 """The variable with which Pulumi's Kubernetes provider imports existing objects into the state."""

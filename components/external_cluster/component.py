@@ -8,17 +8,16 @@ from typing import Any, Literal
 
 import pulumi
 
+from components.bodies import Body, in_namespace
+from components.external_cluster.manifests import connection
+from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
+from components.external_cluster.settings import ExternalClusterSettings
+from components.kubernetes import KubernetesObject
+from components.ray_cluster.readiness import status_summary
+from components.ray_job.component import of_a_run
+from components.ray_job.manifests import RUN_ANNOTATION
+from components.ray_job.settings import RayJobSettings
 from core.types import seconds
-
-from ..bodies import Body, in_namespace
-from ..kubernetes import KubernetesObject
-from ..ray_cluster.readiness import status_summary
-from ..ray_job.component import of_a_run
-from ..ray_job.manifests import RUN_ANNOTATION
-from ..ray_job.settings import RayJobSettings
-from .manifests import connection
-from .progress import ConnectionFailedError, next_check, until_reached
-from .settings import ExternalClusterSettings
 
 _START_SECONDS = 60
 """For the pod of a check to start, beside the time in which it tries to connect."""

@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
-from ..ray_job.demand import SUBMITTER
-from ..tenant.demand import Body, Demand, defaults, group_of
-from ..tenant.settings import LimitSettings
+from components.ray_job.demand import SUBMITTER
+from components.tenant.demand import Body, Demand, defaults, group_of
+from components.tenant.settings import LimitSettings
 
 
 def demand_of_submission(body: Body, limits: LimitSettings | None) -> Demand:

@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
+from components.ray_cluster.manifests import Body
+from components.ray_cluster.pods import PodIdentity, container, template
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER, SUBMITTER_AMOUNTS, run
+from components.ray_job.settings import RayJobSettings, SubmitterConfigSettings
 from core.types import seconds
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
-
-from ..ray_cluster.manifests import Body
-from ..ray_cluster.pods import PodIdentity, container, template
-from ..ray_cluster.settings import RayClusterSettings
-from ..ray_job.manifests import RUN_ANNOTATION, SUBMITTER, SUBMITTER_AMOUNTS, run
-from ..ray_job.settings import RayJobSettings, SubmitterConfigSettings
-from .settings import EXTERNAL_LABEL, ExternalClusterSettings
 
 _SCRIPT = Path(__file__).with_name("in_pod.py")
 

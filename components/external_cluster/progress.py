@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from ..cluster import ClusterUnreachableError, request
-from ..ray_cluster.diagnosis import pod_reasons
-from ..ray_job.manifests import RUN_ANNOTATION, SUBMITTER_LABEL
-from ..waiting import until
+from components.cluster import ClusterUnreachableError, request
+from components.ray_cluster.diagnosis import pod_reasons
+from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER_LABEL
+from components.waiting import until
 
 Body = Mapping[str, Any]
 

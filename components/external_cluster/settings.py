@@ -4,14 +4,13 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
+from components.external_cluster.address import Address, parse
+from components.ray_cluster.manifests import CLIENT_PORT, DASHBOARD_PORT
+from components.ray_cluster.settings import ClusterName
 from core.problems import Problem, Problems
 from core.types import Cidr, DnsSubdomain, Duration, Image, LabelKey, Settings, Version
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
-
-from ..ray_cluster.manifests import CLIENT_PORT, DASHBOARD_PORT
-from ..ray_cluster.settings import ClusterName
-from .address import Address, parse
 
 EXTERNAL_LABEL = "ray-platform/external-cluster"
 """Label of the pods that connect to an external cluster: its name."""

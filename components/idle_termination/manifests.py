@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..access.manifests import PREFIX, account, role, role_binding, service_account
-from ..access.personas import RAY_GROUP, RAY_WRITE, NamedCluster, rule
-from ..ray_cluster.manifests import TOKEN_KEY, Body, head_ports, head_service
-from ..ray_cluster.pods import PodIdentity, container, of_a_program, template
-from ..ray_cluster.settings import RayClusterSettings
-from .in_pod import NAME, TOKEN_FILE
+from components.access.manifests import PREFIX, account, role, role_binding, service_account
+from components.access.personas import RAY_GROUP, RAY_WRITE, NamedCluster, rule
+from components.idle_termination.in_pod import NAME, TOKEN_FILE
+from components.ray_cluster.manifests import TOKEN_KEY, Body, head_ports, head_service
+from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.settings import RayClusterSettings
 
 LABELS = {"app.kubernetes.io/name": NAME}
 """Labels of the pod."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..bodies import in_namespace
-from ..kubernetes import KubernetesObject
-from ..owned_cluster.component import OwnedClusterArgs, before_owned
-from ..ray_cluster.manifests import Body
-from .settings import JobTemplateSettings
+from components.bodies import in_namespace
+from components.job_template.settings import JobTemplateSettings
+from components.kubernetes import KubernetesObject
+from components.owned_cluster.component import OwnedClusterArgs, before_owned
+from components.ray_cluster.manifests import Body
 
 
 @dataclass(frozen=True)

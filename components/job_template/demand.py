@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from ..tenant.demand import Body, Demand, defaults, group_of
-from ..tenant.settings import LimitSettings
+from components.tenant.demand import Body, Demand, defaults, group_of
+from components.tenant.settings import LimitSettings
 
 
 def demand_of_cron_job(body: Body, limits: LimitSettings | None) -> Demand:

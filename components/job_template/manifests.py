@@ -9,11 +9,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ray_cluster.manifests import API_VERSION, Body, head_disruption_budget
-from ..ray_cluster.settings import RayClusterSettings
-from ..ray_job.manifests import RUN_ANNOTATION
-from ..ray_job.settings import JOB_LABEL
-from .settings import NOT_A_WORD, WORD, JobTemplateSettings
+from components.job_template.settings import NOT_A_WORD, WORD, JobTemplateSettings
+from components.ray_cluster.manifests import API_VERSION, Body, head_disruption_budget
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.manifests import RUN_ANNOTATION
+from components.ray_job.settings import JOB_LABEL
 
 TEMPLATE_LABEL = "ray-platform/job-template"
 """Label of a template and of its runs: the template's name."""

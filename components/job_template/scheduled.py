@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from ..access.manifests import PREFIX, account, role, role_binding, service_account
-from ..access.personas import schedule_of
-from ..ray_cluster.manifests import Body
-from ..ray_cluster.pods import PodIdentity, container, of_a_program, template
-from ..ray_cluster.settings import RayClusterSettings
-from .manifests import AUTHOR_ANNOTATION, LETTERS, TEMPLATE_LABEL
-from .settings import CronSettings, JobTemplateSettings
+from components.access.manifests import PREFIX, account, role, role_binding, service_account
+from components.access.personas import schedule_of
+from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, TEMPLATE_LABEL
+from components.job_template.settings import CronSettings, JobTemplateSettings
+from components.ray_cluster.manifests import Body
+from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.settings import RayClusterSettings
 
 SCHEDULE_LABEL = "ray-platform/job-schedule"
 """Label of the pods that start runs: the template's name."""

@@ -7,13 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 
+from components.ray_job.rules import problems_of
+from components.ray_job.settings import JobSettings, RayJobSettings
 from core.problems import Problem, Problems
 from core.types import NonEmptyText, Settings, dns_1035_label
 from kuberay.cron import cron_job_fault, is_zone_of_cron_job
 from kuberay.formats import LONGEST
-
-from ..ray_job.rules import problems_of
-from ..ray_job.settings import JobSettings, RayJobSettings
 
 TemplateName = Annotated[str, dns_1035_label(LONGEST["RayCronJob"])]
 """Leaves room for the suffix in the names of its runs, as KubeRay does for those of a RayCronJob."""

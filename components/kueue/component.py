@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import pulumi
 
-from ..crds.definitions import definitions_of
-from ..crds.guard import CrdGuardProvider
-from ..crds.provider import DefinitionsArgs, Rows
-from ..install import NOT_INSTALLED, InstallArgs, Installed, install
-from ..manifest_files import render
-from ..queues.kueue import API_VERSION
-from ..tls.certificate import ServerCertificate
-from .manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
-from .settings import RELEASES, KueueSettings
+from components.crds.definitions import definitions_of
+from components.crds.guard import CrdGuardProvider
+from components.crds.provider import DefinitionsArgs, Rows
+from components.install import NOT_INSTALLED, InstallArgs, Installed, install
+from components.kueue.manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
+from components.kueue.settings import RELEASES, KueueSettings
+from components.manifest_files import render
+from components.queues.kueue import API_VERSION
+from components.tls.certificate import ServerCertificate
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from components.bodies import disruption_budget, first_container
+from components.kueue.settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
+from components.manifest_files import UnexpectedManifestError
+from components.queues.volcano import KUEUE_QUEUE_LABEL
 from core.pods import level_labels
 from core.versions import image_release, release_of
 from core.yaml_writer import go_yaml
-
-from ..bodies import disruption_budget, first_container
-from ..manifest_files import UnexpectedManifestError
-from ..queues.volcano import KUEUE_QUEUE_LABEL
-from .settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
 
 Body = dict[str, Any]
 

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
+from components.operator.settings import ComputeResources
 from core.problems import Problem, Problems
 from core.types import DnsLabel, DnsSubdomain, Settings, Version
 from core.versions import release_of
-
-from ..operator.settings import ComputeResources
 
 RELEASES = ("0.15",)
 """Minor versions whose tree and configuration format this package supports."""

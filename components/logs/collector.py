@@ -8,11 +8,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from components.logs.manifests import CA_FILE, CONFIG_FILE, CONFIG_MAP, STATE, header_variable
+from components.logs.redaction import redactions
+from components.logs.settings import LogsSettings, SecretKey
 from core.yaml_writer import go_yaml
-
-from .manifests import CA_FILE, CONFIG_FILE, CONFIG_MAP, STATE, header_variable
-from .redaction import redactions
-from .settings import LogsSettings, SecretKey
 
 Config = dict[str, Any]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..bodies import Body, in_namespace
-from ..kubernetes import KubernetesObject
+from components.bodies import Body, in_namespace
+from components.kubernetes import KubernetesObject
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ A native sidecar does not keep a pod from ending, and ends after the other conta
 
 from typing import Any
 
+from components.bodies import restricted_sidecar
+from components.logs.settings import LogsSettings, SecretKey
 from core.quantities import amount
-
-from ..bodies import restricted_sidecar
-from .settings import LogsSettings, SecretKey
 
 Body = dict[str, Any]
 

@@ -6,12 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, Strict, WithJsonSchema, model_validator
 
+from components.network.settings import Egress
+from components.operator.settings import ComputeResources
 from core.problems import Problem, Problems
 from core.secrets import FORMATS
 from core.types import DnsLabel, DnsSubdomain, Image, Memory, NonEmptyText, Settings
-
-from ..network.settings import Egress
-from ..operator.settings import ComputeResources
 
 IMAGE = "docker.io/otel/opentelemetry-collector-contrib:0.165.0"
 

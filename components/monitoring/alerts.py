@@ -8,7 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .metrics import CertManager, Gateway, Job, KubeRay, Kueue, Prometheus, Ray, Recorded, Redis, Volcano
+from components.monitoring.metrics import (
+    CertManager,
+    Gateway,
+    Job,
+    KubeRay,
+    Kueue,
+    Prometheus,
+    Ray,
+    Recorded,
+    Redis,
+    Volcano,
+)
 
 Severity = Literal["critical", "warning"]
 """`critical`: work has stopped or is lost. `warning`: somebody should look at it today."""

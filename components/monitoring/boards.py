@@ -6,7 +6,7 @@ They have only the metrics and records of the rules, so they need no other sourc
 from dataclasses import dataclass
 from typing import Any
 
-from .metrics import Gateway, Job, KubeRay, Kueue, Prometheus, Ray, Recorded, Redis, Volcano
+from components.monitoring.metrics import Gateway, Job, KubeRay, Kueue, Prometheus, Ray, Recorded, Redis, Volcano
 
 Body = dict[str, Any]
 

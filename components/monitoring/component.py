@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..cluster import ClusterUnreachableError, request
-from ..install import object_name
-from ..kubernetes import KubernetesObject
-from .manifests import OPERATOR_API, Body
+from components.cluster import ClusterUnreachableError, request
+from components.install import object_name
+from components.kubernetes import KubernetesObject
+from components.monitoring.manifests import OPERATOR_API, Body
 
 _GROUP = OPERATOR_API.partition("/")[0]
 

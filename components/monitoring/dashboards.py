@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .boards import FLEET, QUEUES, REDIS, TENANT, Board
-from .settings import Dashboard
+from components.monitoring.boards import FLEET, QUEUES, REDIS, TENANT, Board
+from components.monitoring.settings import Dashboard
 
 BOARDS: Mapping[str, Board] = {"fleet": FLEET, "tenant": TENANT, "queues": QUEUES, "redis": REDIS}
 """The project's own dashboards by their names in the stack file."""

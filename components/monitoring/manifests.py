@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from components.monitoring.alerts import ALERTS, Alert
+from components.monitoring.dashboards import content, file_name
+from components.monitoring.records import INTERVAL, records
+from components.monitoring.settings import AlertSettings, MonitoringSettings
+from components.monitoring.targets import Monitored, Relabelling, Target, meta_label, targets
 from core.types import seconds
 from core.yaml_writer import go_yaml
-
-from .alerts import ALERTS, Alert
-from .dashboards import content, file_name
-from .records import INTERVAL, records
-from .settings import AlertSettings, MonitoringSettings
-from .targets import Monitored, Relabelling, Target, meta_label, targets
 
 Body = dict[str, Any]
 

@@ -8,7 +8,7 @@ requests. How busy a device itself is, is not counted.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .metrics import Job, KubeRay, Ray, Recorded
+from components.monitoring.metrics import Job, KubeRay, Ray, Recorded
 
 Body = dict[str, Any]
 

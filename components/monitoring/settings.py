@@ -5,11 +5,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from components.monitoring.alerts import ALERTS, Severity
 from core.problems import Problem, raise_problems
 from core.suggestions import names_hint
 from core.types import DnsLabel, Duration, Labels, Settings, seconds
-
-from .alerts import ALERTS, Severity
 
 Dashboard = Literal["fleet", "tenant", "queues", "redis", "default", "serve", "serveLlm", "data", "train"]
 """`fleet`: GPUs, GPU-hours, cost and what waits, by tenant; `tenant`: the same and more of one, by RayCluster; `queues`

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..network.manifests import HEAD_METRICS_PORTS, OPERATOR
-from ..ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL, NODE_TYPE_LABEL
-from ..redis.connection import SELECTOR as REDIS
-from ..redis_gateway.manifests import NAME as GATEWAY
-from .metrics import Job
+from components.monitoring.metrics import Job
+from components.network.manifests import HEAD_METRICS_PORTS, OPERATOR
+from components.ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL, NODE_TYPE_LABEL
+from components.redis.connection import SELECTOR as REDIS
+from components.redis_gateway.manifests import NAME as GATEWAY
 
 
 @dataclass(frozen=True)

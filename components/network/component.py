@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..bodies import in_namespace
-from ..kubernetes import KubernetesObject
-from .manifests import Body, ingress
-from .settings import IngressSettings
+from components.bodies import in_namespace
+from components.kubernetes import KubernetesObject
+from components.network.manifests import Body, ingress
+from components.network.settings import IngressSettings
 
 
 @dataclass(frozen=True)

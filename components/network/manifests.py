@@ -3,13 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..bodies import in_namespace
-from ..ray_cluster.manifests import HEAD_PORTS
-from ..ray_cluster.pods import NODE_TYPE_LABEL
-from ..redis.connection import RedisConnection
-from ..redis_gateway.manifests import METRICS_PORT as GATEWAY_METRICS_PORT
-from .ray_pods import Openings, RayPods
-from .settings import DNS_PORT, ApiServerSettings, DnsSettings, Egress, IngressSettings, NetworkSettings, Peer
+from components.bodies import in_namespace
+from components.network.ray_pods import Openings, RayPods
+from components.network.settings import (
+    DNS_PORT,
+    ApiServerSettings,
+    DnsSettings,
+    Egress,
+    IngressSettings,
+    NetworkSettings,
+    Peer,
+)
+from components.ray_cluster.manifests import HEAD_PORTS
+from components.ray_cluster.pods import NODE_TYPE_LABEL
+from components.redis.connection import RedisConnection
+from components.redis_gateway.manifests import METRICS_PORT as GATEWAY_METRICS_PORT
 
 Body = dict[str, Any]
 

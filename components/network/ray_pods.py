@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..ray_cluster.manifests import HEAD_PORTS
-from ..ray_cluster.pods import CLUSTER_LABEL
-from ..redis.connection import RedisConnection
-from .settings import Peer
+from components.network.settings import Peer
+from components.ray_cluster.manifests import HEAD_PORTS
+from components.ray_cluster.pods import CLUSTER_LABEL
+from components.redis.connection import RedisConnection
 
 Body = dict[str, Any]
 

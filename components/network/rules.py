@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.network.settings import IngressSettings, NetworkSettings, TenantNetworkSettings
+from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Path, Problem
-
-from ..ray_cluster.settings import RayClusterSettings
-from .settings import IngressSettings, NetworkSettings, TenantNetworkSettings
 
 OUTSIDE = ("NodePort", "LoadBalancer")
 """Types of a Service that expose it outside the cluster."""

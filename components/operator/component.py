@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from components.crds.definitions import definitions_of
+from components.crds.guard import CrdGuardProvider
+from components.crds.provider import DefinitionsArgs, Rows
+from components.install import NOT_INSTALLED, InstallArgs, install
+from components.manifest_files import render
+from components.operator import upgrade
+from components.operator.manifests import Body, operator_objects
+from components.operator.settings import OperatorSettings
 from kuberay.releases import check_ray
-
-from ..crds.definitions import definitions_of
-from ..crds.guard import CrdGuardProvider
-from ..crds.provider import DefinitionsArgs, Rows
-from ..install import NOT_INSTALLED, InstallArgs, install
-from ..manifest_files import render
-from . import upgrade
-from .manifests import Body, operator_objects
-from .settings import OperatorSettings
 
 _REASONS = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)
 

@@ -4,11 +4,10 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from components.bodies import disruption_budget
+from components.manifest_files import UnexpectedManifestError
+from components.operator.settings import NAME, OperatorSettings, Toleration
 from core.pods import level_labels
-
-from ..bodies import disruption_budget
-from ..manifest_files import UnexpectedManifestError
-from .settings import NAME, OperatorSettings, Toleration
 
 Body = dict[str, Any]
 

@@ -8,6 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from components.cluster import connect, read, request
+from components.guard import kuberay_objects
+from components.operator.manifests import arguments, feature_gates
+from components.operator.settings import NAME, OperatorSettings
+from components.ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL
 from core.versions import UnsupportedVersionError, image_tag, release_of
 from kuberay.releases import (
     HOSTS_GATE,
@@ -22,12 +27,6 @@ from kuberay.releases import (
     marks_hosts,
     newer,
 )
-
-from ..cluster import connect, read, request
-from ..guard import kuberay_objects
-from ..ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL
-from .manifests import arguments, feature_gates
-from .settings import NAME, OperatorSettings
 
 RAY_CLUSTER_CRD = "rayclusters.ray.io"
 

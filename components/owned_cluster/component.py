@@ -6,13 +6,13 @@ from typing import Any
 
 import pulumi
 
-from ..ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
-from ..ray_cluster.settings import OwnedClusterSettings
-from ..redis_gateway.manifests import NAME as GATEWAY
-from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
-from ..state import whole
-from ..tls.authority import ClusterAuthority, ClusterAuthorityArgs
-from .provider import RedisCleanUp, RedisCleanUpArgs
+from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
+from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
+from components.ray_cluster.settings import OwnedClusterSettings
+from components.redis_gateway.manifests import NAME as GATEWAY
+from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from components.state import whole
+from components.tls.authority import ClusterAuthority, ClusterAuthorityArgs
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from ..cluster import ClusterUnreachableError, connect, read
-from ..dynamic import Resource
-from ..ray_cluster.fault_tolerance import OPTIONS, storage_namespace
-from ..ray_cluster.storage_namespace import cleanup_warning
+from components.cluster import ClusterUnreachableError, connect, read
+from components.dynamic import Resource
+from components.ray_cluster.fault_tolerance import OPTIONS, storage_namespace
+from components.ray_cluster.storage_namespace import cleanup_warning
 
 _PAUSE_SECONDS = 2.0
 

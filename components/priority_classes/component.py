@@ -2,8 +2,8 @@
 
 import pulumi
 
-from ..kubernetes import KubernetesObject
-from .settings import PriorityClassesSettings, priority_classes
+from components.kubernetes import KubernetesObject
+from components.priority_classes.settings import PriorityClassesSettings, priority_classes
 
 
 class PriorityClasses(pulumi.ComponentResource):

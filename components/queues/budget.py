@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from components.queues.settings import Queue, children, key_of, parents_first
+from components.tenant.demand import Demand, Group, total
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
 from core.quantities import amount, shown
-
-from ..tenant.demand import Demand, Group, total
-from .settings import Queue, children, key_of, parents_first
 
 Numbers = Mapping[str, Decimal]
 """Amounts by resource."""

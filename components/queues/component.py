@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from components.bodies import Body, in_namespace
+from components.kubernetes import KubernetesObject
+from components.queues.guard import QueueGuard, QueueGuardArgs
+from components.queues.manifests import queue_objects
+from components.queues.settings import Backend, Queue
+from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from core.nodes import NodePool
-
-from ..bodies import Body, in_namespace
-from ..kubernetes import KubernetesObject
-from .guard import QueueGuard, QueueGuardArgs
-from .manifests import queue_objects
-from .settings import Backend, Queue
-from .volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 
 _LABELS: Mapping[Backend, str] = {"volcano": QUEUE_LABEL, "kueue": KUEUE_QUEUE_LABEL}
 """The label of a RayCluster with its queue."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import pulumi
 
-from ..cluster import ClusterUnreachableError
-from ..dynamic import Resource
-from ..guard import GuardProvider, InUseError, kuberay_objects, named
-from ..tenant.guard import has_ended
+from components.cluster import ClusterUnreachableError
+from components.dynamic import Resource
+from components.guard import GuardProvider, InUseError, kuberay_objects, named
+from components.tenant.guard import has_ended
 
 _KINDS = ("rayclusters", "rayjobs", "rayservices")
 

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from components.queues.budget import on_nodes
+from components.queues.settings import Queue, QueueAmounts, children, parents_first
+from components.tenant.demand import Demand
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from core.problems import Problem
-
-from ..tenant.demand import Demand
-from .budget import on_nodes
-from .settings import Queue, QueueAmounts, children, parents_first
 
 Body = dict[str, Any]
 

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from components.bodies import in_namespace
+from components.queues import kueue
+from components.queues.settings import Backend, Queue, children, parents_first
+from components.queues.volcano import allowed_namespaces, volcano_queue
 from core.nodes import NodePool
-
-from ..bodies import in_namespace
-from . import kueue
-from .settings import Backend, Queue, children, parents_first
-from .volcano import allowed_namespaces, volcano_queue
 
 Body = dict[str, Any]
 

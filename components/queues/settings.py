@@ -8,13 +8,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
+from components.kueue.settings import KueueSettings
+from components.volcano.settings import VolcanoSettings
 from core.nodes import GPU_RESOURCE
 from core.problems import Path, Problem, Problems, raise_problems
 from core.quantities import amount
 from core.types import DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero, Settings
-
-from ..kueue.settings import KueueSettings
-from ..volcano.settings import VolcanoSettings
 
 Backend = Literal["volcano", "kueue"]
 """The scheduler of the queues."""

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from components.queues.settings import Queue
 from core.problems import Problem
-
-from .settings import Queue
 
 Body = dict[str, Any]
 

@@ -13,16 +13,15 @@ from typing import Any
 
 import pulumi
 
+from components.cluster import ClusterUnreachableError, connect, read, read_bytes
+from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
+from components.ray_cluster.pods import Body
+from components.ray_cluster.scaled import DIGEST, OWNED, owned, unscaled_since
+from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER
+from components.rollout.pods import Pods, changing
+from components.rollout.retirement import Groups, NotRetiredError, retire
+from components.rollout.settings import UpdatesSettings
 from core.types import seconds
-
-from ..cluster import ClusterUnreachableError, connect, read, read_bytes
-from ..rollout.pods import Pods, changing
-from ..rollout.retirement import Groups, NotRetiredError, retire
-from ..rollout.settings import UpdatesSettings
-from .fault_tolerance import OPTIONS, deletion_seconds
-from .pods import Body
-from .scaled import DIGEST, OWNED, owned, unscaled_since
-from .scheduling import LABELS_OF_A_NEW_CLUSTER
 
 _SECONDS = 1
 """The shortest timeout of a watch. All past events arrive within it."""

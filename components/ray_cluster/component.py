@@ -6,24 +6,14 @@ from typing import Any
 
 import pulumi
 
-from core.nodes import NodePool
-from core.types import seconds
-from kuberay.releases import FIRST_RAY_WITH_TOKENS
-
-from ..bodies import by_force, in_namespace
-from ..kubernetes import KubernetesObject, field_manager
-from ..logs.settings import LogsSettings
-from ..network.component import DashboardIngress, DashboardIngressArgs
-from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
-from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
-from ..rollout.component import Rollout, RolloutArgs
-from ..rollout.replacing import Desired, cannot_join
-from ..rollout.templates import parts, recreates, stamped
-from ..state import whole
-from ..tls.authority import ClusterAuthority, ClusterAuthorityArgs
-from .changes import deletion_options, scaling_hooks
-from .fault_tolerance import RedisPlace
-from .manifests import (
+from components.bodies import by_force, in_namespace
+from components.kubernetes import KubernetesObject, field_manager
+from components.logs.settings import LogsSettings
+from components.network.component import DashboardIngress, DashboardIngressArgs
+from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
+from components.ray_cluster.changes import deletion_options, scaling_hooks
+from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
     Body,
@@ -33,13 +23,22 @@ from .manifests import (
     ray_cluster,
     requires_token,
 )
-from .pod_group import PodGroup, PodGroupArgs
-from .readiness import NotReadyError, status_summary, until_ready
-from .scaled import Scaled, as_scaled, as_scaled_once, resumed, scales
-from .scheduling import NO_SCHEDULING, Scheduling
-from .settings import RayClusterSettings
-from .storage_namespace import StorageNamespace, StorageNamespaceArgs
-from .worker_groups import all_groups
+from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
+from components.ray_cluster.readiness import NotReadyError, status_summary, until_ready
+from components.ray_cluster.scaled import Scaled, as_scaled, as_scaled_once, resumed, scales
+from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.storage_namespace import StorageNamespace, StorageNamespaceArgs
+from components.ray_cluster.worker_groups import all_groups
+from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from components.rollout.component import Rollout, RolloutArgs
+from components.rollout.replacing import Desired, cannot_join
+from components.rollout.templates import parts, recreates, stamped
+from components.state import whole
+from components.tls.authority import ClusterAuthority, ClusterAuthorityArgs
+from core.nodes import NodePool
+from core.types import seconds
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 _OPEN = (
     "RayCluster {!r} has no token authentication: everybody who can connect to its dashboard "

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..redis.connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY, RedisConnection
-from ..redis_gateway import manifests as gateway
-from ..redis_gateway.settings import GatewaySettings
-from .pods import CLUSTER_LABEL, NOTHING_BESIDE, Beside
-from .settings import OwnedClusterSettings, RayClusterSettings
+from components.ray_cluster.pods import CLUSTER_LABEL, NOTHING_BESIDE, Beside
+from components.ray_cluster.settings import OwnedClusterSettings, RayClusterSettings
+from components.redis.connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY, RedisConnection
+from components.redis_gateway import manifests as gateway
+from components.redis_gateway.settings import GatewaySettings
 
 Body = dict[str, Any]
 

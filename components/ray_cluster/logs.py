@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.logs import manifests as collector
+from components.logs.settings import LogsSettings
+from components.ray_cluster.pods import NOTHING_BESIDE, Beside
+from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Path, Problem
-
-from ..logs import manifests as collector
-from ..logs.settings import LogsSettings
-from .pods import NOTHING_BESIDE, Beside
-from .settings import RayClusterSettings
 
 Body = Mapping[str, Any]
 

@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from components.logs.settings import LogsSettings
+from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
+from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
+from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling, retained_head, with_counted_replicas
+from components.ray_cluster.scheduling import annotations as scheduling_annotations
+from components.ray_cluster.scheduling import labels as scheduling_labels
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
 from core.nodes import NodePool
-
-from ..logs.settings import LogsSettings
-from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
-from .fault_tolerance import RedisPlace
-from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
-from .scheduling import NO_SCHEDULING, Scheduling, retained_head, with_counted_replicas
-from .scheduling import annotations as scheduling_annotations
-from .scheduling import labels as scheduling_labels
-from .settings import RayClusterSettings
-from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
 
 __all__ = [
     "API_VERSION",

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
+from components.ray_cluster.fragments import PodTemplate, RayStartParams
 from core.nodes import PoolName
 from core.types import (
     MOST_PODS,
@@ -21,8 +22,6 @@ from core.types import (
     Replicas,
     Settings,
 )
-
-from .fragments import PodTemplate, RayStartParams
 
 
 class HeadSettings(Settings):

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.worker_groups import WorkerGroup, all_groups
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Path
 from core.strategic_merge import DIRECTIVE, key_of
-
-from .settings import RayClusterSettings
-from .worker_groups import WorkerGroup, all_groups
 
 _NUMBERS = {
     "minReplicas": "minWorkers",

@@ -6,8 +6,8 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from ..cluster import ClusterUnreachableError, connect, read, refusal
-from ..dynamic import Resource
+from components.cluster import ClusterUnreachableError, connect, read, refusal
+from components.dynamic import Resource
 
 _GROUP, _VERSION, _PLURAL = "scheduling.volcano.sh", "v1beta1", "podgroups"
 

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from components.ray_cluster.pods import HEAD_CONTAINER, WORKER_CONTAINER
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.slots import without_memory
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
 from core.quantities import amount
@@ -18,10 +21,6 @@ from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from kuberay.ray_start import is_gpu, problems_of_labels, problems_of_params
 from kuberay.rules import problem
-
-from .pods import HEAD_CONTAINER, WORKER_CONTAINER
-from .settings import RayClusterSettings
-from .slots import without_memory
 
 Body = Mapping[str, Any]
 

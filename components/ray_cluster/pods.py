@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.ray_cluster.settings import RayClusterSettings
+from components.tls import manifests as tls
 from core.nodes import GPU_PRODUCT_LABEL, NodePool
 from core.problems import Path, Problems
 from core.strategic_merge import merge
-
-from ..tls import manifests as tls
-from .settings import RayClusterSettings
 
 Body = dict[str, Any]
 

@@ -8,11 +8,11 @@ it would wait until its timeout and fail.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
-from ..waiting import until
-from .diagnosis import Evidence, about, is_ready, reasons, starting
-from .pods import CLUSTER_LABEL
-from .workload import why_it_waits
+from components.cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
+from components.ray_cluster.diagnosis import Evidence, about, is_ready, reasons, starting
+from components.ray_cluster.pods import CLUSTER_LABEL
+from components.ray_cluster.workload import why_it_waits
+from components.waiting import until
 
 OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
 """Selects the operator's pods (ray-operator/config/manager/manager.yaml)."""

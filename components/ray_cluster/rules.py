@@ -7,15 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter
 
+from components.ray_cluster.fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
+from components.ray_cluster.settings import ClusterTemplateSettings, RayClusterSettings
+from components.redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
+from components.rollout.templates import recreates
+from components.storage.rules import mount_problems
 from core.problems import Path, Problem, raise_problems
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
-
-from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
-from ..rollout.templates import recreates
-from ..storage.rules import mount_problems
-from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
-from .settings import ClusterTemplateSettings, RayClusterSettings
 
 
 def _valid(cluster: RayClusterSettings) -> RayClusterSettings:

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..bodies import by_force
-from .pods import Body
+from components.bodies import by_force
+from components.ray_cluster.pods import Body
 
 OWNED = ("replicas", "scaleStrategy")
 """The autoscaler's fields of a worker group."""
@@ -60,7 +60,7 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
     # Imported here: a comparison of stack files needs no cluster, and the import takes time.
     import kubernetes
 
-    from ..cluster import ClusterUnreachableError, connect, read
+    from components.cluster import ClusterUnreachableError, connect, read
 
     try:
         api = kubernetes.client.CustomObjectsApi(connect(context))

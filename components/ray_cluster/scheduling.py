@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.kueue.settings import KueueSettings
+from components.queues.settings import RESERVED, Backend
+from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
+from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Problem
-
-from ..kueue.settings import KueueSettings
-from ..queues.settings import RESERVED, Backend
-from ..queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
-from .settings import RayClusterSettings
 
 PRIORITY_LABEL = "ray.io/priority-class-name"
 TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"

@@ -4,6 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
+from components.idle_termination.settings import IdleTerminationSettings
+from components.network.settings import IngressSettings
+from components.queues.settings import QueueName
+from components.ray_cluster.fragments import Overrides
+from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
+from components.rollout.settings import UpdatesSettings
+from components.storage.settings import StorageMountSettings
+from components.tls.manifests import TlsSettings
 from core.types import (
     MOST_SECONDS,
     DnsSubdomain,
@@ -20,15 +28,6 @@ from core.types import (
 )
 from core.versions import version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
-
-from ..idle_termination.settings import IdleTerminationSettings
-from ..network.settings import IngressSettings
-from ..queues.settings import QueueName
-from ..rollout.settings import UpdatesSettings
-from ..storage.settings import StorageMountSettings
-from ..tls.manifests import TlsSettings
-from .fragments import Overrides
-from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
 
 RAYS_USER = 1000
 """User ID of `ray` in Ray's images, whose group is 100 (ray-project/ray, docker/base-deps/Dockerfile)."""

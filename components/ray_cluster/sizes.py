@@ -7,11 +7,10 @@ node by GPUs also fit by CPUs and memory. `profile: ado` rounds CPUs up, so it d
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+from components.ray_cluster.node_settings import Budget, Profile, Reserve
 from core.nodes import NodePool
 from core.problems import Path, Problem
 from core.quantities import amount
-
-from .node_settings import Budget, Profile, Reserve
 
 _GI = Decimal(2**30)
 _RESERVED_SHARE = Decimal(1) / 16

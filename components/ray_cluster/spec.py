@@ -4,16 +4,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from core.nodes import GPU_RESOURCE, NodePool
-from core.problems import Problem, Problems
-from core.types import seconds
-
-from ..logs.settings import LogsSettings
-from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
-from .fault_tolerance import OPTIONS, RedisPlace, beside_head, options
-from .logs import beside_ray
-from .node_settings import WorkersSettings
-from .pods import (
+from components.logs.settings import LogsSettings
+from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
+from components.ray_cluster.fault_tolerance import OPTIONS, RedisPlace, beside_head, options
+from components.ray_cluster.logs import beside_ray
+from components.ray_cluster.node_settings import WorkersSettings
+from components.ray_cluster.pods import (
     HEAD_CONTAINER,
     WORKER_CONTAINER,
     Beside,
@@ -28,8 +24,11 @@ from .pods import (
     with_autoscaler_token,
     with_short_grace_period,
 )
-from .settings import RayClusterSettings
-from .worker_groups import WorkerGroup, all_groups, pool_named
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Problem, Problems
+from core.types import seconds
 
 DASHBOARD_PORT = 8265
 CLIENT_PORT = 10001

@@ -10,10 +10,10 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from ..cluster import ClusterUnreachableError, connect, read
-from ..dynamic import Resource
-from .diagnosis import when
-from .fault_tolerance import storage_namespace
+from components.cluster import ClusterUnreachableError, connect, read
+from components.dynamic import Resource
+from components.ray_cluster.diagnosis import when
+from components.ray_cluster.fault_tolerance import storage_namespace
 
 _RANDOM_BYTES = 5
 """Enough that a cluster does not reuse the keys of an earlier one of its name: the chance is one in 10^12."""

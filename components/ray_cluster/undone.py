@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Path, Problem
 from core.versions import image_version
-
-from .settings import RayClusterSettings
 
 Body = Mapping[str, Any]
 

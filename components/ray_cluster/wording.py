@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from components.logs import manifests as logs
+from components.ray_cluster.pods import TOKEN_VOLUME
+from components.ray_cluster.settings import RayClusterSettings
+from components.redis_gateway.manifests import VOLUME
+from components.tls.manifests import volumes
 from core.problems import Problem
-
-from ..logs import manifests as logs
-from ..redis_gateway.manifests import VOLUME
-from ..tls.manifests import volumes
-from .pods import TOKEN_VOLUME
-from .settings import RayClusterSettings
 
 _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"}
 """KubeRay's own rules on settings that conflict with its options (kuberay/features.py)."""

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from components.ray_cluster.node_settings import Reserve, Variant, WorkerGroupSettings, WorkersSettings
+from components.ray_cluster.rules import replica_bounds
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.sizes import cpu_share, does_not_fit, memory_share, most_replicas, sizes, within
 from core.nodes import NodePool
 from core.problems import Path, Problem, Problems, raise_problems
-
-from .node_settings import Reserve, Variant, WorkerGroupSettings, WorkersSettings
-from .rules import replica_bounds
-from .settings import RayClusterSettings
-from .sizes import cpu_share, does_not_fit, memory_share, most_replicas, sizes, within
 
 _NUMBERS = {
     "minWorkers": ("min_workers", "min_replicas"),

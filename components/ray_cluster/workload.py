@@ -4,8 +4,8 @@ reads."""
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..cluster import ClusterUnreachableError, connect, read
-from ..queues.kueue import API_VERSION
+from components.cluster import ClusterUnreachableError, connect, read
+from components.queues.kueue import API_VERSION
 
 _GROUP, _, _VERSION = API_VERSION.partition("/")
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import pulumi
 
+from components.bodies import by_force, in_namespace
+from components.kubernetes import KubernetesObject
+from components.owned_cluster.component import OwnedClusterArgs, before_owned
+from components.ray_cluster.manifests import Body, head_disruption_budget
+from components.ray_job.manifests import RUN_ANNOTATION
+from components.ray_job.progress import JobFailedError, until_reached
+from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from core.types import seconds
-
-from ..bodies import by_force, in_namespace
-from ..kubernetes import KubernetesObject
-from ..owned_cluster.component import OwnedClusterArgs, before_owned
-from ..ray_cluster.manifests import Body, head_disruption_budget
-from .manifests import RUN_ANNOTATION
-from .progress import JobFailedError, until_reached
-from .settings import JOB_LABEL, RayJobSettings
 
 
 @dataclass(frozen=True)

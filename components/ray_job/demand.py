@@ -3,10 +3,9 @@
 from dataclasses import replace
 from decimal import Decimal
 
+from components.tenant.demand import Body, Demand, Group, Usage, defaults, demand, group_of, inside
+from components.tenant.settings import LimitSettings
 from core.problems import Path
-
-from ..tenant.demand import Body, Demand, Group, Usage, defaults, demand, group_of, inside
-from ..tenant.settings import LimitSettings
 
 SUBMITTER = "submitter"
 """Name of the group with the pod that submits the job."""

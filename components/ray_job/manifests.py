@@ -4,12 +4,11 @@ import hashlib
 import json
 from typing import Any
 
+from components.ray_cluster.manifests import API_VERSION, Body
+from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.settings import RayJobSettings, RuntimeEnvSettings
 from core.yaml_writer import go_yaml
-
-from ..ray_cluster.manifests import API_VERSION, Body
-from ..ray_cluster.pods import PodIdentity, container, of_a_program, template
-from ..ray_cluster.settings import RayClusterSettings
-from .settings import RayJobSettings, RuntimeEnvSettings
 
 RUN_ANNOTATION = "ray-platform/run"
 """Annotation that identifies a run. Another value replaces the RayJob, so that the job starts again."""

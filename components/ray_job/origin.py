@@ -1,9 +1,8 @@
 """Maps a part of a rendered RayJob to its setting, so that a problem is reported where the author can fix it."""
 
+from components.ray_cluster.origin import cut
+from components.ray_job.settings import RayJobSettings
 from core.problems import Path
-
-from ..ray_cluster.origin import cut
-from .settings import RayJobSettings
 
 _KEYS = {"runtimeEnvYAML": "runtimeEnv", "template": "submitterPodTemplate"}
 """Keys that differ from KubeRay's fields, and from those of a Job that submits to an external cluster."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from ..cluster import ClusterUnreachableError, connect, read
-from ..ray_cluster.diagnosis import pod_reasons
-from ..ray_cluster.readiness import why_not_ready
-from ..waiting import GONE, look_at, until
-from .manifests import SUBMITTER_LABEL
+from components.cluster import ClusterUnreachableError, connect, read
+from components.ray_cluster.diagnosis import pod_reasons
+from components.ray_cluster.readiness import why_not_ready
+from components.ray_job.manifests import SUBMITTER_LABEL
+from components.waiting import GONE, look_at, until
 
 Stage = Literal["running", "succeeded"]
 

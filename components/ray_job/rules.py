@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from components.ray_cluster.rules import problems_of_template
+from components.ray_job.settings import RayJobSettings
 from core.problems import Path, Problem, raise_problems
-
-from ..ray_cluster.rules import problems_of_template
-from .settings import RayJobSettings
 
 
 def _valid(job: RayJobSettings) -> RayJobSettings:

@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
+from components.ray_cluster.fragments import PodTemplate
+from components.ray_cluster.settings import ClusterName, ClusterTemplateSettings, OwnedClusterSettings, cluster_of_owner
 from core.types import Duration, Env, LabelValue, NonEmptyText, NotEmpty, Settings, dns_1035_label
 from kuberay.formats import LONGEST
-
-from ..ray_cluster.fragments import PodTemplate
-from ..ray_cluster.settings import ClusterName, ClusterTemplateSettings, OwnedClusterSettings, cluster_of_owner
 
 JobName = Annotated[str, dns_1035_label(LONGEST["RayJob"])]
 """KubeRay's limit, so that derived names have at most 63 characters (MaxRayJobNameLength)."""

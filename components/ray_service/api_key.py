@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
+from components.external_cluster.settings import SecretKeySettings
+from components.ray_cluster.settings import OwnedClusterSettings
+from components.ray_service.serve_config import ServeConfigSettings
 from core.problems import Problem
-
-from ..external_cluster.settings import SecretKeySettings
-from ..ray_cluster.settings import OwnedClusterSettings
-from .serve_config import ServeConfigSettings
 
 Body = dict[str, Any]
 

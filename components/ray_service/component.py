@@ -5,16 +5,15 @@ from typing import Any
 
 import pulumi
 
+from components.bodies import by_force, in_namespace
+from components.kubernetes import KubernetesObject
+from components.owned_cluster.component import OwnedClusterArgs, before_owned
+from components.ray_cluster.manifests import Body, head_ports
+from components.ray_service.api_key import config_map
+from components.ray_service.manifests import SERVE_PORT, connection, heads_disruption_budget
+from components.ray_service.progress import ServiceFailedError, until_serving
+from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.types import seconds
-
-from ..bodies import by_force, in_namespace
-from ..kubernetes import KubernetesObject
-from ..owned_cluster.component import OwnedClusterArgs, before_owned
-from ..ray_cluster.manifests import Body, head_ports
-from .api_key import config_map
-from .manifests import SERVE_PORT, connection, heads_disruption_budget
-from .progress import ServiceFailedError, until_serving
-from .settings import SERVICE_LABEL, RayServiceSettings
 
 
 @dataclass(frozen=True)

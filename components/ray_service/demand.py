@@ -8,11 +8,10 @@ BuildServeService).
 from dataclasses import replace
 from decimal import Decimal
 
+from components.ray_cluster.manifests import serve_ports
+from components.tenant.demand import Body, Demand, Usage, demand, head_service, inside, service_usage, total
+from components.tenant.settings import LimitSettings
 from kuberay.ray_service import INCREMENTAL
-
-from ..ray_cluster.manifests import serve_ports
-from ..tenant.demand import Body, Demand, Usage, demand, head_service, inside, service_usage, total
-from ..tenant.settings import LimitSettings
 
 
 def demand_of_service(body: Body, limits: LimitSettings | None) -> Demand:

@@ -10,15 +10,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Strict
 from pydantic.alias_generators import to_snake
 
+from components.external_cluster.settings import SecretKeySettings
+from components.ray_cluster.node_settings import Variant, WorkersSettings
+from components.ray_cluster.settings import ClusterTemplateSettings
+from components.ray_service.serve_config import ApplicationSettings, ServeConfigSettings
+from components.storage.settings import StorageMountSettings
 from core.nodes import PoolName
 from core.problems import Path, Problem
 from core.types import DnsLabel, NonEmptyText, Settings
-
-from ..external_cluster.settings import SecretKeySettings
-from ..ray_cluster.node_settings import Variant, WorkersSettings
-from ..ray_cluster.settings import ClusterTemplateSettings
-from ..storage.settings import StorageMountSettings
-from .serve_config import ApplicationSettings, ServeConfigSettings
 
 BUILDER = "ray.serve.llm:build_openai_app"
 """Ray's function that makes the application with OpenAI's API."""

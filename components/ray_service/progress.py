@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..cluster import ClusterUnreachableError, connect, read
-from ..ray_cluster.diagnosis import about, warnings
-from ..ray_cluster.readiness import why_not_ready
-from ..waiting import look_at, until
-from .applications import Application, applications, clusters_of, condition, is_serving
+from components.cluster import ClusterUnreachableError, connect, read
+from components.ray_cluster.diagnosis import about, warnings
+from components.ray_cluster.readiness import why_not_ready
+from components.ray_service.applications import Application, applications, clusters_of, condition, is_serving
+from components.waiting import look_at, until
 
 _SETTLED_SECONDS = 10
 """Time before which a state may be that of the version before. KubeRay submits a changed Serve config after it has read

@@ -10,14 +10,18 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from components.ray_cluster.rules import problems_of_template
+from components.ray_job.settings import RuntimeEnvSettings
+from components.ray_service.llm import problems_of_llm
+from components.ray_service.serve_config import (
+    ApplicationSettings,
+    DeploymentSettings,
+    ServeAutoscalingSettings,
+    ServeConfigSettings,
+)
+from components.ray_service.settings import RayServiceSettings
 from core.problems import Path, Problem, place, raise_problems
 from kuberay.ray_service import INCREMENTAL
-
-from ..ray_cluster.rules import problems_of_template
-from ..ray_job.settings import RuntimeEnvSettings
-from .llm import problems_of_llm
-from .serve_config import ApplicationSettings, DeploymentSettings, ServeAutoscalingSettings, ServeConfigSettings
-from .settings import RayServiceSettings
 
 
 def _valid(service: RayServiceSettings) -> RayServiceSettings:

@@ -8,10 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict, WithJsonSchema
 
-from core.types import NonEmptyText, NotEmpty
-
-from ..ray_job.settings import ReservedGpus, RuntimeEnvSettings
-from .serve_options import (
+from components.ray_job.settings import ReservedGpus, RuntimeEnvSettings
+from components.ray_service.serve_options import (
     Amount,
     GrpcOptionsSettings,
     HttpOptionsSettings,
@@ -22,6 +20,7 @@ from .serve_options import (
     TracingSettings,
     Whole,
 )
+from core.types import NonEmptyText, NotEmpty
 
 
 def _replicas(value: Any) -> Any:

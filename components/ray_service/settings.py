@@ -5,15 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
+from components.external_cluster.settings import SecretKeySettings
+from components.ray_cluster.settings import ClusterTemplateSettings, OwnedClusterSettings, cluster_of_owner
+from components.ray_job.settings import Seconds, SecondsOrZero
+from components.ray_service.api_key import with_key
+from components.ray_service.llm import LlmSettings, cluster_of, serve_config_of
+from components.ray_service.serve_config import ServeConfigSettings
 from core.types import DnsSubdomain, Duration, Settings, dns_1035_label
 from kuberay.formats import LONGEST
-
-from ..external_cluster.settings import SecretKeySettings
-from ..ray_cluster.settings import ClusterTemplateSettings, OwnedClusterSettings, cluster_of_owner
-from ..ray_job.settings import Seconds, SecondsOrZero
-from .api_key import with_key
-from .llm import LlmSettings, cluster_of, serve_config_of
-from .serve_config import ServeConfigSettings
 
 ServiceName = Annotated[str, dns_1035_label(LONGEST["RayService"])]
 """KubeRay's limit, so that derived names have at most 63 characters (MaxRayServiceNameLength)."""

@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 import pulumi
 
-from ..bodies import in_namespace
-from ..dynamic import Keeper
-from ..kubernetes import KubernetesObject
-from ..tls.certificate import ServerCertificate
-from .connection import (
+from components.bodies import in_namespace
+from components.dynamic import Keeper
+from components.kubernetes import KubernetesObject
+from components.redis.connection import (
     CA_KEY,
     CERTIFICATE_SECRET,
     EXPORTER_USER,
@@ -24,9 +23,9 @@ from .connection import (
     names_of_nodes,
     newest_first,
 )
-from .existing import UnfitError, see
-from .external import ExternalSettings
-from .manifests import (
+from components.redis.existing import UnfitError, see
+from components.redis.external import ExternalSettings
+from components.redis.manifests import (
     USERS_KEYS,
     Body,
     certificate_secret,
@@ -36,9 +35,10 @@ from .manifests import (
     users_files,
     users_secret,
 )
-from .objects import objects
-from .password import GENERATIONS_KEY, Password, PasswordArgs
-from .settings import RedisSettings
+from components.redis.objects import objects
+from components.redis.password import GENERATIONS_KEY, Password, PasswordArgs
+from components.redis.settings import RedisSettings
+from components.tls.certificate import ServerCertificate
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .settings import RedisSettings
+from components.redis.settings import RedisSettings
 
 NAME = "ray-redis"
 """Name of the StatefulSet, of the Service of its nodes, and of all objects without another name."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..cluster import ClusterUnreachableError, connect, read
-from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
-from .external import ExternalSettings
+from components.cluster import ClusterUnreachableError, connect, read
+from components.redis.connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
+from components.redis.external import ExternalSettings
 
 if TYPE_CHECKING:
     import redis

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from core.pods import level_labels
-
-from ..tls.manifests import IssuerSettings
-from .connection import (
+from components.redis.connection import (
     CA_KEY,
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
@@ -32,8 +29,10 @@ from .connection import (
     redis_acl,
     sentinel_acl,
 )
-from .pods import scripts, template
-from .settings import RedisSettings, RedisStorageSettings
+from components.redis.pods import scripts, template
+from components.redis.settings import RedisSettings, RedisStorageSettings
+from components.tls.manifests import IssuerSettings
+from core.pods import level_labels
 
 Body = dict[str, Any]
 

@@ -1,10 +1,26 @@
 """The objects of a Redis other than its StatefulSet, Secrets and NetworkPolicies; its backups. Pure functions."""
 
-from ..operator.settings import ComputeResources
-from .connection import BACKUP, LABELS, RESTORE, names_of_nodes
-from .manifests import Body, claim, disruption_budget, requested_certificate, scripts_config_map, services
-from .pods import RESTRICTED, amounts, environment, mounts, pod_security, pod_volumes, scheduling, script
-from .settings import RedisBackupSettings, RedisSettings, resources
+from components.operator.settings import ComputeResources
+from components.redis.connection import BACKUP, LABELS, RESTORE, names_of_nodes
+from components.redis.manifests import (
+    Body,
+    claim,
+    disruption_budget,
+    requested_certificate,
+    scripts_config_map,
+    services,
+)
+from components.redis.pods import (
+    RESTRICTED,
+    amounts,
+    environment,
+    mounts,
+    pod_security,
+    pod_volumes,
+    scheduling,
+    script,
+)
+from components.redis.settings import RedisBackupSettings, RedisSettings, resources
 
 
 def objects(settings: RedisSettings, namespace: str, clusters: int) -> list[Body]:

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
-from ..dynamic import Keeper, Resource, kept
+from components.dynamic import Keeper, Resource, kept
 
 _BYTES = 32
 

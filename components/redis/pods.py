@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from importlib import resources as package
 from typing import Any
 
-from ..operator.settings import ComputeResources
-from .connection import (
+from components.operator.settings import ComputeResources
+from components.redis.connection import (
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
     EXPORTER_USER,
@@ -20,7 +20,7 @@ from .connection import (
     host,
     hosts,
 )
-from .settings import SENTINEL, RedisSettings, client_memory, max_memory, output_buffer, resources
+from components.redis.settings import SENTINEL, RedisSettings, client_memory, max_memory, output_buffer, resources
 
 Body = dict[str, Any]
 

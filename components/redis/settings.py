@@ -12,16 +12,15 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
+from components.operator.settings import ComputeResources, Toleration
+from components.redis.external import ExternalSettings
+from components.redis_gateway.settings import GatewaySettings
+from components.tls.manifests import IssuerSettings
 from core.problems import Problem, Problems
 from core.quantities import amount
 from core.types import DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
 from core.versions import image_tag
 from kuberay.cron import cron_job_fault
-
-from ..operator.settings import ComputeResources, Toleration
-from ..redis_gateway.settings import GatewaySettings
-from ..tls.manifests import IssuerSettings
-from .external import ExternalSettings
 
 DEFAULT_IMAGE = "docker.io/library/redis:7.2.11"
 """Redis' own image. 7.2 is the last release line with a BSD licence."""

@@ -6,11 +6,10 @@ KubeRay's clean-up Job is made from the head's pod template with its init contai
 
 from typing import Any
 
+from components.bodies import restricted_sidecar
+from components.redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
+from components.redis_gateway.settings import GatewaySettings
 from core.types import seconds
-
-from ..bodies import restricted_sidecar
-from ..redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
-from .settings import GatewaySettings
 
 Body = dict[str, Any]
 

@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
+from components.operator.settings import ComputeResources
 from core.quantities import amount
 from core.types import Duration, Image, Settings, seconds
-
-from ..operator.settings import ComputeResources
 
 VERSION = "1.1.1"
 """Version of the gateway's container image. Raise it with every change of `gateway/`, because nodes do not pull an

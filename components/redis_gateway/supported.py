@@ -2,8 +2,8 @@
 
 import re
 
-from ..cluster import ClusterUnreachableError, connect, read
-from .manifests import FIRST_KUBERNETES
+from components.cluster import ClusterUnreachableError, connect, read
+from components.redis_gateway.manifests import FIRST_KUBERNETES
 
 
 class UnsupportedKubernetesError(Exception):

@@ -7,10 +7,10 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from ..cluster import ClusterUnreachableError
-from ..dynamic import Resource
-from .pods import Pods
-from .replacing import Desired, has_pods_to_replace, replace_old
+from components.cluster import ClusterUnreachableError
+from components.dynamic import Resource
+from components.rollout.pods import Pods
+from components.rollout.replacing import Desired, has_pods_to_replace, replace_old
 
 _COMPARED = ("strategy", "limit", "parts", "rayVersion", "headMayGo", "context")
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .pods import Pod, Pods, UnknownRayError, group, kind, leaves, named, started
-from .settings import Strategy
-from .templates import is_old, recreates
+from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves, named, started
+from components.rollout.settings import Strategy
+from components.rollout.templates import is_old, recreates
 
 PAUSE_SECONDS = 3.0
 

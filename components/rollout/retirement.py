@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..cluster import connect, read
-from .pods import Pod, Pods, UnknownRayError, changing, group, kind, leaves, named, started
-from .replacing import ENDING_SECONDS, PAUSE_SECONDS
-from .settings import Strategy
+from components.cluster import connect, read
+from components.rollout.pods import Pod, Pods, UnknownRayError, changing, group, kind, leaves, named, started
+from components.rollout.replacing import ENDING_SECONDS, PAUSE_SECONDS
+from components.rollout.settings import Strategy
 
 
 class NotRetiredError(Exception):

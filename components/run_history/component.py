@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..bodies import Body
-from ..kubernetes import in_turn
+from components.bodies import Body
+from components.kubernetes import in_turn
 
 
 @dataclass(frozen=True)

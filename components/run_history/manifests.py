@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from components.access.manifests import PREFIX, account, role, role_binding, service_account, subject
+from components.access.personas import RAY_GROUP, Rule, Subject, rule
+from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.settings import RayClusterSettings
+from components.run_history.program import NAME, PORT
+from components.run_history.settings import RunHistorySettings
 from core.quantities import amount
 from core.secrets import ABOUT_A_SECRET, SECRET, SECRET_VALUE
-
-from ..access.manifests import PREFIX, account, role, role_binding, service_account, subject
-from ..access.personas import RAY_GROUP, Rule, Subject, rule
-from ..ray_cluster.pods import PodIdentity, container, of_a_program, template
-from ..ray_cluster.settings import RayClusterSettings
-from .program import NAME, PORT
-from .settings import RunHistorySettings
 
 Body = dict[str, Any]
 

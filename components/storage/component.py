@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from ..bodies import in_namespace
-from ..kubernetes import KubernetesObject
-from .existing import look
-from .manifests import objects
-from .settings import StorageSettings, Use
+from components.bodies import in_namespace
+from components.kubernetes import KubernetesObject
+from components.storage.existing import look
+from components.storage.manifests import objects
+from components.storage.settings import StorageSettings, Use
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..cluster import ClusterUnreachableError, connect, read
-from .object_storage import WHY, is_object_storage
-from .settings import StorageSettings, Use
+from components.cluster import ClusterUnreachableError, connect, read
+from components.storage.object_storage import WHY, is_object_storage
+from components.storage.settings import StorageSettings, Use
 
 _OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .object_storage import HF_HOME
-from .settings import StorageMountSettings, StorageSettings
+from components.storage.object_storage import HF_HOME
+from components.storage.settings import StorageMountSettings, StorageSettings
 
 Body = dict[str, Any]
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from components.storage.settings import StorageMountSettings
 from core.problems import Path, Problem
-
-from .settings import StorageMountSettings
 
 _OF_RAY = ("/tmp/ray", "/dev/shm", "/home/ray/anaconda3")  # noqa: S108 (paths in Ray's containers)
 """Ray's sessions and objects of one pod, which pods cannot share, and Ray itself in its images."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..bodies import in_namespace
-from ..kubernetes import KubernetesObject
-from .settings import LimitSettings, QuotaSettings, quota
+from components.bodies import in_namespace
+from components.kubernetes import KubernetesObject
+from components.tenant.settings import LimitSettings, QuotaSettings, quota
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from components.tenant.settings import Amounts, LimitSettings
 from core.problems import Path
 from core.quantities import amount
-
-from .settings import Amounts, LimitSettings
 
 Body = Mapping[str, Any]
 

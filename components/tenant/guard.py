@@ -9,9 +9,9 @@ from typing import Any
 
 import pulumi
 
-from ..cluster import ClusterUnreachableError
-from ..dynamic import Resource
-from ..guard import GuardProvider, InUseError, kuberay_objects, named
+from components.cluster import ClusterUnreachableError
+from components.dynamic import Resource
+from components.guard import GuardProvider, InUseError, kuberay_objects, named
 
 KINDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
 """The kinds that run, or start later by schedule."""

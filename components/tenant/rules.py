@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from components.tenant.demand import RESOURCES, Container, Demand, Given, Group, Usage, defaults, total
+from components.tenant.settings import ENTRIES, LimitSettings, QuotaSettings, hard
 from core.problems import Path, Problem, dotted
 from core.quantities import amount, shown
-
-from .demand import RESOURCES, Container, Demand, Given, Group, Usage, defaults, total
-from .settings import ENTRIES, LimitSettings, QuotaSettings, hard
 
 _KEYS = {entry: key for key, entries in ENTRIES.items() for entry in entries}
 

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
+from components.tenant.quota_entries import problems_of_entries
 from core.nodes import GPU_RESOURCE
 from core.pods import POD_SECURITY_PREFIX, PodSecurityLevel, level_labels
 from core.problems import Problem, Problems
 from core.quantities import amount
 from core.types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
-
-from .quota_entries import problems_of_entries
 
 Body = dict[str, Any]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
-from ..bodies import in_namespace
-from ..dynamic import Keeper, Resource, kept
-from ..kubernetes import KubernetesObject
-from .manifests import TlsSettings, authority_certificate, authority_secret, secret_name
+from components.bodies import in_namespace
+from components.dynamic import Keeper, Resource, kept
+from components.kubernetes import KubernetesObject
+from components.tls.manifests import TlsSettings, authority_certificate, authority_secret, secret_name
 
 
 class _Provider(ResourceProvider):
@@ -25,7 +25,7 @@ class _Provider(ResourceProvider):
             certificate, key = existing["tls.crt"], existing["tls.key"]
         else:
             # Imported here: only the creation of a certificate needs `cryptography`.
-            from .issuing import new_authority
+            from components.tls.issuing import new_authority
 
             certificate, key = new_authority(props["name"])
         return CreateResult("authority", {**props, "certificate": certificate, "key": key})

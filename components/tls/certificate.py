@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
-from ..dynamic import Keeper, Resource, kept
+from components.dynamic import Keeper, Resource, kept
 
 
 class _Provider(ResourceProvider):
@@ -21,7 +21,7 @@ class _Provider(ResourceProvider):
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         # Imported here: only the creation of a certificate needs `cryptography`.
-        from .issuing import names_of, new_certificate
+        from components.tls.issuing import names_of, new_certificate
 
         existing = kept(props.get("keeper"))
         if names_of(existing.get("tls.crt")) == list(props["names"]):

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from .manifests import LIFETIME_HOURS
+from components.tls.manifests import LIFETIME_HOURS
 
 _RSA_BITS = 3072
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..crds.definitions import definitions_of
-from ..crds.provider import DefinitionsArgs, Rows
-from ..install import NOT_INSTALLED, InstallArgs, Installed, install
-from ..manifest_files import read
-from ..tls.certificate import ServerCertificate
-from .guard import crd_guard
-from .manifests import SCHEDULER, Body, Certificate, volcano_objects, webhook_names
-from .settings import RELEASES, VolcanoSettings
+from components.crds.definitions import definitions_of
+from components.crds.provider import DefinitionsArgs, Rows
+from components.install import NOT_INSTALLED, InstallArgs, Installed, install
+from components.manifest_files import read
+from components.tls.certificate import ServerCertificate
+from components.volcano.guard import crd_guard
+from components.volcano.manifests import SCHEDULER, Body, Certificate, volcano_objects, webhook_names
+from components.volcano.settings import RELEASES, VolcanoSettings
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..crds.guard import CrdGuardProvider
+from components.crds.guard import CrdGuardProvider
 
 OF_THE_SCHEDULER = ("root", "default")
 """Queues that the scheduler creates at start (pkg/scheduler/cache/cache.go)."""

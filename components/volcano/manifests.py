@@ -11,15 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.pods import level_labels
-from core.versions import image_release, release_of
-from core.yaml_writer import go_yaml
-
-from ..bodies import disruption_budget, first_container
-from ..manifest_files import UnexpectedManifestError
-from ..operator.settings import ComputeResources
-from .plugins import BinpackSettings
-from .settings import (
+from components.bodies import disruption_budget, first_container
+from components.manifest_files import UnexpectedManifestError
+from components.operator.settings import ComputeResources
+from components.volcano.plugins import BinpackSettings
+from components.volcano.settings import (
     CONTROLLERS_REQUESTS,
     NAMESPACE,
     SCHEDULER_REQUESTS,
@@ -27,6 +23,9 @@ from .settings import (
     VolcanoSchedulerSettings,
     VolcanoSettings,
 )
+from core.pods import level_labels
+from core.versions import image_release, release_of
+from core.yaml_writer import go_yaml
 
 Body = dict[str, Any]
 

@@ -6,12 +6,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
+from components.operator.settings import ComputeResources
+from components.volcano.plugins import ExtraPlugin, PluginsSettings
 from core.problems import Problem, Problems
 from core.types import DnsLabel, DnsSubdomain, NonEmptyText, Settings, Version
 from core.versions import release_of
-
-from ..operator.settings import ComputeResources
-from .plugins import ExtraPlugin, PluginsSettings
 
 RELEASES = ("1.14",)
 """Minor versions whose manifest and scheduler configuration this package supports."""

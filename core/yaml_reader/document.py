@@ -13,8 +13,7 @@ from yaml._yaml import CParser, Mark
 from yaml.reader import ReaderError
 
 from core.problems import Path
-
-from .scalars import DocumentError, Node, NotPlainError, Span, resolve
+from core.yaml_reader.scalars import DocumentError, Node, NotPlainError, Span, resolve
 
 __all__ = ["Document", "DocumentError", "Node", "Span", "document", "documents"]
 

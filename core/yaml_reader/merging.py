@@ -3,8 +3,7 @@
 from typing import Any
 
 from core.strategic_merge import DIRECTIVE, MERGE_KEYS
-
-from .scalars import DocumentError, Node, Span
+from core.yaml_reader.scalars import DocumentError, Node, Span
 
 NAMES = ("name", "pool", "groupName")
 """Keys that name an item of a list: tenants, clusters and queues by `name`, nodes by `pool`, worker groups by

@@ -8,6 +8,6 @@ tests/differential compares them with the API server's own functions.
 Not checked: fields of Windows, and of the deprecated volumes of single vendors all but the required ones.
 """
 
-from .pod import problems_of_template
+from kuberay.pod_template.pod import problems_of_template
 
 __all__ = ["problems_of_template"]

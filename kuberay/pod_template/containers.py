@@ -3,9 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from core.problems import Path
-
-from ..rules import Body, Found
-from .findings import (
+from kuberay.pod_template.findings import (
     absent,
     conflict,
     dns_label,
@@ -21,11 +19,12 @@ from .findings import (
     within,
     wrong,
 )
-from .handlers import PROBES, lifecycle, probes
-from .references import value_from
-from .resources import resources
-from .security import of_container
-from .volumes import PULL_POLICIES
+from kuberay.pod_template.handlers import PROBES, lifecycle, probes
+from kuberay.pod_template.references import value_from
+from kuberay.pod_template.resources import resources
+from kuberay.pod_template.security import of_container
+from kuberay.pod_template.volumes import PULL_POLICIES
+from kuberay.rules import Body, Found
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
@@ -141,7 +140,7 @@ def _environment(container: Body, path: Path, volumes: Mapping[str, Body]) -> Fo
 
 
 def _is_name_or_prefix(name: str) -> bool:
-    from ..formats import is_dns_subdomain
+    from kuberay.formats import is_dns_subdomain
 
     return is_dns_subdomain(f"{name[:-1]}a" if name.endswith("-") else name)
 

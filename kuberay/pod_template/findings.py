@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from core.problems import Path, Problem, shown
-
-from .. import formats
-from ..rules import Body, Found, problem
+from kuberay import formats
+from kuberay.rules import Body, Found, problem
 
 MODES = 0o777
 """The largest mode of a file (validation.go: fileModeErrorMsg)."""

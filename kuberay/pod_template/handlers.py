@@ -3,9 +3,8 @@
 import re
 
 from core.problems import Path
-
-from ..rules import Body, Found
-from .findings import conflict, items, missing, not_negative, one_of, port, required, wrong
+from kuberay.pod_template.findings import conflict, items, missing, not_negative, one_of, port, required, wrong
+from kuberay.rules import Body, Found
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 

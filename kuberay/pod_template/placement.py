@@ -1,10 +1,8 @@
 """Where pods may run: affinity, tolerations, spread over domains (validation.go: validateAffinity and others)."""
 
 from core.problems import Path
-
-from .. import formats
-from ..rules import Body, Found
-from .findings import (
+from kuberay import formats
+from kuberay.pod_template.findings import (
     conflict,
     dns_label,
     dns_subdomain,
@@ -20,6 +18,7 @@ from .findings import (
     within,
     wrong,
 )
+from kuberay.rules import Body, Found
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

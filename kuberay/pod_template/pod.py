@@ -5,11 +5,9 @@ import re
 from dataclasses import replace
 
 from core.problems import Path
-
-from .. import formats
-from ..rules import Body, Found
-from .containers import containers
-from .findings import (
+from kuberay import formats
+from kuberay.pod_template.containers import containers
+from kuberay.pod_template.findings import (
     conflict,
     dns_label,
     dns_subdomain,
@@ -22,10 +20,11 @@ from .findings import (
     within,
     wrong,
 )
-from .placement import placement
-from .resources import resources
-from .security import of_pod
-from .volumes import volumes
+from kuberay.pod_template.placement import placement
+from kuberay.pod_template.resources import resources
+from kuberay.pod_template.security import of_pod
+from kuberay.pod_template.volumes import volumes
+from kuberay.rules import Body, Found
 
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048

@@ -5,9 +5,7 @@ from collections.abc import Collection
 
 from core.problems import Path
 from core.quantities import amount
-
-from ..rules import Body, Found
-from .findings import (
+from kuberay.pod_template.findings import (
     config_map_key,
     conflict,
     dns_label,
@@ -18,6 +16,7 @@ from .findings import (
     no_steps_back,
     wrong,
 )
+from kuberay.rules import Body, Found
 
 ENV_FIELDS = (
     "metadata.name",

@@ -6,10 +6,9 @@ from typing import Any
 
 from core.problems import Path
 from core.quantities import NotAQuantityError, amount
-
-from .. import formats
-from ..rules import Body, Found, problem
-from .findings import absent, conflict, dns_label, items, missing, repeated, wrong
+from kuberay import formats
+from kuberay.pod_template.findings import absent, conflict, dns_label, items, missing, repeated, wrong
+from kuberay.rules import Body, Found, problem
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"

@@ -3,9 +3,8 @@
 import re
 
 from core.problems import Path
-
-from ..rules import Body, Found
-from .findings import conflict, identity, items, missing, one_of, relative, repeated, wrong
+from kuberay.pod_template.findings import conflict, identity, items, missing, one_of, relative, repeated, wrong
+from kuberay.rules import Body, Found
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL_PART = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping
 
 from core.problems import Path
 from core.quantities import amount
-
-from ..rules import Body, Found
-from .findings import (
+from kuberay.pod_template.findings import (
     conflict,
     dns_label,
     dns_subdomain,
@@ -25,7 +23,8 @@ from .findings import (
     within,
     wrong,
 )
-from .references import VOLUME_FIELDS, field_reference, resource_reference
+from kuberay.pod_template.references import VOLUME_FIELDS, field_reference, resource_reference
+from kuberay.rules import Body, Found
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 

@@ -2,8 +2,8 @@
 
 import itertools
 
-from ..rule import Rule
-from . import (
+from policies.rule import Rule
+from policies.rules import (
     accepted,
     cml,
     images,

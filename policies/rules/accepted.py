@@ -9,11 +9,10 @@ from kuberay.pod_security import APP_ARMOR, HANDLERS, PROFILES, SELINUX_TYPES, S
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import NEXT, stored
 from kuberay.validation import SHAPE
-
-from ..rule import Severity, Violations, rule
-from ..search import is_foreign
-from ..values import Node, Object, Violation
-from ..walk import Pod, ray_clusters
+from policies.rule import Severity, Violations, rule
+from policies.search import is_foreign
+from policies.values import Node, Object, Violation
+from policies.walk import Pod, ray_clusters
 
 _ELSEWHERE = frozenset(
     {

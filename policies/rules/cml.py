@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from core.versions import version_tuple
-
-from ..cml import CML_CLUSTER, groups_of
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from .images import Registries, is_of, moves
-from .ray import MinimalVersion
+from policies.cml import CML_CLUSTER, groups_of
+from policies.rule import Severity, Violations, rule
+from policies.rules.images import Registries, is_of, moves
+from policies.rules.ray import MinimalVersion
+from policies.values import Node, Object
 
 _KINDS = (CML_CLUSTER,)
 

@@ -2,10 +2,9 @@
 
 from core.types import ImagePrefix, Settings
 from core.versions import image_tag
-
-from ..cel import ALWAYS, OWN_CONTAINERS, listed, of_containers, of_pods
-from ..rule import Severity, Violations, rule
-from ..walk import Container
+from policies.cel import ALWAYS, OWN_CONTAINERS, listed, of_containers, of_pods
+from policies.rule import Severity, Violations, rule
+from policies.walk import Container
 
 _NAME_AND_TAG_IN_CEL = "c.image.split('@')[0].find('[^/]*$')"
 

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from core.pods import POD_SECURITY_PREFIX
 from core.types import Settings
 from kuberay.pod_security import violations
-
-from ..cel import CelCheck, of_jobs
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from ..walk import Stack
-from .accepted import is_well_formed
+from policies.cel import CelCheck, of_jobs
+from policies.rule import Severity, Violations, rule
+from policies.rules.accepted import is_well_formed
+from policies.values import Node, Object
+from policies.walk import Stack
 
 _GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html"
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"

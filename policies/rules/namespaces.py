@@ -1,11 +1,10 @@
 """Namespaces: Pod Security levels, quotas and owners."""
 
 from core.types import Settings
-
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from ..walk import Stack
-from . import remedies
+from policies.rule import Severity, Violations, rule
+from policies.rules import remedies
+from policies.values import Node, Object
+from policies.walk import Stack
 
 _PSA = "https://kubernetes.io/docs/concepts/security/pod-security-admission/"
 

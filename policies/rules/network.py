@@ -3,9 +3,9 @@
 import ipaddress
 from collections.abc import Iterator
 
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from ..walk import Stack
+from policies.rule import Severity, Violations, rule
+from policies.values import Node, Object
+from policies.walk import Stack
 
 _POLICIES = "https://kubernetes.io/docs/concepts/services-networking/network-policies/"
 _RAY_LABELS = "ray.io/"

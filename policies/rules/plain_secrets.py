@@ -8,12 +8,11 @@ from core.pods import RAY_CLUSTERS, RAY_JOBS
 from core.problems import Path
 from core.secrets import is_secret, secret_in
 from core.yaml_reader.document import DocumentError, documents
-
-from ..cml import CML_CLUSTER, groups_of
-from ..rule import Severity, Violations, rule
-from ..search import OBJECT, TEXT, inside
-from ..values import Node, NotKnownYetError, Object, is_placeholder
-from ..walk import containers
+from policies.cml import CML_CLUSTER, groups_of
+from policies.rule import Severity, Violations, rule
+from policies.search import OBJECT, TEXT, inside
+from policies.values import Node, NotKnownYetError, Object, is_placeholder
+from policies.walk import containers
 
 _PUBLIC = ("ca.crt", "tls.crt")
 """Keys of Secrets that are public: a server shows its certificates to every client."""

@@ -1,12 +1,11 @@
 """What pods may do on their node. The rules apply to every pod template of an object."""
 
 from core.types import Settings
-
-from ..cel import listed, of_containers, of_pods
-from ..rule import Severity, Violations, rule
-from ..walk import Container, Pod
-from . import remedies
-from .remedies import in_force
+from policies.cel import listed, of_containers, of_pods
+from policies.rule import Severity, Violations, rule
+from policies.rules import remedies
+from policies.rules.remedies import in_force
+from policies.walk import Container, Pod
 
 _STANDARDS = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
 _RESTRICTED = f"{_STANDARDS}#restricted"

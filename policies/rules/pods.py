@@ -10,11 +10,10 @@ from core.secrets import (
     is_secret,
     secret_in,
 )
-
-from ..cel import OWN_CONTAINERS, of_containers, of_pods, of_ray, quantity, text
-from ..rule import Severity, Violations, rule
-from ..values import is_placeholder
-from ..walk import Container, Pod
+from policies.cel import OWN_CONTAINERS, of_containers, of_pods, of_ray, quantity, text
+from policies.rule import Severity, Violations, rule
+from policies.values import is_placeholder
+from policies.walk import Container, Pod
 
 
 @rule(

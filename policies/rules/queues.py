@@ -5,11 +5,10 @@ from decimal import Decimal
 
 from core.pods import RAY
 from core.quantities import shown
-
-from ..cel import CelCheck
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from ..walk import Pod, RayCluster, Stack
+from policies.cel import CelCheck
+from policies.rule import Severity, Violations, rule
+from policies.values import Node, Object
+from policies.walk import Pod, RayCluster, Stack
 
 _VOLCANO = "scheduling.volcano.sh"
 _VALIDATE = "volcano pkg/webhooks/admission/queues/validate/validate_queue.go"

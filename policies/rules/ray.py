@@ -4,12 +4,11 @@ import re
 
 from core.types import Settings, Version
 from core.versions import RAYS_IMAGE, ray_image_version, version_tuple
-
-from ..cel import HEAD, HEAD_CONTAINER, of_ray, text
-from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Container, RayCluster
-from . import remedies
+from policies.cel import HEAD, HEAD_CONTAINER, of_ray, text
+from policies.rule import Severity, Violations, rule
+from policies.rules import remedies
+from policies.values import Node
+from policies.walk import Container, RayCluster
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")

@@ -2,11 +2,10 @@
 
 from core.nodes import ACCELERATOR
 from core.types import Settings
-
-from ..cel import GROUPS, HEAD, HEAD_CONTAINER, of_ray, quantity, text
-from ..rule import Severity, Violations, rule
-from ..walk import Pod, RayCluster
-from . import remedies
+from policies.cel import GROUPS, HEAD, HEAD_CONTAINER, of_ray, quantity, text
+from policies.rule import Severity, Violations, rule
+from policies.rules import remedies
+from policies.walk import Pod, RayCluster
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _ALONE_IN_CEL = f"{GROUPS}.size() == 0"

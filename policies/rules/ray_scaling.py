@@ -1,10 +1,9 @@
 """Scaling of RayClusters."""
 
 from core.types import Settings
-
-from ..cel import GROUPS, SCALES, of_ray
-from ..rule import Severity, Violations, rule
-from ..walk import RayCluster
+from policies.cel import GROUPS, SCALES, of_ray
+from policies.rule import Severity, Violations, rule
+from policies.walk import RayCluster
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _AUTOSCALING = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html"

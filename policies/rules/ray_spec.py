@@ -4,12 +4,11 @@ import re
 
 from core.pods import RAY
 from core.types import Settings
-
-from ..cel import ALWAYS, GROUPS, HEAD, HEAD_CONTAINER, SCALES, CelCheck, of_ray
-from ..rule import Severity, Violations, rule
-from ..search import is_foreign
-from ..values import Object
-from ..walk import RayCluster, ray_clusters
+from policies.cel import ALWAYS, GROUPS, HEAD, HEAD_CONTAINER, SCALES, CelCheck, of_ray
+from policies.rule import Severity, Violations, rule
+from policies.search import is_foreign
+from policies.values import Object
+from policies.walk import RayCluster, ray_clusters
 
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")

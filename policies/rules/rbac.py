@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 
 from core.types import Settings
-
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from ..walk import Pod, RayCluster, Stack
+from policies.rule import Severity, Violations, rule
+from policies.values import Node, Object
+from policies.walk import Pod, RayCluster, Stack
 
 _GOOD_PRACTICES = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
 _ROLES = ("Role", "ClusterRole")

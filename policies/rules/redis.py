@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterator
 
 from core.types import Settings
-
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from ..walk import Container, Pod, Stack, containers
+from policies.rule import Severity, Violations, rule
+from policies.values import Node, Object
+from policies.walk import Container, Pod, Stack, containers
 
 _PERSISTENCE = "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"
 _SENTINEL = "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/"

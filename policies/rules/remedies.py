@@ -4,9 +4,9 @@ A remedy sets a missing field, and only where Kubernetes accepts it and nothing 
 changes a field that is set: the value may be intended, and the violation blocks as before.
 """
 
-from ..rule import Changes
-from ..values import Node, Object
-from ..walk import Container, RayCluster
+from policies.rule import Changes
+from policies.values import Node, Object
+from policies.walk import Container, RayCluster
 
 
 def in_force(container: Container, *steps: str) -> Node:

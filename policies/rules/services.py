@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 from core.pods import RAY, RAY_CLUSTERS
 from core.types import Settings
-
-from ..cel import HEAD, WITH_RAY_CLUSTERS, CelCheck, listed
-from ..rule import Severity, Violations, rule
-from ..values import Node, Object
-from ..walk import Stack, ray_clusters
+from policies.cel import HEAD, WITH_RAY_CLUSTERS, CelCheck, listed
+from policies.rule import Severity, Violations, rule
+from policies.values import Node, Object
+from policies.walk import Stack, ray_clusters
 
 _SERVICES = (("", "Service"), (RAY, "RayService"))
 _OF_KINDS = ("Service", "RayService")

@@ -1,9 +1,9 @@
 """Rules for all objects of a stack, and for how Pulumi creates them."""
 
-from ..rule import Severity, Violations, rule
-from ..search import inside, is_foreign
-from ..values import WORKS, Object
-from ..walk import Stack
+from policies.rule import Severity, Violations, rule
+from policies.search import inside, is_foreign
+from policies.values import WORKS, Object
+from policies.walk import Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from ..cel import HEAD, HEAD_CONTAINER, of_ray
-from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Pod, RayCluster, Stack
+from policies.cel import HEAD, HEAD_CONTAINER, of_ray
+from policies.rule import Severity, Violations, rule
+from policies.values import Node
+from policies.walk import Pod, RayCluster, Stack
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/kuberay-gcs-ft.html"

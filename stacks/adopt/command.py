@@ -24,11 +24,10 @@ def adopt(
     from core.files import replace_text
     from core.problems import StackFileError
     from core.stack_file import read, stack_file
-
-    from ..identity import context_of
-    from ..load import settings_of
-    from .entry import CannotInsertError, entry, insert_cluster, only_added
-    from .live import CannotAdoptError, live_cluster
+    from stacks.adopt.entry import CannotInsertError, entry, insert_cluster, only_added
+    from stacks.adopt.live import CannotAdoptError, live_cluster
+    from stacks.identity import context_of
+    from stacks.load import settings_of
 
     namespace, _, name = cluster.partition("/")
     if not namespace or not name or "/" in name:

@@ -18,13 +18,12 @@ from core.problems import dotted
 from core.stack_file import PROJECT
 from core.strategic_merge import difference
 from core.yaml_writer import FileDumper
-
-from ..importing.manifests import from_manifest
-from ..importing.reader import RefusedError
-from ..queues import queue_of, scheduling_of
-from ..rendered import as_tenant_gives
-from ..settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
-from .live import Body, CannotAdoptError
+from stacks.adopt.live import Body, CannotAdoptError
+from stacks.importing.manifests import from_manifest
+from stacks.importing.reader import RefusedError
+from stacks.queues import queue_of, scheduling_of
+from stacks.rendered import as_tenant_gives
+from stacks.settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
 
 _NOT_OURS = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotations of `kubectl apply`; they are useless once the stack has the object."""

@@ -5,8 +5,7 @@ from typing import Any
 import kubernetes
 
 from components.cluster import ClusterUnreachableError, connect, read
-
-from ..identity import named
+from stacks.identity import named
 
 Body = dict[str, Any]
 

@@ -36,15 +36,15 @@ def check(
         typer.echo("this folder has no Pulumi.*.yaml: name a stack or a file", err=True)
         raise typer.Exit(MISUSED)
 
-    from .findings import check as checked_file
+    from stacks.check.findings import check as checked_file
 
     checked = [checked_file(path) for path in paths]
     if output is Format.TEXT:
-        from .findings import show
+        from stacks.check.findings import show
 
         show(checked)
     else:
-        from .findings import as_annotations, as_json
+        from stacks.check.findings import as_annotations, as_json
 
         for line in [as_json(checked)] if output is Format.JSON else as_annotations(checked):
             typer.echo(line)

@@ -19,9 +19,8 @@ from core.messages import may_be_secret, secret_key
 from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
 from core.secrets import SECRET_VALUE
 from core.stack_file import UNREADABLE, read, stack_file, stack_name
-
-from ..advice import advice, too_long
-from ..load import installable, settings_of
+from stacks.advice import advice, too_long
+from stacks.load import installable, settings_of
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..check.command import FOUND, MISUSED, stack_path
+from stacks.check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
-    from ..settings import StackSettings
-    from .running import Operation, Options, Outcome
-    from .workspace import Stacks
+    from stacks.environment.running import Operation, Options, Outcome
+    from stacks.environment.workspace import Stacks
+    from stacks.settings import StackSettings
 
 INTERRUPTED = 130
 """Exit code: Ctrl-C. All processes have ended, and their state is written."""
@@ -130,10 +130,10 @@ def move_state(
     The cluster does not change. If it is interrupted, run it again. Exit code: 0 all resources are in their stacks, 1
     it failed, 2 wrong use.
     """
-    from .moving import MoveError, move, planned
+    from stacks.environment.moving import MoveError, move, planned
 
     stacks, settings = _loaded(stack, config_file)
-    from .workspace import StacksError
+    from stacks.environment.workspace import StacksError
 
     try:
         plan = planned(stacks, settings)
@@ -150,9 +150,8 @@ def move_state(
 
 def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
     from core.problems import StackFileError
-
-    from ..load import load
-    from .workspace import Stacks, StacksError
+    from stacks.environment.workspace import Stacks, StacksError
+    from stacks.load import load
 
     file = config_file or stack_path(stack.rpartition("/")[2])
     try:
@@ -166,8 +165,8 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
 def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
     """Ends the command if the context leads to another cluster: for refreshes and deletions Pulumi does not start the
     program, which compares it otherwise."""
-    from ..identity import OtherClusterError, cluster_of
-    from .workspace import StacksError
+    from stacks.environment.workspace import StacksError
+    from stacks.identity import OtherClusterError, cluster_of
 
     try:
         stacks.existing()
@@ -184,7 +183,7 @@ def _options(
     refresh: bool = False,
     policy_packs: list[str] | None = None,
 ) -> "Options":
-    from .running import Options
+    from stacks.environment.running import Options
 
     packs = tuple(str(Path(each).resolve()) for each in policy_packs or ())
     return Options(parallel or os.cpu_count() or 1, diff, refresh, packs, only=tuple(only or ()))
@@ -200,8 +199,8 @@ def _run(
     beside: bool = False,
 ) -> "list[Outcome]":
     """`beside`: the summary goes to standard error, because the output is another command's JSON."""
-    from .running import as_object, progress, run, summary
-    from .workspace import StacksError
+    from stacks.environment.running import as_object, progress, run, summary
+    from stacks.environment.workspace import StacksError
 
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
@@ -239,7 +238,7 @@ def _needs_terminal(operation: str) -> None:
 
 
 def _ended(outcomes: "list[Outcome]") -> None:
-    from .running import exit_code
+    from stacks.environment.running import exit_code
 
     if code := exit_code(outcomes):
         raise typer.Exit(code)

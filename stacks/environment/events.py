@@ -5,7 +5,7 @@ from typing import Any
 
 from pulumi.automation import EngineEvent, OpType, StepEventMetadata
 
-from .arrangement import ROOT_TYPE, is_default_provider
+from stacks.environment.arrangement import ROOT_TYPE, is_default_provider
 
 Step = Mapping[str, Any]
 """What the engine does to one resource, as in the output of `pulumi preview --json`, but without states: they have

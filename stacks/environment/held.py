@@ -10,9 +10,8 @@ import pulumi
 
 from components.state import Outputs, last_resources
 from core.environment import environment_of
-
-from .arrangement import tenants_among
-from .part import Part
+from stacks.environment.arrangement import tenants_among
+from stacks.environment.part import Part
 
 _SHOWN = 3
 """Number of names in a message."""

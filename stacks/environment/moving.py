@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..identity import OUTPUT as CLUSTER
-from ..settings import StackSettings
-from .arrangement import ROOT_TYPE, Row, Rows, arranged, namespace_of
-from .part import stack_of, stacks_of
-from .workspace import Stacks, State
+from stacks.environment.arrangement import ROOT_TYPE, Row, Rows, arranged, namespace_of
+from stacks.environment.part import stack_of, stacks_of
+from stacks.environment.workspace import Stacks, State
+from stacks.identity import OUTPUT as CLUSTER
+from stacks.settings import StackSettings
 
 
 class MoveError(Exception):

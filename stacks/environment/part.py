@@ -8,8 +8,7 @@ from functools import cache
 from core.environment import environment_of, group_of, tenants_stack
 from core.problems import Finding, Problem, StackFileError
 from core.stack_file import PREFIX
-
-from ..settings import StackSettings, TenantSettings
+from stacks.settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from core.environment import group_of
-
-from ..settings import StackSettings
-from .events import EventLog, Step
-from .part import stack_of, stacks_of
-from .workspace import Stacks, StacksError, configuration_of
+from stacks.environment.events import EventLog, Step
+from stacks.environment.part import stack_of, stacks_of
+from stacks.environment.workspace import Stacks, StacksError, configuration_of
+from stacks.settings import StackSettings
 
 Operation = Literal["preview", "up", "refresh", "destroy"]
 

@@ -17,9 +17,8 @@ from pulumi.automation._stack import StackInitMode
 from core.environment import environment_of
 from core.problems import StackFileError
 from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml, plain_values
-
-from ..cml import API_KEY
-from ..running import BESIDE_FILE, FILE
+from stacks.cml import API_KEY
+from stacks.running import BESIDE_FILE, FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder with Pulumi.yaml."""

@@ -14,8 +14,7 @@ from typing import Any
 
 from components.cluster import ClusterUnreachableError
 from components.rollout.pods import Pods, UnknownRayError
-
-from .jobs import HistoryError, Job
+from stacks.history.jobs import HistoryError, Job
 
 _SCRIPT = Path(__file__).with_name("in_head.py")
 

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .autoscaler import ModelledAutoscaler, Size
-from .jobs import Job
-from .replay import Played, play
+from stacks.history.autoscaler import ModelledAutoscaler, Size
+from stacks.history.jobs import Job
+from stacks.history.replay import Played, play
 
 IDLE_TIMEOUTS = (10.0, 30.0, 60.0, 120.0, 300.0)
 """Seconds to try. Ray checks every five seconds, so smaller values are useless."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from .autoscaler import Decision, Running
-from .jobs import Job
+from stacks.history.autoscaler import Decision, Running
+from stacks.history.jobs import Job
 
 START = 60.0
 """Seconds from a pod's launch to its first task."""

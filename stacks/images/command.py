@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..check.command import MISUSED, stack_path
+from stacks.check.command import MISUSED, stack_path
 
 
 class Format(StrEnum):
@@ -25,9 +25,8 @@ def images(
     Exit code: 0, or 2 if the stack file is invalid.
     """
     from core.problems import StackFileError
-
-    from ..load import load
-    from .used import as_object, as_text, used
+    from stacks.images.used import as_object, as_text, used
+    from stacks.load import load
 
     try:
         found = used(load(stack_path(stack)))

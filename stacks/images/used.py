@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.images import full_name, mirrored
-
-from ..cml import installs_operator
-from ..render import users_of_images
-from ..settings import StackSettings
+from stacks.cml import installs_operator
+from stacks.render import users_of_images
+from stacks.settings import StackSettings
 
 _SHOWN = 3
 """Users of an image that the text names."""

@@ -19,11 +19,10 @@ from components.redis.connection import NAME as REDIS
 from core.messages import may_be_secret
 from core.problems import Path, in_one_line
 from kuberay.edits import Steps, Verdict, differences
-
-from ..render import Key, Manifest, Manifests
-from .effects import Effect, Kind, ObjectImpact, impact
-from .kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
-from .ray_service import of_ray_service
+from stacks.impact.effects import Effect, Kind, ObjectImpact, impact
+from stacks.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
+from stacks.impact.ray_service import of_ray_service
+from stacks.render import Key, Manifest, Manifests
 
 _SHOWN = 6
 """The number of fields that an effect names."""

@@ -5,8 +5,7 @@ from typing import Any
 
 from components.storage.manifests import RETAINED
 from kuberay.edits import Verdict
-
-from .effects import Fixed, Kind
+from stacks.impact.effects import Fixed, Kind
 
 _OF_CLAIMS = "kubernetes pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate"
 

@@ -7,9 +7,8 @@ from components.cml.manifests import Inputs, digest, nodes
 from components.cml.serving import NOTHING
 from components.cml.settings import HEAD
 from kuberay.edits import Verdict
-
-from ..settings import StackSettings
-from .effects import Effect, ObjectImpact, impact
+from stacks.impact.effects import Effect, ObjectImpact, impact
+from stacks.settings import StackSettings
 
 _STACK = "stack"
 """Name of the Pulumi stack in the names of applications: the stack file does not have it."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..check.command import MISUSED, stack_path
+from stacks.check.command import MISUSED, stack_path
 
 HURTS = 1
 """Exit code: the edit disrupts something that runs."""
@@ -43,17 +43,16 @@ def impact(
     """
     from core.problems import StackFileError
     from core.stack_file import stack_name
-
-    from ..load import load
-    from .comparison import impact_of, impact_on
-    from .report import as_object, report
-    from .sources import LIVE, NoSuchSourceError, running, stack_before
+    from stacks.impact.comparison import impact_of, impact_on
+    from stacks.impact.report import as_object, report
+    from stacks.impact.sources import LIVE, NoSuchSourceError, running, stack_before
+    from stacks.load import load
 
     file = stack_path(to)
     try:
         after = load(file)
         if from_ == LIVE:
-            from .live import ask, with_busy
+            from stacks.impact.live import ask, with_busy
 
             live = running(after)
             found = impact_on(live, after, stack_name(file))
@@ -66,7 +65,7 @@ def impact(
     if output is Format.JSON:
         typer.echo(json.dumps({"from": from_, "to": str(file), **as_object(found)}, indent=2))
     else:
-        from ..planning.text import markdown, show
+        from stacks.planning.text import markdown, show
 
         written = report(f"{from_} -> {file}", found)
         if output is Format.TEXT:

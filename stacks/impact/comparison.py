@@ -16,20 +16,19 @@ from core.stack_file import PROJECT
 from core.versions import release_of
 from kuberay.edit_rules import RULES
 from kuberay.edits import Verdict
-
-from ..planning.overcommitment import overcommitments
-from ..planning.plan import Plan, plan_of
-from ..planning.report import figure, money
-from ..render import render
-from ..settings import StackSettings
-from .beside import of_objects, of_rights
-from .cml import of_cml
-from .effects import ObjectImpact, worst
-from .programs import of_programs
-from .ray_cluster import of_ray_cluster
-from .ray_pods import Known
-from .sources import ray_clusters, updates
-from .updates import BY_KUBERAY_ALONE
+from stacks.impact.beside import of_objects, of_rights
+from stacks.impact.cml import of_cml
+from stacks.impact.effects import ObjectImpact, worst
+from stacks.impact.programs import of_programs
+from stacks.impact.ray_cluster import of_ray_cluster
+from stacks.impact.ray_pods import Known
+from stacks.impact.sources import ray_clusters, updates
+from stacks.impact.updates import BY_KUBERAY_ALONE
+from stacks.planning.overcommitment import overcommitments
+from stacks.planning.plan import Plan, plan_of
+from stacks.planning.report import figure, money
+from stacks.render import render
+from stacks.settings import StackSettings
 
 Body = Mapping[str, Any]
 

@@ -14,9 +14,8 @@ from components.monitoring.manifests import LABELS as MONITORING_LABELS
 from components.ray_service.api_key import LABELS as API_KEY_LABELS
 from components.run_history.program import NAME as RUN_HISTORY
 from kuberay.edits import Verdict
-
-from .claims import CLAIM, VOLUME, claim_of
-from .effects import Effect, Fixed, Kind
+from stacks.impact.claims import CLAIM, VOLUME, claim_of
+from stacks.impact.effects import Effect, Fixed, Kind
 
 AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
 """Kinds that `rights` shows."""

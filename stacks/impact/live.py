@@ -18,10 +18,9 @@ import kubernetes
 from components.cluster import ClusterUnreachableError, connect, read
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves
-
-from .comparison import Impact
-from .effects import Effect, ObjectImpact, Range
-from .ray_pods import Known
+from stacks.impact.comparison import Impact
+from stacks.impact.effects import Effect, ObjectImpact, Range
+from stacks.impact.ray_pods import Known
 
 _OF_RAY = ("head", "worker")
 """Not the pod of the cleanup Job for Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""

@@ -9,11 +9,10 @@ from components.operator.settings import OperatorSettings
 from core.versions import release_of
 from kuberay.edits import Verdict, differences
 from kuberay.releases import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer
-
-from ..cml import without_kubernetes
-from ..settings import StackSettings
-from .effects import Effect, ObjectImpact, impact
-from .sources import ray_clusters
+from stacks.cml import without_kubernetes
+from stacks.impact.effects import Effect, ObjectImpact, impact
+from stacks.impact.sources import ray_clusters
+from stacks.settings import StackSettings
 
 _CONTROLLER = "kuberay ray-operator/controllers/ray/raycluster_controller.go"
 _UPGRADE = "components/operator/upgrade.py"

@@ -13,10 +13,9 @@ from components.rollout.templates import unstamped
 from kuberay.edit_rules import rule_for
 from kuberay.edits import Rule, Steps, Verdict, differences, normal
 from kuberay.pods import groups_of, least_running
-
-from .effects import Effect, ObjectImpact, impact
-from .ray_pods import Known, all_running, as_suspended, beyond_most, of_pods, range_of, sent, shown
-from .updates import BY_KUBERAY_ALONE, outdated_pods, reached, removed_group
+from stacks.impact.effects import Effect, ObjectImpact, impact
+from stacks.impact.ray_pods import Known, all_running, as_suspended, beyond_most, of_pods, range_of, sent, shown
+from stacks.impact.updates import BY_KUBERAY_ALONE, outdated_pods, reached, removed_group
 
 Body = Mapping[str, Any]
 

@@ -19,8 +19,7 @@ from kuberay.pods import (
     least_running,
     most_running,
 )
-
-from .effects import Effect, Range
+from stacks.impact.effects import Effect, Range
 
 Body = Mapping[str, Any]
 

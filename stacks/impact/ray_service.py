@@ -10,10 +10,9 @@ from typing import Any
 from kuberay.edits import Verdict, differences, normal
 from kuberay.pods import hashed, least_running
 from kuberay.ray_service import INCREMENTAL
-
-from .effects import Effect
-from .ray_cluster import listed
-from .ray_pods import Known, all_running, range_of
+from stacks.impact.effects import Effect
+from stacks.impact.ray_cluster import listed
+from stacks.impact.ray_pods import Known, all_running, range_of
 
 Body = Mapping[str, Any]
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..planning.report import NONE, Report, Table
-from .comparison import Amounts, Budget, Figures, Impact
-from .effects import Effect, ObjectImpact, Range
+from stacks.impact.comparison import Amounts, Budget, Figures, Impact
+from stacks.impact.effects import Effect, ObjectImpact, Range
+from stacks.planning.report import NONE, Report, Table
 
 _NAMED = 2
 """Number of objects that are named in a shared row."""

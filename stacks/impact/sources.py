@@ -10,11 +10,10 @@ from components.rollout.settings import UpdatesSettings
 from core.problems import Finding, StackFileError
 from core.stack_file import UNREADABLE, StackFile, stack_file
 from core.versions import release_of
-
-from .. import render
-from ..load import load, settings_of
-from ..settings import StackSettings
-from .ray_pods import Known
+from stacks import render
+from stacks.impact.ray_pods import Known
+from stacks.load import load, settings_of
+from stacks.settings import StackSettings
 
 Body = Mapping[str, Any]
 
@@ -77,9 +76,8 @@ def running(stack: StackSettings) -> dict[str, Known]:
     """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
     # Imported here: importing the Kubernetes client takes longer than comparing two files.
     from components.cluster import ClusterUnreachableError
-
-    from ..identity import context_of, named
-    from .live import live
+    from stacks.identity import context_of, named
+    from stacks.impact.live import live
 
     context = stack.kubernetes.context
     namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)

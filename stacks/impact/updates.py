@@ -16,9 +16,8 @@ from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, recreates, stamped
 from kuberay.edits import Rule, Verdict
 from kuberay.pods import HEAD, groups_of
-
-from .effects import Effect, Range
-from .ray_pods import Known, all_running, range_of, running_of, shown
+from stacks.impact.effects import Effect, Range
+from stacks.impact.ray_pods import Known, all_running, range_of, running_of, shown
 
 Body = Mapping[str, Any]
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .names import RELEASE, dns_name
-from .reader import Answers, Note, Reader, RefusedError
+from stacks.importing.names import RELEASE, dns_name
+from stacks.importing.reader import Answers, Note, Reader, RefusedError
 
 _NUM_WORKERS = 1
 """Its default."""

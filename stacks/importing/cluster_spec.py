@@ -10,9 +10,8 @@ from components.ray_cluster.manifests import HEAD_PORTS
 from core.nodes import GPU_RESOURCE
 from core.yaml_reader.scalars import Rewritten
 from kuberay.edits import WORKER_GROUP_DEFAULTS
-
-from .names import duration, is_noted_secret
-from .reader import Reader, has_content
+from stacks.importing.names import duration, is_noted_secret
+from stacks.importing.reader import Reader, has_content
 
 _MODES = {"Default": "default", "Aggressive": "aggressive", "Conservative": "conservative"}
 

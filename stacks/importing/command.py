@@ -22,10 +22,9 @@ def import_(
     2 wrong use.
     """
     from core.files import replace_text
-
-    from .file import import_file
-    from .names import RELEASE
-    from .reader import Answers
+    from stacks.importing.file import import_file
+    from stacks.importing.names import RELEASE
+    from stacks.importing.reader import Answers
 
     if output and output.exists() and not force:
         typer.echo(f"{output} exists already: set another file, or add --force to overwrite it", err=True)

@@ -8,16 +8,15 @@ from typing import Any
 from core.problems import Path, StackFileError
 from core.stack_file import PREFIX, PROJECT
 from core.stack_file import stack_file as read_again
-
-from ..load import parse
-from .cai import from_cai, is_cai_file
-from .launcher import from_launcher, is_launcher_file
-from .manifests import KINDS, from_manifest, has_cluster
-from .owners import OWNERS, NotWrittenError, from_owner
-from .proposal import FIRST_OPERATOR, PROPOSAL, from_first_operator, from_proposal
-from .reader import Answers, Document, Imported, Note, RefusedError, documents
-from .tenants import needed, tenants, unknown_redis
-from .writing import MODELINE, NETWORK, dump, stack_file
+from stacks.importing.cai import from_cai, is_cai_file
+from stacks.importing.launcher import from_launcher, is_launcher_file
+from stacks.importing.manifests import KINDS, from_manifest, has_cluster
+from stacks.importing.owners import OWNERS, NotWrittenError, from_owner
+from stacks.importing.proposal import FIRST_OPERATOR, PROPOSAL, from_first_operator, from_proposal
+from stacks.importing.reader import Answers, Document, Imported, Note, RefusedError, documents
+from stacks.importing.tenants import needed, tenants, unknown_redis
+from stacks.importing.writing import MODELINE, NETWORK, dump, stack_file
+from stacks.load import parse
 
 
 def clusters_in(document: Any, answers: Answers) -> tuple[list[Imported], list[Note]]:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.nodes import GPU_RESOURCE
-
-from .cluster_spec import pod_settings
-from .launcher_parts import (
+from stacks.importing.cluster_spec import pod_settings
+from stacks.importing.launcher_parts import (
     NodeType,
     image_of,
     node_types,
@@ -16,9 +15,9 @@ from .launcher_parts import (
     pull_policy,
     run_options,
 )
-from .names import bytes_quantity, cpus, dns_name, duration, number, of_groups, versions, whole_cpus
-from .ray_start import RayStart, quoted, ray_start
-from .reader import Answers, Imported, Reader
+from stacks.importing.names import bytes_quantity, cpus, dns_name, duration, number, of_groups, versions, whole_cpus
+from stacks.importing.ray_start import RayStart, quoted, ray_start
+from stacks.importing.reader import Answers, Imported, Reader
 
 MEMORY_PER_CPU = 4
 """Gi of memory per CPU of a worker if the file sets none: the ratio of general-purpose machines."""

@@ -8,8 +8,8 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from .names import is_noted_secret
-from .reader import Note, Reader, RefusedError
+from stacks.importing.names import is_noted_secret
+from stacks.importing.reader import Note, Reader, RefusedError
 
 RAYS_MAX_WORKERS = 2
 """Ray's default of `max_workers` (ray/autoscaler/aws/defaults.yaml)."""

@@ -17,12 +17,11 @@ from core.strategic_merge import difference
 from kuberay import OperatorContext, validate
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import stored
-
-from ..rendered import as_tenant_gives
-from ..settings import TenantSettings
-from .cluster_spec import image_of, settings_of
-from .names import is_secret_annotation, of_groups, versions
-from .reader import Answers, Imported, Log, Note, Reader, RefusedError
+from stacks.importing.cluster_spec import image_of, settings_of
+from stacks.importing.names import is_secret_annotation, of_groups, versions
+from stacks.importing.reader import Answers, Imported, Log, Note, Reader, RefusedError
+from stacks.rendered import as_tenant_gives
+from stacks.settings import TenantSettings
 
 _TENANT = TenantSettings(name="any")
 """A placeholder for the cluster's tenant, without accounts."""

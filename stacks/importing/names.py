@@ -13,8 +13,7 @@ from core.quantities import NotAQuantityError, amount
 from core.secrets import ADVICE, SECRET, is_secret, secret_in
 from core.versions import image_version, ray_image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
-
-from .reader import Answers, Log, Note, Reader, RefusedError
+from stacks.importing.reader import Answers, Log, Note, Reader, RefusedError
 
 
 def dns_name(text: str, limit: int, fallback: str) -> str:

@@ -12,12 +12,11 @@ from core.problems import StackFileError
 from core.strategic_merge import difference
 from core.yaml_reader.document import DocumentError, document
 from core.yaml_reader.scalars import resolve_of_kubernetes
-
-from ..load import parse
-from ..rendered import as_tenant_gives
-from ..settings import TenantSettings
-from .manifests import from_manifest, secrets_in
-from .reader import Answers, Imported, Owner, Reader, RefusedError
+from stacks.importing.manifests import from_manifest, secrets_in
+from stacks.importing.reader import Answers, Imported, Owner, Reader, RefusedError
+from stacks.load import parse
+from stacks.rendered import as_tenant_gives
+from stacks.settings import TenantSettings
 
 
 class NotWrittenError(Exception):

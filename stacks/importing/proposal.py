@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.problems import Path
-
-from .cluster_spec import pod_settings
-from .launcher import read_launcher
-from .names import versions
-from .reader import Answers, Imported, Note, Reader, RefusedError, parsed
+from stacks.importing.cluster_spec import pod_settings
+from stacks.importing.launcher import read_launcher
+from stacks.importing.names import versions
+from stacks.importing.reader import Answers, Imported, Note, Reader, RefusedError, parsed
 
 FIRST_OPERATOR = "cluster.ray.io"
 PROPOSAL = "ray.k8s.io"

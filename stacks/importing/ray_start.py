@@ -9,8 +9,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
-from .names import is_noted_secret
-from .reader import Reader
+from stacks.importing.names import is_noted_secret
+from stacks.importing.reader import Reader
 
 _KUBERAYS_OWN = {"head", "block", "address", "redis-address", "autoscaling-config", "no-monitor"}
 """Flags that KubeRay sets itself (ray-operator/controllers/ray/common/pod.go)."""

@@ -12,13 +12,12 @@ from components.ray_cluster.rules import valid
 from core.pods import PodSecurityLevel
 from core.problems import Problems
 from kuberay.formats import is_dns_subdomain
-
-from ..namespaces import DEFAULT
-from ..rendered import as_tenant_gives
-from ..settings import LONGEST_TENANT_NAME, TenantSettings
-from .names import dns_name
-from .owners import faults
-from .reader import Imported
+from stacks.importing.names import dns_name
+from stacks.importing.owners import faults
+from stacks.importing.reader import Imported
+from stacks.namespaces import DEFAULT
+from stacks.rendered import as_tenant_gives
+from stacks.settings import LONGEST_TENANT_NAME, TenantSettings
 
 NO_NAMESPACE = "imported"
 """Tenant of clusters whose file names no namespace."""

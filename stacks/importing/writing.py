@@ -15,9 +15,8 @@ from core.problems import Path
 from core.stack_file import PROJECT
 from core.types import Settings
 from core.yaml_writer import FastFileDumper
-
-from .reader import Imported
-from .tenants import NO_NAMESPACE, place_of, tenants
+from stacks.importing.reader import Imported
+from stacks.importing.tenants import NO_NAMESPACE, place_of, tenants
 
 MODELINE = "# yaml-language-server: $schema=./stack-file.schema.json\n"
 

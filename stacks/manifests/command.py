@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..check.command import FOUND, MISUSED, stack_path
+from stacks.check.command import FOUND, MISUSED, stack_path
 
 
 def render(
@@ -25,11 +25,10 @@ def render(
     from components.manifest_files import render as manifests
     from core.problems import StackFileError
     from core.stack_file import read, stack_file, stack_name
-
-    from ..cml import installs_operator, without_kubernetes
-    from ..load import installable, settings_of
-    from .files import OccupiedError, write
-    from .stages import rendered_stack
+    from stacks.cml import installs_operator, without_kubernetes
+    from stacks.load import installable, settings_of
+    from stacks.manifests.files import OccupiedError, write
+    from stacks.manifests.stages import rendered_stack
 
     file = stack_path(stack)
     try:

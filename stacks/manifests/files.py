@@ -11,8 +11,7 @@ from typing import Any
 import yaml
 
 from core.yaml_writer import FileDumper
-
-from .stages import DEFINITIONS, STAGES, WAVE, Body, Rendered, shown_names
+from stacks.manifests.stages import DEFINITIONS, STAGES, WAVE, Body, Rendered, shown_names
 
 _MARK = "<!-- Written by `python -m stacks render`, which replaces this folder's files. -->"
 """First line of the README, by which a folder is known as one that may be written again."""

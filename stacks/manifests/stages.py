@@ -11,9 +11,8 @@ from components.crds.definitions import whole
 from components.operator.manifests import operator_objects
 from components.ray_cluster.scaled import scales
 from core.images import with_mirrors
-
-from ..render import Manifest, render_as
-from ..settings import StackSettings
+from stacks.render import Manifest, render_as
+from stacks.settings import StackSettings
 
 WAVE = "argocd.argoproj.io/sync-wave"
 """Annotation for Argo CD: it applies waves in ascending order, and deletes them in descending order."""

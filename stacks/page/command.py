@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..check.command import FOUND, MISUSED, stack_path
-from ..status.command import Context, Stack, ended, failing, settings_of, tenants_of
+from stacks.check.command import FOUND, MISUSED, stack_path
+from stacks.status.command import Context, Stack, ended, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
-    from ..planning.plan import Plan
-    from ..settings import StackSettings
+    from stacks.planning.plan import Plan
+    from stacks.settings import StackSettings
 
 PORT = 8266
 """The port of a live page, next to that of Ray's dashboard."""
@@ -42,22 +42,22 @@ def page(
 
         settings, name = settings_of(stack), stack_name(stack_path(stack))
 
-        from ..planning.plan import plan_of
+        from stacks.planning.plan import plan_of
 
         plan = plan_of(settings)
         if live:
             _serve(looking(name, plan, settings, tenant, context), name, PORT if port is None else port)
             return
 
-        from .html import html
-        from .view import of_plan
+        from stacks.page.html import html
+        from stacks.page.view import of_plan
 
         typer.echo(html(of_plan(name, plan)))
 
 
 def _serve(look: Callable[[], str], name: str, port: int) -> None:
-    from .html import policy
-    from .server import Server
+    from stacks.page.html import policy
+    from stacks.page.server import Server
 
     look()
     try:
@@ -79,13 +79,12 @@ def looking(
     from dataclasses import replace
 
     from components.cluster import ClusterUnreachableError
-
-    from ..cml import without_kubernetes
-    from ..status import command, live
-    from ..status.found import Found
-    from ..status.tenants import stack_status
-    from .html import html
-    from .view import of_plan, of_status
+    from stacks.cml import without_kubernetes
+    from stacks.page.html import html
+    from stacks.page.view import of_plan, of_status
+    from stacks.status import command, live
+    from stacks.status.found import Found
+    from stacks.status.tenants import stack_status
 
     last, tenants = of_plan(name, plan), tenants_of(settings, tenant, name)
 

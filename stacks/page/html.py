@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from .view import View
+from stacks.page.view import View
 
 FILE = Path(__file__).with_name("page.html.jinja")
 

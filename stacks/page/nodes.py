@@ -14,11 +14,10 @@ from components.ray_job.manifests import SUBMITTER_LABEL
 from components.rollout.pods import group, kind
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from core.quantities import amount
-
-from ..planning.drawing import MOST_NODES
-from ..planning.plan import Plan
-from ..status.clusters import ENDED, phase, requested
-from ..status.found import Body, Found
+from stacks.planning.drawing import MOST_NODES
+from stacks.planning.plan import Plan
+from stacks.status.clusters import ENDED, phase, requested
+from stacks.status.found import Body, Found
 
 COLOURS = 8
 """Colours of the page, which owners of pods share in turn."""

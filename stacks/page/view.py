@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..planning.plan import Plan
-from ..planning.report import Report, Table
-from ..planning.report import report as report_of
-from ..status.budgets import QueueStatus
-from ..status.clusters import Gpus
-from ..status.cml import CmlStatus
-from ..status.found import Found
-from ..status.report import CML, QUEUES, Section, figures, sections
-from ..status.tenants import StackStatus, TenantStatus
-from .nodes import PoolShown, live, planned
+from stacks.page.nodes import PoolShown, live, planned
+from stacks.planning.plan import Plan
+from stacks.planning.report import Report, Table
+from stacks.planning.report import report as report_of
+from stacks.status.budgets import QueueStatus
+from stacks.status.clusters import Gpus
+from stacks.status.cml import CmlStatus
+from stacks.status.found import Found
+from stacks.status.report import CML, QUEUES, Section, figures, sections
+from stacks.status.tenants import StackStatus, TenantStatus
 
 _FEW = 4
 """So many tenants are all shown open."""

@@ -4,9 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from components.cml.settings import CmlRayClusterSettings
-
-from ..settings import StackSettings
-from .report import Report, Table
+from stacks.planning.report import Report, Table
+from stacks.settings import StackSettings
 
 
 def with_cml(report: Report, stack: StackSettings) -> Report:

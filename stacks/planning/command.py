@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..check.command import FOUND, MISUSED, stack_path
+from stacks.check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
-    from ..history.jobs import Job
-    from ..settings import StackSettings
-    from .report import Report
+    from stacks.history.jobs import Job
+    from stacks.planning.report import Report
+    from stacks.settings import StackSettings
 
 LIVE = "live"
 """The word that selects the live RayCluster."""
@@ -65,12 +65,11 @@ def plan(
     stack file is invalid (see `check`); 2 wrong use.
     """
     from core.problems import StackFileError
-
-    from ..load import load
-    from . import sharing
-    from .cml import with_cml
-    from .plan import plan_of
-    from .report import as_object, report
+    from stacks.load import load
+    from stacks.planning import sharing
+    from stacks.planning.cml import with_cml
+    from stacks.planning.plan import plan_of
+    from stacks.planning.report import as_object, report
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:
@@ -119,26 +118,26 @@ def plan(
 
 
 def _on_cml(stack: "StackSettings") -> dict[str, object]:
-    from .cml import as_objects
+    from stacks.planning.cml import as_objects
 
     return {"cml": found} if (found := as_objects(stack)) else {}
 
 
 def _written(reports: list["Report"], output: Format) -> None:
     if output is Format.TEXT:
-        from .text import show
+        from stacks.planning.text import show
 
         show(reports)
     elif output is Format.MARKDOWN:
-        from .text import markdown
+        from stacks.planning.text import markdown
 
         typer.echo(markdown(reports), nl=False)
     elif output is Format.HTML:
-        from .drawing import html
+        from stacks.planning.drawing import html
 
         typer.echo(html(reports), nl=False)
     else:
-        from .drawing import svg
+        from stacks.planning.drawing import svg
 
         typer.echo("".join(svg(each.plan) for each in reports if each.plan), nl=False)
 
@@ -146,9 +145,8 @@ def _written(reports: list["Report"], output: Format) -> None:
 def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
     """Writes the results of past jobs, with the present and with the proposed workers."""
     from components.cluster import ClusterUnreachableError
-
-    from ..history.jobs import HistoryError, read
-    from .history import NoSuchClusterError, as_object, chosen, compare, report
+    from stacks.history.jobs import HistoryError, read
+    from stacks.planning.history import NoSuchClusterError, as_object, chosen, compare, report
 
     try:
         name = chosen(stack, cluster)
@@ -165,9 +163,9 @@ def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: st
 
 def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["Job"], tuple[str, ...]]:
     """The jobs of a live RayCluster, together with saved ones, and notes for the reader."""
-    from ..history.jobs import keep, playable
-    from ..history.live import demand
-    from ..identity import context_of
+    from stacks.history.jobs import keep, playable
+    from stacks.history.live import demand
+    from stacks.identity import context_of
 
     namespace, _, cluster = name.partition("/")
     found = demand(context_of(stack), namespace, cluster)

@@ -10,9 +10,8 @@ from html import escape
 from components.capacity.limits import eligible
 from components.capacity.placement import RESOURCES, Node, Nodes, Workers, held
 from core.quantities import shown
-
-from .plan import Plan
-from .report import Report, Table
+from stacks.planning.plan import Plan
+from stacks.planning.report import Report, Table
 
 _COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e")
 """Observable's categorical palette."""

@@ -14,13 +14,12 @@ from core.nodes import NodePool
 from core.problems import Problems
 from core.quantities import amount
 from core.types import seconds
-
-from ..history.autoscaler import Size
-from ..history.jobs import Job
-from ..history.proposal import Outcome, Sizes, outcome, proposal
-from ..rendered import with_tenant_defaults
-from ..settings import StackSettings
-from .report import NONE, Report, Table
+from stacks.history.autoscaler import Size
+from stacks.history.jobs import Job
+from stacks.history.proposal import Outcome, Sizes, outcome, proposal
+from stacks.planning.report import NONE, Report, Table
+from stacks.rendered import with_tenant_defaults
+from stacks.settings import StackSettings
 
 Own = Mapping[int, Mapping[str, Any]]
 """`cpu` and `memory` of the sizes for which the stack file sets them, by their GPUs."""

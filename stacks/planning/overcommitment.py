@@ -9,8 +9,7 @@ from components.tenant.demand import Usage
 from core.nodes import GPU_RESOURCE
 from core.problems import Path, Problem
 from core.quantities import shown
-
-from .plan import Plan
+from stacks.planning.plan import Plan
 
 SETTING: Path = ("capacity", "overcommitment")
 """The setting that decides how overcommitment is treated."""

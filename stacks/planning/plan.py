@@ -13,10 +13,7 @@ from components.capacity.placement import NOTHING, Nodes, Workers, held
 from components.queues.settings import Queue
 from components.tenant.demand import Usage, total
 from core.nodes import GPU_RESOURCE, NodePool
-
-from ..queues import queue_of, queues_of, rooms_of
-from ..settings import StackSettings, TenantSettings
-from .demands import (
+from stacks.planning.demands import (
     Rooms,
     accounts_of,
     clusters_of,
@@ -26,7 +23,9 @@ from .demands import (
     submitters,
     updates_of,
 )
-from .waiting import TooSmall, too_small
+from stacks.planning.waiting import TooSmall, too_small
+from stacks.queues import queue_of, queues_of, rooms_of
+from stacks.settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from components.tenant.demand import Usage, total
 from components.tenant.settings import hard
 from core.nodes import GPU_RESOURCE
 from core.quantities import shown
-
-from .overcommitment import few, overcommitments
-from .plan import ClusterPlan, Plan, TenantPlan
-from .waiting import TooSmall
+from stacks.planning.overcommitment import few, overcommitments
+from stacks.planning.plan import ClusterPlan, Plan, TenantPlan
+from stacks.planning.waiting import TooSmall
 
 NONE = "-"
 

@@ -7,11 +7,10 @@ from components.queues.budget import on_nodes
 from components.tenant.demand import total
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
-
-from ..settings import StackSettings
-from .overcommitment import SETTING, more_than
-from .plan import Plan
-from .report import Report, Table, figure, money, numbers, triple
+from stacks.planning.overcommitment import SETTING, more_than
+from stacks.planning.plan import Plan
+from stacks.planning.report import Report, Table, figure, money, numbers, triple
+from stacks.settings import StackSettings
 
 Planned = tuple[str, "StackSettings", Plan]
 """A stack's name, its settings, its plan."""

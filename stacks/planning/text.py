@@ -10,7 +10,7 @@ from rich.style import Style
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from .report import Report, Table
+from stacks.planning.report import Report, Table
 
 _NARROWEST = 160
 """Width of a table if the terminal is narrower or there is none: no figure is truncated."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ..check.command import stack_path
+from stacks.check.command import stack_path
 
 if TYPE_CHECKING:
-    from .cli import Cli
-    from .repair import Finding
+    from stacks.recovery.cli import Cli
+    from stacks.recovery.repair import Finding
 
 _UNREADABLE = (
     "\nThe state is incomplete: replace it by an earlier version (docs/operations.md, The state cannot be read), then "
@@ -51,10 +51,9 @@ def recover(
     """
     from components.cluster import ClusterUnreachableError
     from core.foreground import foreground
-
-    from ..environment.workspace import StacksError
-    from .cli import Cli, LockedError, PulumiError
-    from .repair import ForeignObjectsError
+    from stacks.environment.workspace import StacksError
+    from stacks.recovery.cli import Cli, LockedError, PulumiError
+    from stacks.recovery.repair import ForeignObjectsError
 
     if not yes and not sys.stdin.isatty():
         _stop("there is no terminal to ask on: add --yes", MISUSED)
@@ -90,8 +89,7 @@ def _scope(stack: str) -> Iterator[_Scope]:
     from core.environment import environment_of
     from core.problems import StackFileError
     from core.stack_file import PREFIX, read, stack_file
-
-    from ..environment.workspace import Stacks, configuration_of
+    from stacks.environment.workspace import Stacks, configuration_of
 
     environment = environment_of(stack)
     file = Path(os.environ.get(_CONFIG_FILE) or stack_path(environment.rpartition("/")[2]))
@@ -112,7 +110,7 @@ def _repair(pulumis: "Sequence[Cli]", yes: bool, cancel: bool) -> None:
     """Repairs the states of these stacks. Asks before it changes one."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from .repair import examine, repair
+    from stacks.recovery.repair import examine, repair
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         findings = list(threads.map(examine, pulumis))

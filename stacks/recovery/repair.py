@@ -17,10 +17,9 @@ from kubernetes.dynamic.exceptions import DynamicApiError, NotFoundError, Resour
 
 from components.bodies import FIELD_MANAGER_ANNOTATION
 from components.cluster import ClusterUnreachableError, connect
-
-from . import deployment as state
-from .cli import Cli, Holder, LockedError, PulumiError, release
-from .deployment import Candidate, Json
+from stacks.recovery import deployment as state
+from stacks.recovery.cli import Cli, Holder, LockedError, PulumiError, release
+from stacks.recovery.deployment import Candidate, Json
 
 _CREATOR = "pulumi-kubernetes"
 """Field manager of an object's first write by Pulumi's provider (provider/pkg/await, since 4.29)."""

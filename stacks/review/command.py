@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..check.command import FOUND, MISUSED
+from stacks.check.command import FOUND, MISUSED
 
 
 class Format(StrEnum):
@@ -51,14 +51,13 @@ def review(
     use, or git cannot read the revision.
     """
     from policies.read import FILE, ConfigurationError, load
-
-    from ..impact.sources import NoSuchSourceError
-    from .comment import comment
-    from .previewed import NoPreviewError, previews
-    from .rehearsed import NoRehearsalError, rehearsals
-    from .reviewed import as_object
-    from .reviewed import review as reviewed
-    from .touched import change
+    from stacks.impact.sources import NoSuchSourceError
+    from stacks.review.comment import comment
+    from stacks.review.previewed import NoPreviewError, previews
+    from stacks.review.rehearsed import NoRehearsalError, rehearsals
+    from stacks.review.reviewed import as_object
+    from stacks.review.reviewed import review as reviewed
+    from stacks.review.touched import change
 
     try:
         found = reviewed(
@@ -84,8 +83,8 @@ def changes(
     Previews that would do the same print the same lines, so that `diff` compares what was approved with what an update
     would do now. Exit code: 0, 2 the file is no preview.
     """
-    from .previewed import NoPreviewError
-    from .previewed import changes as found
+    from stacks.review.previewed import NoPreviewError
+    from stacks.review.previewed import changes as found
 
     try:
         lines = found(preview)

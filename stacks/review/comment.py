@@ -7,17 +7,16 @@ from dataclasses import replace
 
 from kuberay.edits import Verdict
 from policies.judge import Finding
-
-from ..impact.beside import RIGHTS
-from ..impact.comparison import ALL, Figures, Impact
-from ..impact.effects import Effect, ObjectImpact
-from ..impact.report import change, pods_ended, together
-from ..planning.report import NONE, Table
-from ..planning.text import in_markdown
-from .details import by_rule, details, plain
-from .previewed import Preview
-from .rehearsed import Rehearsal
-from .reviewed import Review, Reviewed
+from stacks.impact.beside import RIGHTS
+from stacks.impact.comparison import ALL, Figures, Impact
+from stacks.impact.effects import Effect, ObjectImpact
+from stacks.impact.report import change, pods_ended, together
+from stacks.planning.report import NONE, Table
+from stacks.planning.text import in_markdown
+from stacks.review.details import by_rule, details, plain
+from stacks.review.previewed import Preview
+from stacks.review.rehearsed import Rehearsal
+from stacks.review.reviewed import Review, Reviewed
 
 MARKER = "<!-- ray-platform review -->"
 """First line, by which a workflow finds the comment to update."""

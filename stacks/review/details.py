@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 from core.problems import in_one_line
 from core.secrets import SECRET_VALUE
 from policies.judge import Finding
-
-from ..impact.report import report as impact_report
-from ..planning.report import Report, Table
-from ..planning.report import report as plan_report
-from ..planning.text import escaped, in_markdown
-from .judged import Judged
-from .previewed import Preview
-from .reviewed import Reviewed
+from stacks.impact.report import report as impact_report
+from stacks.planning.report import Report, Table
+from stacks.planning.report import report as plan_report
+from stacks.planning.text import escaped, in_markdown
+from stacks.review.judged import Judged
+from stacks.review.previewed import Preview
+from stacks.review.reviewed import Reviewed
 
 _MOST = 100
 """Number of rows of a folded table, and of sentences below it."""

@@ -10,9 +10,8 @@ from policies.cml import cluster_on_cml
 from policies.configuration import Configuration
 from policies.judge import Finding, Judge
 from policies.values import Object
-
-from ..render import render_as
-from ..settings import StackSettings
+from stacks.render import render_as
+from stacks.settings import StackSettings
 
 Key = tuple[str, str, str]
 """Rule, place and message."""

@@ -11,25 +11,23 @@ from typing import TYPE_CHECKING, Any
 from core.problems import StackFileError
 from core.stack_file import read, stack_file, stack_name
 from kuberay.edits import Verdict
-
-from ..check.findings import Checked, findings_as_objects
-from ..check.findings import check as checked_file
-from ..impact.comparison import Impact, impact_of
-from ..impact.report import as_object as impact_as_object
-from ..impact.report import pods_ended
-from ..impact.sources import file_at
-from ..load import settings_of
-from ..planning.plan import Plan, plan_of
-from .judged import Judged, judged
-from .previewed import Preview
-from .rehearsed import Rehearsal
-from .touched import Change, Touched
+from stacks.check.findings import Checked, findings_as_objects
+from stacks.check.findings import check as checked_file
+from stacks.impact.comparison import Impact, impact_of
+from stacks.impact.report import as_object as impact_as_object
+from stacks.impact.report import pods_ended
+from stacks.impact.sources import file_at
+from stacks.load import settings_of
+from stacks.planning.plan import Plan, plan_of
+from stacks.review.judged import Judged, judged
+from stacks.review.previewed import Preview
+from stacks.review.rehearsed import Rehearsal
+from stacks.review.touched import Change, Touched
 
 if TYPE_CHECKING:
     from policies.configuration import Configuration
     from policies.judge import Finding
-
-    from ..settings import StackSettings
+    from stacks.settings import StackSettings
 
 
 class Result(StrEnum):

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from core.problems import StackFileError
 from core.stack_file import read, stack_file
-
-from ..impact.sources import git
+from stacks.impact.sources import git
 
 PROGRAM = ("__main__.py", "Pulumi.yaml", "components", "core", "kuberay", "policies", "requirements.txt", "stacks")
 """Files and folders beside the stack files that decide what the program creates, and what the policies are."""

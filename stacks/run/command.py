@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from ..check.command import FOUND, MISUSED
-from ..status.command import Context, Stack, ended, failing, settings_of, target_of
+from stacks.check.command import FOUND, MISUSED
+from stacks.status.command import Context, Stack, ended, failing, settings_of, target_of
 
 _NO_LIMIT = 10 * 365 * 24 * 3600
 """Seconds: a run ends by its own deadlines."""
@@ -32,10 +32,9 @@ def run(
         settings = settings_of(stack)
 
         from components.job_template.manifests import BadArgumentsError
-
-        from ..identity import context_of
-        from .live import RefusedError, start
-        from .templates import namespace_of_template
+        from stacks.identity import context_of
+        from stacks.run.live import RefusedError, start
+        from stacks.run.templates import namespace_of_template
 
         namespace, template = namespace_of_template(settings, name)
         used = context_of(settings, context)
@@ -65,8 +64,8 @@ def cancel(
         settings = settings_of(stack)
         target = target_of(settings, name, context)
 
-        from .live import RefusedError
-        from .live import cancel as delete
+        from stacks.run.live import RefusedError
+        from stacks.run.live import cancel as delete
 
         if target.kind != "RayJob":
             raise ended(f"{target.title} is no RayJob: `cancel` stops jobs", MISUSED)

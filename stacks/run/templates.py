@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from core.suggestions import names_hint
-
-from ..settings import StackSettings
-from ..status.targets import NoSuchTargetError
+from stacks.settings import StackSettings
+from stacks.status.targets import NoSuchTargetError
 
 
 def namespace_of_template(stack: StackSettings, word: str) -> tuple[str, str]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..check.command import FOUND, MISUSED
-from ..status.command import Context, Format, Stack, ended, failing, settings_of, tenants_of
+from stacks.check.command import FOUND, MISUSED
+from stacks.status.command import Context, Format, Stack, ended, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
-    from .history import Run
+    from stacks.runs.history import Run
 
 
 def runs(
@@ -38,8 +38,7 @@ def runs(
         raise ended("--logs and --attempt are for one run: write its name after the stack", MISUSED)
     with failing():
         from core.stack_file import stack_name
-
-        from ..check.command import stack_path
+        from stacks.check.command import stack_path
 
         settings = settings_of(stack)
         shown = tenants_of(settings, tenant, stack_name(stack_path(stack)))
@@ -48,9 +47,8 @@ def runs(
             raise ended("no such tenant has a run history: set runHistory (docs/runs.md)", MISUSED)
 
         from components.cluster import connect
-
-        from ..identity import context_of
-        from .history import read, selected
+        from stacks.identity import context_of
+        from stacks.runs.history import read, selected
 
         used = context_of(settings, context)
         connect(used)
@@ -63,7 +61,7 @@ def runs(
                 raise ended(f"no run history has {name!r}: `python -m stacks runs {stack}` lists what there is", FOUND)
             _log(used, run, attempt) if logs else _one(used, run, output)
         elif output is Format.TEXT:
-            from .report import show
+            from stacks.runs.report import show
 
             if len(unreadable) < len(namespaces):
                 show(found, last)
@@ -75,19 +73,19 @@ def runs(
 
 
 def _one(context: str | None, run: "Run", output: Format) -> None:
-    from .history import whole
+    from stacks.runs.history import whole
 
     record = whole(context, run)
     if output is Format.JSON:
         typer.echo(json.dumps(record, indent=2))
         return
-    from .report import show_one
+    from stacks.runs.report import show_one
 
     show_one(record)
 
 
 def _log(context: str | None, run: "Run", attempt: int | None) -> None:
-    from .history import log
+    from stacks.runs.history import log
 
     attempts = run.record.get("attempts") or []
     number = attempt or len(attempts)

@@ -10,8 +10,7 @@ from typing import Any
 from components.cluster import ClusterUnreachableError, ask_pod
 from components.run_history.manifests import POD
 from components.run_history.program import PORT
-
-from ..status.targets import needs_namespace
+from stacks.status.targets import needs_namespace
 
 
 @dataclass(frozen=True)

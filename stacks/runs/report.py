@@ -8,10 +8,9 @@ from typing import Any
 
 from components.run_history.program.record import seconds
 from core.problems import in_one_line
-
-from ..planning.report import Table
-from ..status.text import open_console, table_lines
-from .history import Histories, Run
+from stacks.planning.report import Table
+from stacks.runs.history import Histories, Run
+from stacks.status.text import open_console, table_lines
 
 Record = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ def schema(
     write: Annotated[bool, typer.Option("--write", help="Rewrite the committed schema and reference page.")] = False,
 ) -> None:
     """Print the JSON Schema of stack files."""
-    from . import reference, stack_file
+    from stacks.schema import reference, stack_file
 
     if not write:
         typer.echo(stack_file.schema_text(), nl=False)

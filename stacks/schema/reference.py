@@ -19,9 +19,8 @@ from pydantic_core import PydanticUndefined
 from core import types
 from core.docstrings import docstrings, field_docs
 from core.stack_file import PROJECT
-
-from ..settings import StackSettings
-from .stack_file import paragraphs
+from stacks.schema.stack_file import paragraphs
+from stacks.settings import StackSettings
 
 FILE = Path(__file__).parents[2] / "docs" / "reference" / "stack-file.md"
 """The committed page."""

@@ -17,8 +17,7 @@ from pydantic_core import core_schema
 
 from core.docstrings import field_docs
 from core.stack_file import EXTENDS, PROJECT
-
-from ..settings import StackSettings
+from stacks.settings import StackSettings
 
 NAME = "stack-file.schema.json"
 

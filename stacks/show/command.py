@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..check.command import MISUSED, stack_path
+from stacks.check.command import MISUSED, stack_path
 
 
 def show(
@@ -17,9 +17,8 @@ def show(
     """
     from core.problems import StackFileError
     from core.stack_file import read, stack_file
-
-    from ..load import settings_of
-    from .merged import lines
+    from stacks.load import settings_of
+    from stacks.show.merged import lines
 
     file = stack_path(stack)
     try:

@@ -11,8 +11,7 @@ from components.ray_cluster.workload import gang_waits
 from components.tenant.demand import Usage, total
 from components.tenant.settings import ENTRIES
 from core.quantities import amount
-
-from .found import Body, Found
+from stacks.status.found import Body, Found
 
 COUNTED = ("gpus", "cpu", "memory", "pods")
 """The entries of a quota that are shown, by their keys in the stack file."""

@@ -19,8 +19,7 @@ from components.tenant.demand import demand
 from core.nodes import GPU_RESOURCE
 from core.quantities import amount
 from kuberay.pods import desired, groups_of
-
-from .found import Body, Found, Live, owned_by, seconds_between
+from stacks.status.found import Body, Found, Live, owned_by, seconds_between
 
 NO_LIMIT = 2**31 - 1
 """The default of `maxReplicas` in the RayCluster's CRD (ray-operator/apis/ray/v1/raycluster_types.go)."""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ..cancelled import EXIT_CODE
-from ..check.command import FOUND, MISUSED, stack_path
+from stacks.cancelled import EXIT_CODE
+from stacks.check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
-    from ..settings import StackSettings, TenantSettings
-    from .cml import CmlStatus
-    from .found import Live
-    from .targets import Target
-    from .tenants import StackStatus
+    from stacks.settings import StackSettings, TenantSettings
+    from stacks.status.cml import CmlStatus
+    from stacks.status.found import Live
+    from stacks.status.targets import Target
+    from stacks.status.tenants import StackStatus
 
 PAUSE_SECONDS = 3.0
 """Between two looks of `--watch`."""
@@ -60,7 +60,7 @@ def status(
         shown = tenants_of(settings, tenant, name)
 
         def look() -> "StackStatus":
-            from .tenants import stack_status
+            from stacks.status.tenants import stack_status
 
             return stack_status(settings, shown, live_of(settings, shown, context), cml_of(settings, name, tenant))
 
@@ -94,8 +94,7 @@ def logs(
         import kubernetes
 
         from components.cluster import connect, stream
-
-        from .logs import NoLogError, place_of_log
+        from stacks.status.logs import NoLogError, place_of_log
 
         used = context or settings.kubernetes.context
         try:
@@ -118,9 +117,8 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
     """
     with failing():
         from core.stack_file import stack_name
-
-        from .dashboard import lines
-        from .elsewhere import dashboard as elsewhere
+        from stacks.status.dashboard import lines
+        from stacks.status.elsewhere import dashboard as elsewhere
 
         settings = settings_of(stack)
         used = context or settings.kubernetes.context
@@ -145,8 +143,7 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
         target = target_of(settings, name, context)
 
         from components.cluster import ForbiddenError, request
-
-        from .waking import WHO_WAKES, NotWokenError, wakes
+        from stacks.status.waking import WHO_WAKES, NotWokenError, wakes
 
         try:
             if (asked := wakes(target, settings)) is None:
@@ -165,8 +162,7 @@ def failing() -> Iterator[None]:
     """Ends the command with one message and its exit code."""
     from components.cluster import ClusterUnreachableError
     from core.problems import StackFileError
-
-    from .targets import NoSuchTargetError
+    from stacks.status.targets import NoSuchTargetError
 
     try:
         yield
@@ -186,7 +182,7 @@ def ended(message: object, code: int) -> typer.Exit:
 
 def settings_of(stack: str) -> "StackSettings":
     """The settings of a stack. Raises StackFileError."""
-    from ..load import load
+    from stacks.load import load
 
     return load(stack_path(stack))
 
@@ -196,8 +192,7 @@ def tenants_of(settings: "StackSettings", name: str | None, stack: str) -> "Sequ
     if name is None:
         return settings.tenants
     from core.suggestions import names_hint
-
-    from .targets import NoSuchTargetError
+    from stacks.status.targets import NoSuchTargetError
 
     if meant := [each for each in settings.tenants if name in (each.name, each.namespace_name)]:
         return meant
@@ -207,14 +202,14 @@ def tenants_of(settings: "StackSettings", name: str | None, stack: str) -> "Sequ
 
 def live_of(settings: "StackSettings", tenants: "Sequence[TenantSettings]", context: str | None) -> "Live":
     """What exists in the namespaces of these tenants. Raises ClusterUnreachableError."""
-    from ..cml import without_kubernetes
-    from .found import Live
+    from stacks.cml import without_kubernetes
+    from stacks.status.found import Live
 
     if without_kubernetes(settings):
         return Live(datetime.now(UTC), {})
 
-    from ..identity import context_of
-    from .live import look
+    from stacks.identity import context_of
+    from stacks.status.live import look
 
     backend = settings.scheduler.backend if settings.scheduler else None
     namespaces = [each.namespace_name for each in tenants]
@@ -225,14 +220,14 @@ def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterab
     """The clusters on Cloudera ML, which belong to no tenant. `stack`: its name."""
     if settings.cml is None or tenant is not None:
         return ()
-    from .cml import cml_statuses
+    from stacks.status.cml import cml_statuses
 
     return cml_statuses(settings.cml, stack)
 
 
 def target_of(settings: "StackSettings", name: str, context: str | None) -> "Target":
     """The live object of that name. Raises NoSuchTargetError, and ClusterUnreachableError."""
-    from .targets import target
+    from stacks.status.targets import target
 
     namespace, _, _ = name.rpartition("/")
     tenants = [each for each in settings.tenants if each.namespace_name == namespace] or settings.tenants
@@ -244,8 +239,7 @@ def _urls(settings: "StackSettings", target: "Target", context: str | None) -> l
     import kubernetes
 
     from components.cluster import ForbiddenError, connect, read
-
-    from .dashboard import urls
+    from stacks.status.dashboard import urls
 
     if target.cluster is None:
         return []
@@ -265,11 +259,11 @@ def _urls(settings: "StackSettings", target: "Target", context: str | None) -> l
 
 def _show(name: str, found: "StackStatus", output: Format) -> None:
     if output is Format.TEXT:
-        from .text import show
+        from stacks.status.text import show
 
         show(name, found)
     else:
-        from .objects import as_object
+        from stacks.status.objects import as_object
 
         typer.echo(json.dumps(as_object(name, found), indent=2))
 
@@ -279,9 +273,9 @@ def _watch(name: str, look: "Callable[[], StackStatus]", output: Format) -> NoRe
     from components.cluster import ClusterUnreachableError
 
     if output is Format.TEXT:
-        from .text import redrawing as drawing
+        from stacks.status.text import redrawing as drawing
     else:
-        from .objects import in_lines as drawing
+        from stacks.status.objects import in_lines as drawing
     found = look()
     with drawing(name) as draw:
         draw(found, "")

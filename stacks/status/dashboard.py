@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
 from core.problems import in_one_line
-
-from ..access import named_cluster
-from .found import Body
-from .kubectl import kubectl
+from stacks.access import named_cluster
+from stacks.status.found import Body
+from stacks.status.kubectl import kubectl
 
 ASKS = "# The dashboard asks for the token. This prints it:"
 """The line before the command that prints a token."""

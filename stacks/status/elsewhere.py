@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.problems import in_one_line
-
-from .dashboard import ASKS
-from .kubectl import kubectl
-from .targets import needs_namespace
+from stacks.status.dashboard import ASKS
+from stacks.status.kubectl import kubectl
+from stacks.status.targets import needs_namespace
 
 if TYPE_CHECKING:
     from components.cml.settings import CmlRayClusterSettings, CmlSettings
     from components.external_cluster.settings import ExternalClusterSettings
-
-    from ..settings import StackSettings, TenantSettings
+    from stacks.settings import StackSettings, TenantSettings
 
 
 def dashboard(settings: StackSettings, stack: str, word: str, context: str | None) -> Iterator[str]:

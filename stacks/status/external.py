@@ -18,10 +18,9 @@ from components.external_cluster.progress import message_of
 from components.external_cluster.settings import ExternalClusterSettings
 from components.ray_cluster.diagnosis import pod_reasons
 from components.ray_job.manifests import SUBMITTER_LABEL
-
-from .clusters import phase
-from .found import Body, Found, Live, seconds_between
-from .jobs import JobStatus, missing_job
+from stacks.status.clusters import phase
+from stacks.status.found import Body, Found, Live, seconds_between
+from stacks.status.jobs import JobStatus, missing_job
 
 _OF_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 """Last statuses of a job, with which the message of its pod begins."""

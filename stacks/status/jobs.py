@@ -10,9 +10,8 @@ from datetime import datetime
 from components.queues.settings import Backend
 from components.ray_cluster.diagnosis import about, pod_reasons, warnings
 from components.ray_job.manifests import SUBMITTER_LABEL
-
-from .clusters import ClusterStatus, owner_of, waits_in_kueue, why_it_waits
-from .found import Body, Found, Live, seconds_between
+from stacks.status.clusters import ClusterStatus, owner_of, waits_in_kueue, why_it_waits
+from stacks.status.found import Body, Found, Live, seconds_between
 
 NEW = "New"
 """Shown for a RayJob that the operator has not looked at: its field is empty."""

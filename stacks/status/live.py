@@ -19,9 +19,8 @@ from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO
 from components.ray_cluster.manifests import API_VERSION as RAY
 from components.ray_cluster.readiness import OPERATOR_PODS
-
-from .budgets import QUEUES
-from .found import Body, Found, Live
+from stacks.status.budgets import QUEUES
+from stacks.status.found import Body, Found, Live
 
 _AT_ONCE = 8
 """Namespaces that are read at the same time."""

@@ -8,10 +8,9 @@ from typing import Any
 from components.ray_job.manifests import SUBMITTER_LABEL
 from components.rollout.pods import Pod
 from core.suggestions import names_hint
-
-from .clusters import phase
-from .kubectl import kubectl
-from .targets import NoSuchTargetError, Target
+from stacks.status.clusters import phase
+from stacks.status.kubectl import kubectl
+from stacks.status.targets import NoSuchTargetError, Target
 
 HEAD = "head"
 """The word that selects the head's pod."""

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
-from ..planning.report import numbers
-from .budgets import COUNTED
-from .clusters import ClusterStatus, Gpus, State
-from .jobs import JobStatus
-from .services import ServiceStatus
-from .tenants import StackStatus, TenantStatus
+from stacks.planning.report import numbers
+from stacks.status.budgets import COUNTED
+from stacks.status.clusters import ClusterStatus, Gpus, State
+from stacks.status.jobs import JobStatus
+from stacks.status.services import ServiceStatus
+from stacks.status.tenants import StackStatus, TenantStatus
 
 
 def as_object(name: str, status: StackStatus) -> dict[str, Any]:

@@ -10,15 +10,14 @@ from decimal import Decimal
 from core.nodes import GPU_RESOURCE
 from core.problems import in_one_line
 from core.quantities import shown
-
-from ..planning.report import NONE, Table, figure, triple
-from .budgets import COUNTED, QueueStatus, QuotaStatus
-from .clusters import ClusterStatus, Gpus, State
-from .cml import CmlState, CmlStatus
-from .external import ExternalStatus
-from .jobs import JobStatus
-from .services import ServiceStatus
-from .tenants import StackStatus, TenantStatus
+from stacks.planning.report import NONE, Table, figure, triple
+from stacks.status.budgets import COUNTED, QueueStatus, QuotaStatus
+from stacks.status.clusters import ClusterStatus, Gpus, State
+from stacks.status.cml import CmlState, CmlStatus
+from stacks.status.external import ExternalStatus
+from stacks.status.jobs import JobStatus
+from stacks.status.services import ServiceStatus
+from stacks.status.tenants import StackStatus, TenantStatus
 
 CML, QUEUES = "Cloudera ML", "Queues"
 """Titles of sections."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from components.ray_cluster.diagnosis import about, warnings
 from components.ray_service.applications import Application, applications, clusters_of, is_serving
-
-from .clusters import ClusterStatus, conditions, owner_of
-from .found import Body, Found, Live, seconds_between
+from stacks.status.clusters import ClusterStatus, conditions, owner_of
+from stacks.status.found import Body, Found, Live, seconds_between
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_service.applications import clusters_of
 from components.rollout.pods import Pod, kind, leaves
 from core.suggestions import names_hint
-
-from .found import Body, Found
-from .live import RAY_KINDS
+from stacks.status.found import Body, Found
+from stacks.status.live import RAY_KINDS
 
 
 class NoSuchTargetError(Exception):

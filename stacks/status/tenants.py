@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from components.queues.settings import Backend, children
-
-from ..queues import queue_of, queues_of
-from ..settings import StackSettings, TenantSettings
-from .budgets import QueueStatus, QuotaStatus, queue_statuses, quota_status
-from .clusters import ClusterStatus, Gpus, cluster_status, missing
-from .cml import CmlStatus
-from .external import ExternalStatus, external_status, submitted_status
-from .found import Found, Live
-from .jobs import JobStatus, job_status, missing_job
-from .services import ServiceStatus, missing_service, service_status
+from stacks.queues import queue_of, queues_of
+from stacks.settings import StackSettings, TenantSettings
+from stacks.status.budgets import QueueStatus, QuotaStatus, queue_statuses, quota_status
+from stacks.status.clusters import ClusterStatus, Gpus, cluster_status, missing
+from stacks.status.cml import CmlStatus
+from stacks.status.external import ExternalStatus, external_status, submitted_status
+from stacks.status.found import Found, Live
+from stacks.status.jobs import JobStatus, job_status, missing_job
+from stacks.status.services import ServiceStatus, missing_service, service_status
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from rich.live import Live
 from rich.text import Text
 
 from core.problems import in_one_line
-
-from ..planning.report import Table
-from .report import sections, summary
-from .tenants import StackStatus
+from stacks.planning.report import Table
+from stacks.status.report import sections, summary
+from stacks.status.tenants import StackStatus
 
 _BETWEEN = "  "
 """Between two columns."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..settings import StackSettings
-from .clusters import waits_in_kueue
-from .targets import Target
+from stacks.settings import StackSettings
+from stacks.status.clusters import waits_in_kueue
+from stacks.status.targets import Target
 
 FIELD_MANAGER = "ray-platform-wake"
 """Owner of `spec.suspend` of a RayCluster that was woken."""

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 from aiohttp import web
 
-from .workspace import App
+from testbed.cml.workspace import App
 
 MARK = "LOCAL_CML_APPLICATION"
 """Variable by which all processes of an application are found: Ray starts some in sessions of their own."""

@@ -17,7 +17,7 @@ from typing import Any
 import trustme
 from aiohttp import ClientSession, web
 
-from .workspace import App, RefusedError, Workspace
+from testbed.cml.workspace import App, RefusedError, Workspace
 
 HOST = "ml.example.test"
 KEY = "key-of-the-workspace-4711"

@@ -8,8 +8,7 @@ from kuberay.edits import Verdict
 from stacks.impact.comparison import Impact
 from stacks.impact.effects import Effect
 from stacks.impact.ray_pods import Known
-
-from .autoscalers import Worker
+from testbed.edits.autoscalers import Worker
 
 Running = Mapping[str, Known]
 """RayClusters with their pods, by `<namespace>/<name>`."""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import yaml
 
 from core.problems import Path
-
-from .bodies import Body, body, ray_spec, template
+from testbed.policies.bodies import Body, body, ray_spec, template
 
 
 def listed(made: Body) -> Body:

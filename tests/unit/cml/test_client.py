@@ -19,8 +19,7 @@ from components.cml.client import (
 )
 from components.cml.manifests import THE_HEAD, application, script, script_path
 from testbed.cml.server import HOST, KEY, RUNTIMES, Faults
-
-from .conftest import TOKEN, MakePlace, Place
+from tests.unit.cml.conftest import TOKEN, MakePlace, Place
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

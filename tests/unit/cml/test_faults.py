@@ -18,8 +18,7 @@ from components.cml.reconcile import Applications
 from testbed.cml.server import HOST, KEY, Faults
 from testbed.cml.workspace import Limits
 from tests.suites import in_full
-
-from .conftest import TOKEN, MakePlace, Place
+from tests.unit.cml.conftest import TOKEN, MakePlace, Place
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough, pytest.mark.suite("Cloudera ML"), pytest.mark.timeout(120)]
 

@@ -13,8 +13,7 @@ import pytest
 from components.cml import in_application
 from components.cml.in_application import DRAIN, NODES, Front, command, serve_key
 from components.cml.manifests import head_url
-
-from .conftest import TOKEN, Place
+from tests.unit.cml.conftest import TOKEN, Place
 
 pytestmark = pytest.mark.unit
 

@@ -12,8 +12,7 @@ from components.cml.client import CmlError
 from components.cml.manifests import Member, application, claim
 from components.cml.provider import ClaimProvider, NodesProvider
 from testbed.cml.server import KEY
-
-from .conftest import QUICK, Place
+from tests.unit.cml.conftest import QUICK, Place
 
 pytestmark = pytest.mark.unit
 

@@ -9,8 +9,7 @@ from components.cml.decisions import decide
 from components.cml.reconcile import NotReadyError
 from testbed.cml.server import Faults
 from testbed.cml.workspace import App, Limits
-
-from .conftest import TOKEN, MakePlace, Place
+from tests.unit.cml.conftest import TOKEN, MakePlace, Place
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

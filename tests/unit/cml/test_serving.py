@@ -17,8 +17,7 @@ from core.problems import StackFileError
 from stacks.impact.comparison import impact_of
 from stacks.load import parse
 from stacks.settings import StackSettings
-
-from .conftest import Place
+from tests.unit.cml.conftest import Place
 
 pytestmark = pytest.mark.unit
 

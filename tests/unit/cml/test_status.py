@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from stacks.__main__ import app
 from stacks.status.cml import CmlState, CmlStatus, cml_statuses
 from testbed.cml.server import HOST, KEY
-
-from .conftest import TOKEN, Place
+from tests.unit.cml.conftest import TOKEN, Place
 
 pytestmark = pytest.mark.unit
 

@@ -10,9 +10,8 @@ from stacks.impact.kinds import AS_RIGHTS, KINDS
 from stacks.impact.report import report
 from stacks.load import load
 from stacks.render import render
+from tests.unit.impact.stacks import ray
 from tests.unit.planning.stacks import A100, stack, tenant
-
-from .stacks import ray
 
 pytestmark = pytest.mark.unit
 

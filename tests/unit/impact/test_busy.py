@@ -14,9 +14,8 @@ from stacks.impact.live import Answer, ask, with_busy
 from stacks.impact.ray_pods import Known
 from stacks.impact.report import as_object, report
 from stacks.impact.sources import ray_clusters
+from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
-
-from .stacks import effects_on, ray
 
 pytestmark = pytest.mark.unit
 

@@ -10,9 +10,8 @@ from kuberay.edits import Verdict
 from stacks.impact.comparison import Impact, impact_of
 from stacks.load import load
 from stacks.settings import StackSettings
+from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
-
-from .stacks import effects_on, ray
 
 pytestmark = pytest.mark.unit
 

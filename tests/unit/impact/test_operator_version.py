@@ -8,9 +8,8 @@ from kuberay.edits import Verdict
 from stacks.impact.comparison import impact_of
 from stacks.impact.effects import Effect
 from stacks.settings import StackSettings
+from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
-
-from .stacks import effects_on, ray
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,8 @@ from stacks.impact.comparison import impact_of, impact_on
 from stacks.impact.effects import Effect, Range
 from stacks.impact.ray_pods import Known
 from stacks.impact.sources import ray_clusters
+from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
-
-from .stacks import effects_on, ray
 
 pytestmark = pytest.mark.unit
 

@@ -10,9 +10,8 @@ from kuberay.edits import Verdict
 from stacks.impact.comparison import impact_of, impact_on
 from stacks.impact.ray_pods import Known
 from stacks.impact.sources import ray_clusters
+from tests.unit.impact.stacks import EIGHT, effects, effects_on, ray, verdicts
 from tests.unit.planning.stacks import cluster, stack, tenant
-
-from .stacks import EIGHT, effects, effects_on, ray, verdicts
 
 pytestmark = pytest.mark.unit
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from stacks.importing.file import clusters_in
 from stacks.importing.reader import Answers, RefusedError, leaves
-
-from .test_manifests import FULL, PLAIN, job
-from .test_operators_before_kuberay import FIRST_OPERATOR, WITH_FIELDS
+from tests.unit.importing.test_manifests import FULL, PLAIN, job
+from tests.unit.importing.test_operators_before_kuberay import FIRST_OPERATOR, WITH_FIELDS
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

@@ -1,6 +1,6 @@
 """The alerts about Redis, its gateway, Volcano, Kueue and cert-manager."""
 
-from .case import (
+from tests.unit.monitoring.case import (
     CLIENTS,
     CONNECTED,
     KUEUE_ADMITTED,

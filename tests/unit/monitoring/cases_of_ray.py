@@ -1,6 +1,6 @@
 """The alerts about Ray and KubeRay."""
 
-from .case import (
+from tests.unit.monitoring.case import (
     GCS,
     INFEASIBLE,
     OF_CLUSTER,

@@ -16,9 +16,8 @@ from components.monitoring.settings import MonitoringSettings
 from components.monitoring.targets import Monitored
 from testbed.machine import lacks
 from testbed.ray_dashboards import MADE, queries
-
-from . import cases_of_platform, cases_of_ray
-from .case import PODS, Case, Series, over
+from tests.unit.monitoring import cases_of_platform, cases_of_ray
+from tests.unit.monitoring.case import PODS, Case, Series, over
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

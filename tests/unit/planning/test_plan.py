@@ -12,8 +12,7 @@ from core.problems import StackFileError
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import Plan, plan_of
 from stacks.planning.report import as_object, report
-
-from .stacks import A100, always, cluster, stack, tenant
+from tests.unit.planning.stacks import A100, always, cluster, stack, tenant
 
 pytestmark = pytest.mark.unit
 

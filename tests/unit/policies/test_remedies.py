@@ -13,8 +13,7 @@ from policies.pack import Pack
 from policies.rules import RULES
 from testbed.policies.bodies import Body, deployment, namespace, pod, ray_cluster
 from testbed.policies.case import MISSING, put
-
-from .test_pack import CONTEXT, SECRET, UNKNOWN, names, struct
+from tests.unit.policies.test_pack import CONTEXT, SECRET, UNKNOWN, names, struct
 
 pytestmark = pytest.mark.unit
 

@@ -27,8 +27,7 @@ from testbed.policies.bodies import (
     volcano_job,
 )
 from testbed.policies.case import Case, case
-
-from . import cases_of_kubernetes, cases_of_pods, cases_of_ray
+from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from stacks.__main__ import app
 from stacks.review.previewed import NoPreviewError, Preview, Step, previews
-
-from .story import STACK, TENANT, repository
+from tests.unit.review.story import STACK, TENANT, repository
 
 pytestmark = pytest.mark.unit
 

@@ -14,8 +14,7 @@ import yaml
 from local import paths
 from stacks.impact.sources import git
 from testbed.machine import lacks
-
-from .story import checked_out, repository, written
+from tests.unit.review.story import checked_out, repository, written
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

@@ -10,8 +10,7 @@ from local.rehearse.report import as_object
 from stacks.__main__ import app
 from stacks.review.rehearsed import NoRehearsalError, rehearsals
 from tests.unit.local.rehearse.test_comparison import ALL, FITS, found, rehearsed
-
-from .story import STACK, TENANT, repository
+from tests.unit.review.story import STACK, TENANT, repository
 
 pytestmark = pytest.mark.unit
 

@@ -9,8 +9,18 @@ from typer.testing import CliRunner, Result
 from stacks.__main__ import app
 from stacks.review import details
 from stacks.review.comment import LONGEST, MARKER, comment
-
-from .story import BASE, BRANCHES, BY_NAME, COMMENTS, SECRET, STACK, checked_out, repository, reviewed, written
+from tests.unit.review.story import (
+    BASE,
+    BRANCHES,
+    BY_NAME,
+    COMMENTS,
+    SECRET,
+    STACK,
+    checked_out,
+    repository,
+    reviewed,
+    written,
+)
 
 pytestmark = pytest.mark.unit
 

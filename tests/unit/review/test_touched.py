@@ -6,8 +6,7 @@ import pytest
 
 from stacks.impact.sources import git
 from stacks.review.touched import Touched, change
-
-from .story import STACK, commit, repository
+from tests.unit.review.story import STACK, commit, repository
 
 pytestmark = pytest.mark.unit
 

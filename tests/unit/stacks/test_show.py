@@ -8,8 +8,7 @@ import yaml
 
 from core.stack_file import plain_values
 from stacks.load import load
-
-from .test_extends import GOOD, folder, run
+from tests.unit.stacks.test_extends import GOOD, folder, run
 
 pytestmark = pytest.mark.unit
 

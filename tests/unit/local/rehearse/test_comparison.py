@@ -14,9 +14,8 @@ from local.rehearse.report import as_object, report
 from stacks.planning.plan import plan_of
 from stacks.planning.text import markdown
 from stacks.settings import StackSettings
+from tests.unit.local.rehearse.bodies import nodes, pod, ray
 from tests.unit.planning.stacks import always, cluster, stack, tenant
-
-from .bodies import nodes, pod, ray
 
 pytestmark = pytest.mark.unit
 

@@ -3,8 +3,7 @@
 import pytest
 
 from local.rehearse.observed import observed, pod_of
-
-from .bodies import nodes, pod, ray
+from tests.unit.local.rehearse.bodies import nodes, pod, ray
 
 pytestmark = pytest.mark.unit
 
