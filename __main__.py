@@ -5,9 +5,9 @@ import sys
 import pulumi
 
 from core.problems import StackFileError
-from stacks.build import build
-from stacks.cancelled import end_at_once_when_cancelled
-from stacks.running import running_stack
+from stacks.program.build import build
+from stacks.program.cancelled import end_at_once_when_cancelled
+from stacks.program.config import running_stack
 
 REPORTED = 32
 """Exit code for an error that the program has reported itself: Pulumi's language host adds no error of its own."""

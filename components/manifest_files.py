@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from components.cache import cache_folders, keep_file
+from components.cache_folder import cache_folders, keep_file
 from components.crds.definitions import are_kept, referred
 
 Objects = list[dict[str, Any]]

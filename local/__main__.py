@@ -61,7 +61,7 @@ def up(
     from local.progress import console, step
     from local.pulumi import POLICY_PACK, RehearsalStack
     from local.rehearsal import Rehearsal
-    from stacks.render import images_of
+    from stacks.objects.stack import images_of
 
     selection = select(plugins, os.environ)
     settings = _settings(stack)

@@ -19,7 +19,7 @@ from local.rehearsal import Rehearsal
 from local.rehearse.rehearsed import Rehearsed
 from local.rehearse.report import as_object
 from local.rehearse.report import report as of_rehearsed
-from stacks.planning.text import markdown, show
+from stacks.commands.plan.text import markdown, show
 
 
 def parts(selection: Selection) -> None:

@@ -10,9 +10,9 @@ import pulumi
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX
 from stacks import load as stack_files
-from stacks.build import build
 from stacks.load import installable, parse
-from stacks.running import running_stack
+from stacks.program.build import build
+from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 
 
@@ -21,7 +21,7 @@ class RayPlatform(pulumi.ComponentResource):
 
     The program needs a Kubernetes cluster that exists before it runs: the context `kubernetes.context` of the
     kubeconfig is read in previews, too. The stack's outputs `clusters`, `operator` and so on are exported, because the
-    next update reads them; all are listed at `stacks.build.build`.
+    next update reads them; all are listed at `stacks.program.build.build`.
 
     Outputs:
         clusters: by `<namespace>/<name>`, each RayCluster's addresses, worker groups and state.

@@ -11,22 +11,22 @@ import sys
 
 import typer
 
-from stacks.adopt.command import adopt
-from stacks.check.command import check
-from stacks.environment.command import destroy, move_state, preview, refresh, up
-from stacks.images.command import images
-from stacks.impact.command import impact
-from stacks.importing.command import import_
-from stacks.manifests.command import render
-from stacks.page.command import page
-from stacks.planning.command import plan
-from stacks.recovery.command import recover
-from stacks.review.command import changes, review
-from stacks.run.command import cancel, run
-from stacks.runs.command import runs
-from stacks.schema.command import schema
-from stacks.show.command import show
-from stacks.status.command import dashboard, logs, status, wake
+from stacks.commands.adopt.command import adopt
+from stacks.commands.check.command import check
+from stacks.commands.environment.command import destroy, move_state, preview, refresh, up
+from stacks.commands.images.command import images
+from stacks.commands.impact.command import impact
+from stacks.commands.importing.command import import_
+from stacks.commands.page.command import page
+from stacks.commands.plan.command import plan
+from stacks.commands.recover.command import recover
+from stacks.commands.render.command import render
+from stacks.commands.review.command import changes, review
+from stacks.commands.run.command import cancel, run
+from stacks.commands.runs.command import runs
+from stacks.commands.schema.command import schema
+from stacks.commands.show.command import show
+from stacks.commands.status.command import dashboard, logs, status, wake
 
 app = typer.Typer(
     help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False

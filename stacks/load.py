@@ -13,9 +13,9 @@ from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
 from core.secrets import ADVICE, secret_in
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
-from stacks.cml import plain_key, without_key
-from stacks.redis import gateway_without_image
-from stacks.rules import problems_of
+from stacks.checks.references import problems_of
+from stacks.objects.cml import plain_key, without_key
+from stacks.objects.redis import gateway_without_image
 from stacks.settings import StackSettings
 
 _SHORTEST_SECRET = 6

@@ -21,7 +21,7 @@ import typer
 from playwright.sync_api import Page, ViewportSize
 
 from local import paths
-from stacks.page.command import PORT
+from stacks.commands.page.command import PORT
 from testbed.browser import PHONE, browser
 
 FOLDER = paths.ROOT / "docs" / "pictures"

@@ -14,8 +14,8 @@ from benchmarks.variants.jobs import philly, trace
 from benchmarks.variants.multisets import exact
 from benchmarks.variants.ray_scheduler import RaysAutoscaler
 from benchmarks.variants.whole_nodes import held_by_nodes
-from stacks.history.jobs import Job
-from stacks.history.replay import Played, play
+from stacks.commands.plan.history.jobs import Job
+from stacks.commands.plan.history.replay import Played, play
 
 PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "worker-sizes.md"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stacks.load import parse
-from stacks.rendered import rendered
+from stacks.objects.ray_clusters import rendered
 
 NODE = {"pool": "a100", "cpu": 64, "memory": "1000Gi", "gpus": 8}
 

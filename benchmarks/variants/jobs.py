@@ -4,7 +4,7 @@ import csv
 import random
 from pathlib import Path
 
-from stacks.history.jobs import Job
+from stacks.commands.plan.history.jobs import Job
 
 SIZES = {1: 0.7, 2: 0.1, 4: 0.15, 8: 0.05}
 """GPUs of jobs and their shares, in Microsoft's Philly cluster according to Gavel (OSDI'20; scripts/utils/ in

@@ -17,7 +17,7 @@ from ray.autoscaler.v2.utils import ResourceRequestUtil
 from ray.core.generated.autoscaler_pb2 import NodeState  # type: ignore[attr-defined]  # made when it is imported
 from ray.core.generated.instance_manager_pb2 import Instance, NodeKind  # type: ignore[attr-defined]
 
-from stacks.history.autoscaler import Decision, Running, Size
+from stacks.commands.plan.history.autoscaler import Decision, Running, Size
 
 HEAD = "headgroup"
 """Ray's name for the node type of the head."""
@@ -42,7 +42,7 @@ class RaysAutoscaler:
 
     @property
     def sizes(self) -> dict[str, Size]:
-        """The worker groups, for the model of `stacks.history`."""
+        """The worker groups, for the model of `stacks.commands.plan.history`."""
         return {
             name: Size(
                 gpus=gpus,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from benchmarks.variants.clusters import NODE
-from stacks.history.replay import Worker
+from stacks.commands.plan.history.replay import Worker
 
 GPUS = int(str(NODE["gpus"]))
 

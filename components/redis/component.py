@@ -24,7 +24,7 @@ from components.redis.connection import (
     newest_first,
 )
 from components.redis.existing import UnfitError, see
-from components.redis.external import ExternalSettings
+from components.redis.existing_server import ExternalSettings
 from components.redis.manifests import (
     USERS_KEYS,
     Body,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.cluster import ClusterUnreachableError, connect, read
 from components.redis.connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
-from components.redis.external import ExternalSettings
+from components.redis.existing_server import ExternalSettings
 
 if TYPE_CHECKING:
     import redis

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
 from components.operator.settings import ComputeResources, Toleration
-from components.redis.external import ExternalSettings
+from components.redis.existing_server import ExternalSettings
 from components.redis_gateway.settings import GatewaySettings
 from components.tls.manifests import IssuerSettings
 from core.problems import Problem, Problems

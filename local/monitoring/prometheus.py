@@ -15,7 +15,7 @@ from local.control_plane import free_ports
 from local.errors import RehearsalError
 from local.monitoring import discovery
 from local.supervision import Program
-from stacks.monitoring import monitored
+from stacks.objects.monitoring import monitored
 from stacks.settings import StackSettings
 
 NAME = "prometheus"

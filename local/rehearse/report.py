@@ -5,7 +5,7 @@ from typing import Any
 
 from local.rehearse.comparison import Beside
 from local.rehearse.rehearsed import Rehearsed
-from stacks.planning.report import NONE, Report, Table
+from stacks.commands.plan.report import NONE, Report, Table
 
 
 def report(there: Rehearsed) -> Report:

@@ -18,8 +18,8 @@ from local.rehearse.cluster import Cluster
 from local.rehearse.players import play
 from local.rehearse.rehearsed import Rehearsed
 from stacks.load import load
+from stacks.objects.stack import images_of
 from stacks.planning.plan import Plan, plan_of
-from stacks.render import images_of
 
 _LOOK_SECONDS = 2.0
 

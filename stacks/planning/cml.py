@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from components.cml.settings import CmlRayClusterSettings
-from stacks.planning.report import Report, Table
+from stacks.commands.plan.report import Report, Table
 from stacks.settings import StackSettings
 
 

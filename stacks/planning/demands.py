@@ -13,11 +13,18 @@ from components.ray_service.demand import demand_of_update
 from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.settings import hard
 from core.quantities import amount
-from stacks.idle_termination import idle_termination
-from stacks.queues import queue_of
-from stacks.redis import redis_parts, redis_stateful_set
-from stacks.rendered import demanded, demanded_by_job, demanded_by_service, rendered, rendered_job, rendered_service
-from stacks.run_history import run_history
+from stacks.objects.idle_termination import idle_termination
+from stacks.objects.queues import queue_of
+from stacks.objects.ray_clusters import (
+    demanded,
+    demanded_by_job,
+    demanded_by_service,
+    rendered,
+    rendered_job,
+    rendered_service,
+)
+from stacks.objects.redis import redis_parts, redis_stateful_set
+from stacks.objects.run_history import run_history
 from stacks.settings import StackSettings, TenantSettings
 
 Rooms = Mapping[str, Mapping[str, Room]]

@@ -13,6 +13,7 @@ from components.capacity.placement import NOTHING, Nodes, Workers, held
 from components.queues.settings import Queue
 from components.tenant.demand import Usage, total
 from core.nodes import GPU_RESOURCE, NodePool
+from stacks.objects.queues import queue_of, queues_of, rooms_of
 from stacks.planning.demands import (
     Rooms,
     accounts_of,
@@ -24,7 +25,6 @@ from stacks.planning.demands import (
     updates_of,
 )
 from stacks.planning.waiting import TooSmall, too_small
-from stacks.queues import queue_of, queues_of, rooms_of
 from stacks.settings import StackSettings, TenantSettings
 
 

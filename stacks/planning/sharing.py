@@ -7,9 +7,9 @@ from components.queues.budget import on_nodes
 from components.tenant.demand import total
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
+from stacks.commands.plan.report import Report, Table, figure, money, numbers, triple
 from stacks.planning.overcommitment import SETTING, more_than
 from stacks.planning.plan import Plan
-from stacks.planning.report import Report, Table, figure, money, numbers, triple
 from stacks.settings import StackSettings
 
 Planned = tuple[str, "StackSettings", Plan]

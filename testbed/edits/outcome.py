@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from components.ray_cluster.scaled import scales
 from kuberay.edits import Verdict
-from stacks.impact.comparison import Impact
-from stacks.impact.effects import Effect
-from stacks.impact.ray_pods import Known
+from stacks.commands.impact.comparison import Impact
+from stacks.commands.impact.effects import Effect
+from stacks.commands.impact.ray_pods import Known
 from testbed.edits.autoscalers import Worker
 
 Running = Mapping[str, Known]

@@ -12,9 +12,9 @@ from kubernetes import client
 from components.operator.settings import OperatorSettings
 from core.problems import StackFileError
 from core.versions import release_of
-from stacks.impact.comparison import impact_on
-from stacks.impact.live import in_namespace
-from stacks.impact.ray_pods import Known
+from stacks.commands.impact.comparison import impact_on
+from stacks.commands.impact.live import in_namespace
+from stacks.commands.impact.ray_pods import Known
 from stacks.load import load
 from testbed.edits.autoscalers import SCALES, Autoscalers
 from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong

@@ -9,7 +9,7 @@ import httpx
 from local import images
 from local.rehearsal import Rehearsal
 from local.supervision import Program
-from stacks.images.used import Image
+from stacks.commands.images.used import Image
 from testbed import mirroring
 from testbed.mirroring import missing as missing  # what a stack is asked before it names a mirror
 from testbed.pods.node import in_its_network

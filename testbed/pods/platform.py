@@ -21,9 +21,9 @@ from local import paths
 from local.control_plane import write_kubeconfig
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
-from stacks.images.used import used
+from stacks.commands.images.used import used
 from stacks.load import load
-from stacks.render import images_of
+from stacks.objects.stack import images_of
 from testbed.platform_stack import Stack
 from testbed.pods import mirror
 from testbed.pods.node import Node, is_ready

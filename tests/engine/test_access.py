@@ -20,8 +20,8 @@ from components.access.manifests import (
     tenant_grants,
 )
 from local.rehearsal import Rehearsal
-from stacks.access import named_clusters
-from stacks.rendered import template_objects
+from stacks.objects.access import named_clusters
+from stacks.objects.ray_clusters import template_objects
 from testbed.platform_stack import Rays, Stack
 from testbed.pods.steps import until
 from tests.engine.access_table import table

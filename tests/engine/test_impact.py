@@ -19,8 +19,8 @@ from components.priority_classes.settings import priority_classes
 from kuberay.pods import PodChange, change_of_pods
 from local.paths import ROOT
 from local.rehearsal import Rehearsal
-from stacks.impact.ray_pods import sent
-from stacks.impact.sources import ray_clusters
+from stacks.commands.impact.ray_pods import sent
+from stacks.commands.impact.sources import ray_clusters
 from stacks.load import load
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import DEV

@@ -11,9 +11,9 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
 from core.problems import StackFileError
 from local.tools import KUBERAY
-from stacks.importing.manifests import KINDS, defaulted, from_manifest, has_cluster
-from stacks.importing.reader import Answers, RefusedError
-from stacks.importing.tenants import tenants
+from stacks.commands.importing.manifests import KINDS, defaulted, from_manifest, has_cluster
+from stacks.commands.importing.reader import Answers, RefusedError
+from stacks.commands.importing.tenants import tenants
 from stacks.load import parse
 
 pytestmark = pytest.mark.engine

@@ -18,7 +18,7 @@ from components.ray_job import progress
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL
 from local.rehearsal import Rehearsal
-from stacks.run.live import cancel, start
+from stacks.commands.run.live import cancel, start
 from testbed.platform_stack import WORKERS, Rays, Stack, training
 from testbed.pods.steps import until
 from tests.engine.attacks import RUNS

@@ -20,7 +20,7 @@ from components.ray_job.settings import JOB_LABEL
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
-from stacks.cancelled import EXIT_CODE
+from stacks.program.cancelled import EXIT_CODE
 from testbed.browser import browser
 from testbed.gangs import settled
 from testbed.platform_stack import Rays, Stack, existing

@@ -16,7 +16,7 @@ from components.rollout.templates import unstamped
 from local import paths
 from local.rehearsal import Rehearsal
 from local.tools import KUBERAY
-from stacks.manifests.stages import STAGES
+from stacks.commands.render.stages import STAGES
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Stack
 from tests.engine.conftest import MakeStack

@@ -10,7 +10,7 @@ import pytest
 from local.rehearsal import Rehearsal
 from local.tools import PROMETHEUS_OPERATOR
 from stacks.load import load
-from stacks.monitoring import objects_of_monitoring
+from stacks.objects.monitoring import objects_of_monitoring
 from testbed.kubectl import Kubectl
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(120)]

@@ -13,9 +13,9 @@ from kubernetes import client
 
 from local import paths
 from local.rehearsal import Rehearsal
-from stacks.environment.part import stack_of
+from stacks.commands.review.previewed import changes
 from stacks.load import load
-from stacks.review.previewed import changes
+from stacks.objects.ownership import stack_of
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 

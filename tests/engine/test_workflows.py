@@ -14,8 +14,8 @@ import yaml
 from kubernetes import client
 
 from local import paths
-from stacks.impact.sources import git
-from stacks.review.comment import MARKER
+from stacks.commands.impact.sources import git
+from stacks.commands.review.comment import MARKER
 from testbed.harness import Result
 from testbed.platform_stack import Stack, training
 from tests.engine.conftest import MakeStack

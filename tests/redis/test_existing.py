@@ -8,7 +8,7 @@ import pytest
 
 from components.redis.connection import SENTINEL_PORT
 from components.redis.existing import NotReachedError, UnfitError, check, look
-from components.redis.external import ExternalSettings
+from components.redis.existing_server import ExternalSettings
 from tests.gateway.nodes import PASSWORD, Node, Nodes
 from tests.redis.pods import Pods
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import stacks.history.in_head
+import stacks.commands.plan.history.in_head
 from components.rollout import in_head
-from stacks.history.live import Demand, demand_of
-from stacks.impact.live import busy_pods
+from stacks.commands.impact.live import busy_pods
+from stacks.commands.plan.history.live import Demand, demand_of
 from tests.gateway.ray_head import ATTEMPTS
 from tests.gateway.waiting import eventually
 
@@ -88,7 +88,7 @@ class Ray:
 
     def demand(self) -> Demand:
         """Its demand for GPUs."""
-        return demand_of(self._answer(stacks.history.in_head))
+        return demand_of(self._answer(stacks.commands.plan.history.in_head))
 
     def _answer(self, script: ModuleType, *arguments: str) -> dict[str, Any]:
         assert script.__file__

@@ -80,8 +80,8 @@ ALONE: Mapping[str, Suite] = {
     "draining": Suite(
         inputs=(
             "components/rollout/*.py",
-            "stacks/history/*.py",
-            "stacks/impact/live.py",
+            "stacks/commands/plan/history/*.py",
+            "stacks/commands/impact/live.py",
             "tests/gateway/ray_head.py",
             "tests/rollout/cluster.py",
         ),
@@ -109,7 +109,7 @@ ALONE: Mapping[str, Suite] = {
             "local/plugins/**/*",
             "local/pulumi.py",
             "local/tools/pulumi/*",
-            "stacks/recovery/*.py",
+            "stacks/commands/recover/*.py",
         ),
         files=("tests/engine/test_full_disk.py",),
         share=0.0,
@@ -122,7 +122,7 @@ ALONE: Mapping[str, Suite] = {
             "local/tools/pulumi/*",
             "pyproject.toml",
             "ray_platform/*.py",
-            "stacks/platform.py",
+            "stacks/program/platform.py",
             "stacks/settings.py",
         ),
         files=("tests/engine/test_package.py",),

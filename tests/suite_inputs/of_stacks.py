@@ -13,7 +13,10 @@ UPDATE = (
     "__main__.py",
     *(f"{package}/**/*" for package in ("core", "kuberay", "policies", "components", "local")),
     "stacks/*.py",
-    "stacks/environment/*.py",
+    "stacks/objects/*.py",
+    "stacks/checks/*.py",
+    "stacks/program/*.py",
+    "stacks/commands/environment/*.py",
     "stacks/planning/*.py",
 )
 """What an update of a stack in a test runs through: the program, the engine, and the cluster with its programs."""
@@ -27,12 +30,12 @@ def _engine(*names: str, inputs: tuple[str, ...] = ()) -> Suite:
 def _pods(*names: str, inputs: tuple[str, ...] = ()) -> Suite:
     """A suite of files in tests/pods."""
     files = tuple(f"tests/pods/{name}.py" for name in names)
-    return Suite((*UPDATE, "stacks/images/*.py", *inputs), files, 0.0, programs=("containerd", "runc"))
+    return Suite((*UPDATE, "stacks/commands/images/*.py", *inputs), files, 0.0, programs=("containerd", "runc"))
 
 
 def _commands(*names: str) -> tuple[str, ...]:
     """The patterns of all files of commands in stacks/."""
-    return tuple(f"stacks/{name}/**/*" for name in names)
+    return tuple(f"stacks/commands/{name}/**/*" for name in names)
 
 
 OF_STACKS: Mapping[str, Suite] = {
@@ -40,8 +43,8 @@ OF_STACKS: Mapping[str, Suite] = {
     "Volcano": _engine("gangs", "queues", "volcano"),
     "operator": _engine("operator_modes", "operator_upgrade"),
     "Redis in a stack": _engine("fault_tolerance", "redis", inputs=("gateway/**/*",)),
-    "recovery": _engine("interruption", "platform_interrupted", "recovery", inputs=_commands("recovery")),
-    "split": _engine("split", "tenant_stack", inputs=_commands("recovery")),
+    "recovery": _engine("interruption", "platform_interrupted", "recovery", inputs=_commands("recover")),
+    "split": _engine("split", "tenant_stack", inputs=_commands("recover")),
     "rehearsal": _engine("rehearsal", "rehearse", inputs=_commands("review")),
     "workflows": _engine("workflows", inputs=("docs/examples/**/*", "stacks/**/*")),
     "jobs": _pods(

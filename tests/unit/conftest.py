@@ -15,8 +15,8 @@ from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes sure that no cluster is found to read RayClusters, storage or an operator from."""
-    monkeypatch.setattr("stacks.build.cluster_of", lambda *_: None)
-    monkeypatch.setattr("stacks.tenant.read_scaled", lambda *_: None)
+    monkeypatch.setattr("stacks.program.build.cluster_of", lambda *_: None)
+    monkeypatch.setattr("stacks.program.tenant.read_scaled", lambda *_: None)
     monkeypatch.setattr("components.storage.component.look", lambda *_: None)
     monkeypatch.setattr("components.operator.upgrade.check_change", lambda *_: None)
     monkeypatch.setattr("components.crds.provider.differences", lambda *_: ())

@@ -10,7 +10,7 @@ from components.ray_cluster.rules import valid
 from core.images import full_name, images_in, mirrored, not_allowed, with_mirrors
 from core.nodes import NodePool
 from stacks.load import parse
-from stacks.rendered import with_tenant_defaults
+from stacks.objects.ray_clusters import with_tenant_defaults
 from stacks.settings import TenantSettings
 
 pytestmark = pytest.mark.unit

@@ -24,7 +24,7 @@ LINES = 300
 RULES = {"policies.rule", "policies.rules"}
 """The rules of policies/, and what they are."""
 
-REVIEW = "stacks/review"
+REVIEW = "stacks/commands/review"
 
 WITH_PULUMI = {
     *(
@@ -48,8 +48,8 @@ WITH_PULUMI = {
         "build.py",
         "platform.py",
         "tenant.py",
-        "running.py",
-        "held.py",
+        "config.py",
+        "foreign.py",
         "workloads.py",
         "workspace.py",
     ),

@@ -15,9 +15,9 @@ from policies.cel import WITH_PODS, variables
 from policies.rule import Severity
 from policies.rules import ENFORCEABLE
 from policies.walk import Stack
-from stacks.access import installed_namespaces, tenants_namespaces
-from stacks.build import build
 from stacks.load import parse
+from stacks.objects.access import installed_namespaces, tenants_namespaces
+from stacks.program.build import build
 from testbed.recorder import record
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

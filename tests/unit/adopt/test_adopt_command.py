@@ -9,9 +9,9 @@ import typer
 from typer.testing import CliRunner, Result
 
 from core.stack_file import stack_file
-from stacks.adopt import live as live_module
-from stacks.adopt.command import adopt
-from stacks.adopt.entry import CannotInsertError, insert_cluster, only_added
+from stacks.commands.adopt import live as live_module
+from stacks.commands.adopt.command import adopt
+from stacks.commands.adopt.entry import CannotInsertError, insert_cluster, only_added
 from stacks.load import load, settings_of
 from tests.unit.adopt.live import live
 

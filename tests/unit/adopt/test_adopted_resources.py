@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.build import build
 from stacks.load import parse
+from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

@@ -6,11 +6,11 @@ import pytest
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
-from stacks.adopt.entry import entry, tenant_name
-from stacks.adopt.live import CannotAdoptError
+from stacks.commands.adopt.entry import entry, tenant_name
+from stacks.commands.adopt.live import CannotAdoptError
 from stacks.load import parse
-from stacks.rendered import rendered as as_rendered
-from stacks.rendered import with_tenant_defaults
+from stacks.objects.ray_clusters import rendered as as_rendered
+from stacks.objects.ray_clusters import with_tenant_defaults
 from tests.unit.adopt.live import IMAGE, live
 
 pytestmark = pytest.mark.unit

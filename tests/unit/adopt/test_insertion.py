@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.adopt.entry import CannotInsertError, insert_cluster
+from stacks.commands.adopt.entry import CannotInsertError, insert_cluster
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stacks.adopt import live as module
-from stacks.adopt.live import CannotAdoptError, live_cluster
+from stacks.commands.adopt import live as module
+from stacks.commands.adopt.live import CannotAdoptError, live_cluster
 from tests.unit.adopt.live import live
 
 pytestmark = pytest.mark.unit

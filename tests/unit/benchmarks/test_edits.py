@@ -8,9 +8,9 @@ import pytest
 
 from core.problems import StackFileError
 from kuberay.edits import Verdict
-from stacks.impact.comparison import Impact, impact_of
-from stacks.impact.effects import Effect, ObjectImpact, Range
-from stacks.impact.ray_pods import Known
+from stacks.commands.impact.comparison import Impact, impact_of
+from stacks.commands.impact.effects import Effect, ObjectImpact, Range
+from stacks.commands.impact.ray_pods import Known
 from testbed.edits.autoscalers import Worker
 from testbed.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded, strategy, wrong
 from testbed.edits.outcome import gone, set_back, switched_off, unpredicted

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from components.capacity.placement import Nodes
 from components.capacity.room import without_room
 from core.problems import Problem
+from stacks.objects.ray_clusters import demanded, rendered
 from stacks.planning.demands import workers_of
-from stacks.rendered import demanded, rendered
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

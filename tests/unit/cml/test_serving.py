@@ -14,7 +14,7 @@ from components.cml.serving import NOTHING, serve_config, serving
 from components.ray_service.llm import LanguageModelSettings
 from components.ray_service.serve_config import ServeConfigSettings
 from core.problems import StackFileError
-from stacks.impact.comparison import impact_of
+from stacks.commands.impact.comparison import impact_of
 from stacks.load import parse
 from stacks.settings import StackSettings
 from tests.unit.cml.conftest import Place

@@ -10,12 +10,12 @@ from components.cml.manifests import Member, member_of, nodes, prefix, subdomain
 from components.cml.settings import CmlSettings
 from core.problems import StackFileError
 from policies.configuration import Configuration
-from stacks.build import build
-from stacks.impact.comparison import impact_of
+from stacks.commands.impact.comparison import impact_of
+from stacks.commands.review.judged import judged
 from stacks.load import load, parse
 from stacks.planning.cml import as_objects
-from stacks.review.judged import judged
-from stacks.running import running_stack
+from stacks.program.build import build
+from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 from testbed.recorder import record
 

@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
-from stacks.status.cml import CmlState, CmlStatus, cml_statuses
+from stacks.commands.status.cml import CmlState, CmlStatus, cml_statuses
 from testbed.cml.server import HOST, KEY
 from tests.unit.cml.conftest import TOKEN, Place
 

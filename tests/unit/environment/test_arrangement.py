@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stacks.environment.arrangement import Row, Rows, arranged, namespace_of, tenants_among
-from stacks.environment.part import stack_of
+from stacks.commands.environment.state_move import Row, Rows, arranged, namespace_of, tenants_among
 from stacks.load import parse
+from stacks.objects.ownership import stack_of
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
-from stacks.environment.running import Outcome
+from stacks.commands.environment.driver import Outcome
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
@@ -43,8 +43,8 @@ def test_commands_without_the_program_refuse_another_cluster_than_the_recorded_o
     """Pulumi does not start the program for them."""
     recorded = {"kubernetes": {"cluster": "0f5c2f0e-1111-4c1e-9d0a-3a2b1c0d9e8f"}}
     stacks = SimpleNamespace(environment="prod", existing=lambda: {"prod"}, outputs=lambda _: recorded)
-    monkeypatch.setattr("stacks.environment.command._loaded", lambda *_: (stacks, StackSettings()))
-    monkeypatch.setattr("stacks.identity.request", lambda *_: {"metadata": {"uid": "another"}})
+    monkeypatch.setattr("stacks.commands.environment.command._loaded", lambda *_: (stacks, StackSettings()))
+    monkeypatch.setattr("stacks.program.identity.request", lambda *_: {"metadata": {"uid": "another"}})
     result = CliRunner().invoke(app, [command, "prod", "--yes"])
     assert result.exit_code == 2
     assert "this stack is for another cluster" in result.stderr
@@ -55,10 +55,10 @@ def test_the_output_for_programs_is_json_alone_also_if_the_command_asks(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stacks = SimpleNamespace(environment="prod")
-    monkeypatch.setattr("stacks.environment.command._loaded", lambda *_: (stacks, StackSettings()))
-    monkeypatch.setattr("stacks.environment.command._needs_terminal", lambda _: None)
-    monkeypatch.setattr("stacks.environment.command._in_its_cluster", lambda *_: None)
-    monkeypatch.setattr("stacks.environment.running.run", lambda *_: [Outcome("prod", "done")])
+    monkeypatch.setattr("stacks.commands.environment.command._loaded", lambda *_: (stacks, StackSettings()))
+    monkeypatch.setattr("stacks.commands.environment.command._needs_terminal", lambda _: None)
+    monkeypatch.setattr("stacks.commands.environment.command._in_its_cluster", lambda *_: None)
+    monkeypatch.setattr("stacks.commands.environment.driver.run", lambda *_: [Outcome("prod", "done")])
     result = CliRunner().invoke(app, [command, "prod", "--json"], input="y\n")
     assert result.exit_code == 0, result.output
     # The runner prints what was typed, as a terminal does.

@@ -5,8 +5,8 @@ from typing import Any
 import pulumi
 import pytest
 
-from stacks.environment.held import refuse_foreign
-from stacks.environment.part import Part, group_for
+from stacks.objects.ownership import Part, group_for
+from stacks.program.foreign import refuse_foreign
 from testbed.recorder import record
 
 pytestmark = pytest.mark.unit

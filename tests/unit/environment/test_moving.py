@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from stacks.environment.arrangement import ROOT_TYPE, Row, Rows
-from stacks.environment.moving import MoveError, move, planned
-from stacks.environment.workspace import Stacks
+from stacks.commands.environment.moving import MoveError, move, planned
+from stacks.commands.environment.state_move import ROOT_TYPE, Row, Rows
+from stacks.commands.environment.workspace import Stacks
 from stacks.load import parse
 from stacks.settings import StackSettings
 

@@ -8,9 +8,9 @@ import pytest
 
 from components.manifest_files import read
 from core.problems import StackFileError
-from stacks.build import build
-from stacks.environment.part import group_for, part_of, stack_of, stacks_of
 from stacks.load import parse
+from stacks.objects.ownership import group_for, part_of, stack_of, stacks_of
+from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import Recorder, record
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from pulumi.automation import CommandError, CommandResult, EngineEvent
 
-from stacks.environment.running import Operation, Options, Outcome, as_object, exit_code, run, summary
-from stacks.environment.workspace import ROOT, Stacks, StacksError, configuration_of
+from stacks.commands.environment.driver import Operation, Options, Outcome, as_object, exit_code, run, summary
+from stacks.commands.environment.workspace import ROOT, Stacks, StacksError, configuration_of
 from stacks.load import load, parse
-from stacks.running import running_stack
+from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

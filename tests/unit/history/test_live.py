@@ -10,9 +10,9 @@ from typer.testing import CliRunner, Result
 from components.cluster import connect
 from components.rollout.pods import UnknownRayError
 from stacks.__main__ import app
-from stacks.history import live
-from stacks.history.jobs import HistoryError, Job, keep, read
-from stacks.history.live import demand_of
+from stacks.commands.plan.history import live
+from stacks.commands.plan.history.jobs import HistoryError, Job, keep, read
+from stacks.commands.plan.history.live import demand_of
 from tests.unit.history.test_history import STACK, jobs
 
 pytestmark = pytest.mark.unit

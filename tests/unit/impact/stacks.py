@@ -3,8 +3,8 @@
 from typing import Any
 
 from kuberay.edits import Verdict
-from stacks.impact.comparison import Impact, impact_of
-from stacks.impact.effects import Effect
+from stacks.commands.impact.comparison import Impact, impact_of
+from stacks.commands.impact.effects import Effect
 from tests.unit.planning.stacks import cluster, stack, tenant
 
 EIGHT = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}]}

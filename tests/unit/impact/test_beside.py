@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from stacks.impact.comparison import Impact, impact_of
-from stacks.impact.kinds import AS_RIGHTS, KINDS
-from stacks.impact.report import report
+from stacks.commands.impact.comparison import Impact, impact_of
+from stacks.commands.impact.kinds import AS_RIGHTS, KINDS
+from stacks.commands.impact.report import report
 from stacks.load import load
-from stacks.render import render
+from stacks.objects.stack import render
 from tests.unit.impact.stacks import ray
 from tests.unit.planning.stacks import A100, stack, tenant
 

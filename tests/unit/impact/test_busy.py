@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from components.rollout.pods import UnknownRayError
-from stacks.impact import live
-from stacks.impact.comparison import Impact, impact_on
-from stacks.impact.effects import Effect, Range
-from stacks.impact.live import Answer, ask, with_busy
-from stacks.impact.ray_pods import Known
-from stacks.impact.report import as_object, report
-from stacks.impact.sources import ray_clusters
+from stacks.commands.impact import live
+from stacks.commands.impact.comparison import Impact, impact_on
+from stacks.commands.impact.effects import Effect, Range
+from stacks.commands.impact.live import Answer, ask, with_busy
+from stacks.commands.impact.ray_pods import Known
+from stacks.commands.impact.report import as_object, report
+from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kuberay.edits import Verdict
-from stacks.impact.comparison import Impact, impact_of
+from stacks.commands.impact.comparison import Impact, impact_of
 from stacks.load import load
 from stacks.settings import StackSettings
 from tests.unit.impact.stacks import effects_on, ray

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kuberay.edits import Verdict
-from stacks.impact.comparison import impact_of
-from stacks.impact.effects import Effect
+from stacks.commands.impact.comparison import impact_of
+from stacks.commands.impact.effects import Effect
 from stacks.settings import StackSettings
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant

@@ -7,10 +7,10 @@ import pytest
 
 from components.rollout.templates import ANNOTATION, parts, stamped
 from kuberay.edits import Verdict
-from stacks.impact.comparison import impact_of, impact_on
-from stacks.impact.effects import Effect, Range
-from stacks.impact.ray_pods import Known
-from stacks.impact.sources import ray_clusters
+from stacks.commands.impact.comparison import impact_of, impact_on
+from stacks.commands.impact.effects import Effect, Range
+from stacks.commands.impact.ray_pods import Known
+from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
 

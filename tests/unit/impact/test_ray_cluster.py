@@ -7,9 +7,9 @@ import pytest
 from components.idle_termination.in_pod import FIELD_MANAGER
 from components.rollout.templates import stamped
 from kuberay.edits import Verdict
-from stacks.impact.comparison import impact_of, impact_on
-from stacks.impact.ray_pods import Known
-from stacks.impact.sources import ray_clusters
+from stacks.commands.impact.comparison import impact_of, impact_on
+from stacks.commands.impact.ray_pods import Known
+from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import EIGHT, effects, effects_on, ray, verdicts
 from tests.unit.planning.stacks import cluster, stack, tenant
 

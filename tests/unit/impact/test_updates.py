@@ -7,7 +7,7 @@ import pytest
 
 from components.rollout.templates import parts, stamped
 from kuberay.edit_rules import rule_for
-from stacks.impact.sources import ray_clusters
+from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import ray
 from tests.unit.planning.stacks import stack, tenant
 

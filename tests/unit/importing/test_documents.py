@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.importing.reader import RefusedError, documents
+from stacks.commands.importing.reader import RefusedError, documents
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from stacks.importing.command import import_
+from stacks.commands.importing.command import import_
 from stacks.load import load
 
 pytestmark = pytest.mark.unit

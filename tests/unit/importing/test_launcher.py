@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from core.yaml_reader.document import document as read
-from stacks.importing.launcher import from_launcher
-from stacks.importing.reader import Answers, Imported, RefusedError
+from stacks.commands.importing.launcher import from_launcher
+from stacks.commands.importing.reader import Answers, Imported, RefusedError
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ import yaml
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
-from stacks.importing.manifests import defaulted, from_manifest
-from stacks.importing.reader import Answers, Imported, RefusedError
+from stacks.commands.importing.manifests import defaulted, from_manifest
+from stacks.commands.importing.reader import Answers, Imported, RefusedError
 from testbed.policies.case import put
 
 pytestmark = pytest.mark.unit

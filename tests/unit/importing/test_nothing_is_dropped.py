@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks.importing.file import clusters_in
-from stacks.importing.reader import Answers, RefusedError, leaves
+from stacks.commands.importing.file import clusters_in
+from stacks.commands.importing.reader import Answers, RefusedError, leaves
 from tests.unit.importing.test_manifests import FULL, PLAIN, job
 from tests.unit.importing.test_operators_before_kuberay import FIRST_OPERATOR, WITH_FIELDS
 

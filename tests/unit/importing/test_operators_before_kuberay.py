@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.importing.proposal import from_first_operator, from_proposal
-from stacks.importing.reader import Answers, Imported, RefusedError
+from stacks.commands.importing.proposal import from_first_operator, from_proposal
+from stacks.commands.importing.reader import Answers, Imported, RefusedError
 
 pytestmark = pytest.mark.unit
 

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from core.stack_file import stack_file
-from stacks.importing.file import import_file
-from stacks.importing.owners import NotWrittenError, from_owner
-from stacks.importing.reader import Answers, RefusedError
+from stacks.commands.importing.file import import_file
+from stacks.commands.importing.owners import NotWrittenError, from_owner
+from stacks.commands.importing.reader import Answers, RefusedError
 from stacks.load import parse, settings_of
-from stacks.rendered import rendered_job, rendered_service
+from stacks.objects.ray_clusters import rendered_job, rendered_service
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.importing.file import import_file
-from stacks.importing.reader import Answers
+from stacks.commands.importing.file import import_file
+from stacks.commands.importing.reader import Answers
 from stacks.load import load
 
 pytestmark = pytest.mark.unit

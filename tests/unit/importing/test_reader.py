@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks.importing.reader import Reader, leaves
+from stacks.commands.importing.reader import Reader, leaves
 
 pytestmark = pytest.mark.unit
 

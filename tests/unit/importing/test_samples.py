@@ -9,12 +9,12 @@ import yaml
 
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
-from stacks.importing.file import import_file
-from stacks.importing.manifests import defaulted
-from stacks.importing.owners import from_owner
-from stacks.importing.reader import Answers, Imported
+from stacks.commands.importing.file import import_file
+from stacks.commands.importing.manifests import defaulted
+from stacks.commands.importing.owners import from_owner
+from stacks.commands.importing.reader import Answers, Imported
 from stacks.load import parse
-from stacks.rendered import rendered_job, rendered_service
+from stacks.objects.ray_clusters import rendered_job, rendered_service
 from testbed.policies.verdicts import files
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

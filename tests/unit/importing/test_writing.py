@@ -9,10 +9,10 @@ import yaml
 
 from core.stack_file import stack_file as read_stack_file
 from core.yaml_writer import go_yaml
-from stacks.importing import file as module
-from stacks.importing.file import import_file
-from stacks.importing.reader import Answers, Imported, Note
-from stacks.importing.writing import stack_file
+from stacks.commands.importing import file as module
+from stacks.commands.importing.file import import_file
+from stacks.commands.importing.reader import Answers, Imported, Note
+from stacks.commands.importing.writing import stack_file
 from stacks.load import settings_of
 
 pytestmark = pytest.mark.unit

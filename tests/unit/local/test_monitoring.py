@@ -17,7 +17,7 @@ from local.monitoring.discovery import Group, groups, programs_here, write
 from local.monitoring.prometheus import Prometheus, configuration
 from local.rehearsal import Rehearsal
 from local.supervision import State
-from stacks.monitoring import monitored
+from stacks.objects.monitoring import monitored
 from tests.unit.planning.stacks import stack, tenant
 
 pytestmark = pytest.mark.unit

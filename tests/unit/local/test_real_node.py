@@ -14,7 +14,7 @@ from local.real_node import RealNode, requirements
 from local.real_node.box import Box
 from local.rehearsal import Rehearsal
 from stacks.load import load
-from stacks.render import images_of
+from stacks.objects.stack import images_of
 
 pytestmark = pytest.mark.unit
 

@@ -14,8 +14,8 @@ from core.quantities import amount
 from local import tools
 from local.images import LOG_COLLECTOR
 from stacks.load import load, parse
-from stacks.render import render
-from stacks.rendered import rendered
+from stacks.objects.ray_clusters import rendered
+from stacks.objects.stack import render
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

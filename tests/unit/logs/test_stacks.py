@@ -6,10 +6,10 @@ import pytest
 
 from components.logs.collector import config_map
 from components.logs.settings import LogsSettings
-from stacks.build import build
-from stacks.impact.kinds import LOG_COLLECTORS, kind_of
+from stacks.commands.impact.kinds import LOG_COLLECTORS, kind_of
 from stacks.load import parse
-from stacks.platform_outputs import PlatformMismatchError, check, exported
+from stacks.objects.platform_outputs import PlatformMismatchError, check, exported
+from stacks.program.build import build
 from testbed.recorder import record
 
 pytestmark = pytest.mark.unit

@@ -17,8 +17,8 @@ from components.monitoring.targets import targets
 from components.network.manifests import NAMESPACE_LABEL
 from gateway.metrics import Metrics
 from stacks.load import load, parse
-from stacks.monitoring import monitored, objects_of_monitoring
-from stacks.render import render
+from stacks.objects.monitoring import monitored, objects_of_monitoring
+from stacks.objects.stack import render
 from testbed.ray_dashboards import generated
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import ray
 
-from stacks.rendered import rendered, rendered_job
+from stacks.objects.ray_clusters import rendered, rendered_job
 from stacks.settings import StackSettings
 from tests.unit.planning.stacks import cluster, stack, tenant
 

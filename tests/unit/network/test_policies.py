@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stacks.load import parse
-from stacks.network import operator_policies, tenant_policies
+from stacks.objects.network import operator_policies, tenant_policies
 from tests.pods.port_matrix import ports_table, reach_table
 
 pytestmark = pytest.mark.unit

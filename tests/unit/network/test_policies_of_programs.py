@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stacks.load import parse
-from stacks.network import operator_policies, scheduler_policies
+from stacks.objects.network import operator_policies, scheduler_policies
 
 pytestmark = pytest.mark.unit
 

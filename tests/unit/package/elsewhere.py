@@ -15,13 +15,13 @@ import recorder  # type: ignore[import-not-found]  # it is there when this file 
 import components.crds.provider
 import components.operator.upgrade
 import components.storage.component
-import stacks.build
-import stacks.tenant
+import stacks.program.build
+import stacks.program.tenant
 
 for module, name, answer in (
     # As tests/unit/conftest.py has it: there is no cluster to read from.
-    (stacks.build, "cluster_of", None),
-    (stacks.tenant, "read_scaled", None),
+    (stacks.program.build, "cluster_of", None),
+    (stacks.program.tenant, "read_scaled", None),
     (components.storage.component, "look", None),
     (components.operator.upgrade, "check_change", None),
     (components.crds.provider, "differences", ()),

@@ -16,8 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from stacks.build import build
 from stacks.load import load
+from stacks.program.build import build
 from testbed.recorder import record
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
@@ -58,7 +58,11 @@ def test_it_has_every_file_of_its_parts_and_no_other(wheel: Path) -> None:
     }
     assert inside == files
     assert {f"{part}/py.typed" for part in PARTS} <= inside
-    assert {"kuberay/schemas/1.6.json", "components/redis/scripts/redis.sh", "stacks/page/page.html.jinja"} <= inside
+    assert {
+        "kuberay/schemas/1.6.json",
+        "components/redis/scripts/redis.sh",
+        "stacks/commands/page/page.html.jinja",
+    } <= inside
 
 
 def test_version_and_packages_are_those_of_the_project(wheel: Path) -> None:

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE
-from stacks.page.html import html
-from stacks.page.view import View, of_plan, of_status
+from stacks.commands.page.html import html
+from stacks.commands.page.view import View, of_plan, of_status
+from stacks.commands.status.snapshot import Body, Found, Live
+from stacks.commands.status.tenants import stack_status
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
-from stacks.status.found import Body, Found, Live
-from stacks.status.tenants import stack_status
 from tests.unit.planning.stacks import cluster, stack, tenant
 from tests.unit.status.live import MADE, NOW, OPERATOR, READY, STARTING, found, metadata, owned, pod, ray_cluster
 

@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from stacks.page.html import html, policy
-from stacks.page.nodes import live, planned
-from stacks.page.view import of_plan
-from stacks.planning.drawing import MOST_NODES
+from stacks.commands.page.html import html, policy
+from stacks.commands.page.nodes import live, planned
+from stacks.commands.page.view import of_plan
+from stacks.commands.plan.drawing import MOST_NODES
+from stacks.commands.plan.report import report
+from stacks.commands.status.report import sections
+from stacks.commands.status.snapshot import Found, Live
+from stacks.commands.status.tenants import stack_status
 from stacks.planning.plan import plan_of
-from stacks.planning.report import report
-from stacks.status.found import Found, Live
-from stacks.status.report import sections
-from stacks.status.tenants import stack_status
 from tests.unit.page.sample import HOSTILE, NODES, node, page, queues, settings, team_a, team_b, view
 from tests.unit.planning.stacks import A100, stack
 from tests.unit.status.live import NOW, OPERATOR, found, metadata, pod

@@ -11,12 +11,12 @@ from typer.testing import CliRunner, Result
 from components import cluster as reads
 from components.cluster import ClusterUnreachableError
 from stacks.__main__ import app
+from stacks.commands.page.command import looking
+from stacks.commands.page.server import Server
+from stacks.commands.status import live
+from stacks.commands.status.snapshot import Found, Live
 from stacks.load import load
-from stacks.page.command import looking
-from stacks.page.server import Server
 from stacks.planning.plan import plan_of
-from stacks.status import live
-from stacks.status.found import Found, Live
 from tests.unit.status.live import NOW, READY, found, pod, ray_cluster
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from stacks.page import server
-from stacks.page.server import HEADERS, Server
+from stacks.commands.page import server
+from stacks.commands.page.server import HEADERS, Server
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

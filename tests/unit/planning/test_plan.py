@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from core.nodes import GPU_RESOURCE
 from core.problems import StackFileError
+from stacks.commands.plan.report import as_object, report
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import Plan, plan_of
-from stacks.planning.report import as_object, report
 from tests.unit.planning.stacks import A100, always, cluster, stack, tenant
 
 pytestmark = pytest.mark.unit

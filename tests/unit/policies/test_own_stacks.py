@@ -12,8 +12,8 @@ from policies.configuration import Configuration
 from policies.judge import Judge
 from policies.read import of_stack_file
 from policies.values import Object
-from stacks.build import build
 from stacks.load import parse
+from stacks.program.build import build
 from testbed.policies.rendered import Decoding
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

@@ -7,8 +7,8 @@ import pytest
 
 from components.queues.component import Queues, QueuesArgs
 from components.ray_cluster import pod_group
-from stacks.build import build
 from stacks.load import parse
+from stacks.program.build import build
 from testbed.recorder import Recorder, record
 from tests.unit.queues.tree import POOL, queue
 

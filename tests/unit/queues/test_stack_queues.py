@@ -7,7 +7,7 @@ import pytest
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from core.problems import Finding, StackFileError
 from stacks.load import parse
-from stacks.queues import queues_of, scheduling_of, usable
+from stacks.objects.queues import queues_of, scheduling_of, usable
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

@@ -17,7 +17,7 @@ from components.ray_cluster.sizes import tiling
 from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
 from core.nodes import NodePool
 from core.quantities import amount
-from stacks.rendered import with_tenant_defaults
+from stacks.objects.ray_clusters import with_tenant_defaults
 from stacks.settings import TenantSettings
 
 pytestmark = pytest.mark.unit

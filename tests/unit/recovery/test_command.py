@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
-from stacks.recovery import cli, repair
+from stacks.commands.recover import cli, repair
 
 pytestmark = pytest.mark.unit
 
@@ -73,7 +73,7 @@ def test_a_split_environment_is_repaired_whole_and_then_updated(
     file.write_text(SPLIT)
     ran: list[list[str]] = []
     of_all = SimpleNamespace(existing=lambda: {f"{stack}.tenants-01", stack})
-    monkeypatch.setattr("stacks.environment.workspace.Stacks", lambda *_: of_all)
+    monkeypatch.setattr("stacks.commands.environment.workspace.Stacks", lambda *_: of_all)
 
     def run(command: list[str]) -> int:
         ran.append(command)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stacks.recovery.deployment import UNKNOWN, completed, has_unknown, missing, unsettled
+from stacks.commands.recover.deployment import UNKNOWN, completed, has_unknown, missing, unsettled
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.recovery.cli import mend
+from stacks.commands.recover.cli import mend
 
 pytestmark = pytest.mark.unit
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stacks.recovery.deployment import Candidate
-from stacks.recovery.repair import is_own
+from stacks.commands.recover.deployment import Candidate
+from stacks.commands.recover.repair import is_own
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from stacks.recovery.cli import Cli, LockedError, PulumiError, release
+from stacks.commands.recover.cli import Cli, LockedError, PulumiError, release
 
 pytestmark = pytest.mark.unit
 

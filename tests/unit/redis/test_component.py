@@ -8,10 +8,10 @@ import pytest
 from cryptography import x509
 
 from components.redis.component import ExternalRedis, ExternalRedisArgs
-from components.redis.external import ExternalSettings
+from components.redis.existing_server import ExternalSettings
 from components.tls.issuing import new_certificate
-from stacks.build import build
 from stacks.load import parse
+from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

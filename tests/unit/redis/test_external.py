@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from components.redis.external import ExternalSettings
+from components.redis.existing_server import ExternalSettings
 from core.problems import Problems
 
 pytestmark = pytest.mark.unit

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.read import FILE, load
-from stacks.impact.sources import git
-from stacks.review.comment import comment
-from stacks.review.reviewed import Review, review
-from stacks.review.touched import change
+from stacks.commands.impact.sources import git
+from stacks.commands.review.comment import comment
+from stacks.commands.review.reviewed import Review, review
+from stacks.commands.review.touched import change
 
 COMMENTS = Path(__file__).with_name("comments")
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import yaml
 
-from stacks.review.comment import MARKER
+from stacks.commands.review.comment import MARKER
 from testbed.machine import lacks
 
 pytestmark = pytest.mark.unit

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from local import paths
-from stacks.impact.sources import git
+from stacks.commands.impact.sources import git
 from testbed.machine import lacks
 from tests.unit.review.story import checked_out, repository, written
 

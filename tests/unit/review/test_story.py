@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stacks.__main__ import app
-from stacks.review import details
-from stacks.review.comment import LONGEST, MARKER, comment
+from stacks.commands.review import details
+from stacks.commands.review.comment import LONGEST, MARKER, comment
 from tests.unit.review.story import (
     BASE,
     BRANCHES,
@@ -155,7 +155,7 @@ def test_a_comment_on_very_many_stacks_is_cut(folder: Path) -> None:
     ],
 )
 def test_wrong_use_ends_with_2_and_one_message(folder: Path, arguments: list[str], message: str) -> None:
-    from stacks.impact.sources import git
+    from stacks.commands.impact.sources import git
 
     tree = git(folder, "write-tree").strip()
     of_nobody = git(folder, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit-tree", "-m", "alone", tree).strip()

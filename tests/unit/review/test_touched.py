@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.impact.sources import git
-from stacks.review.touched import Touched, change
+from stacks.commands.impact.sources import git
+from stacks.commands.review.touched import Touched, change
 from tests.unit.review.story import STACK, commit, repository
 
 pytestmark = pytest.mark.unit

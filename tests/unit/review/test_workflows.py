@@ -13,7 +13,7 @@ import yaml
 
 from local.install import install_missing
 from local.tools import ACTIONLINT
-from stacks.review.comment import MARKER
+from stacks.commands.review.comment import MARKER
 from testbed.machine import lacks
 from tests.unit.test_docs import PYTHON, wrong_in_command
 

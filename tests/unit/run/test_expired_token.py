@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from components import waiting
 from components.cluster import connect
 from stacks.__main__ import app
-from stacks.run import live
+from stacks.commands.run import live
 
 pytestmark = pytest.mark.unit
 

@@ -10,9 +10,9 @@ from components import waiting
 from components.cluster import ClusterUnreachableError, ForbiddenError, NoAnswerError
 from components.ray_job import progress
 from stacks.__main__ import app
-from stacks.run import live as requests
-from stacks.status import live
-from stacks.status.found import Live
+from stacks.commands.run import live as requests
+from stacks.commands.status import live
+from stacks.commands.status.snapshot import Live
 from tests.unit.status.live import NOW, found, metadata, ray_cluster
 
 pytestmark = pytest.mark.unit

@@ -7,13 +7,13 @@ import pytest
 
 from components.run_history.manifests import LABELS
 from kuberay.pod_security import violations
-from stacks.build import build
-from stacks.impact.kinds import kind_of
+from stacks.commands.impact.kinds import kind_of
 from stacks.load import parse
-from stacks.network import tenant_policies
+from stacks.objects.network import tenant_policies
+from stacks.objects.ray_clusters import rendered_job, template_objects
+from stacks.objects.run_history import run_history
 from stacks.planning.demands import program_pods
-from stacks.rendered import rendered_job, template_objects
-from stacks.run_history import run_history
+from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import record
 

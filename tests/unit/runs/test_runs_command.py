@@ -64,7 +64,7 @@ class Pods:
 @pytest.fixture
 def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
     made = Pods(tmp_path)
-    monkeypatch.setattr("stacks.runs.history.ask_pod", made.ask)
+    monkeypatch.setattr("stacks.commands.runs.history.ask_pod", made.ask)
     monkeypatch.setattr("components.cluster.connect", lambda _: None)
     return made
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from stacks.schema.reference import FILE, reference_text
-from stacks.schema.stack_file import stack_file_schema
+from stacks.commands.schema.reference import FILE, reference_text
+from stacks.commands.schema.stack_file import stack_file_schema
 
 pytestmark = pytest.mark.unit
 

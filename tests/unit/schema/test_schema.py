@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from core.yaml_reader.document import document as yaml_document
-from stacks.schema.stack_file import FILE, schema_text
+from stacks.commands.schema.stack_file import FILE, schema_text
 
 pytestmark = pytest.mark.unit
 

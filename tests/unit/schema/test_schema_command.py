@@ -6,9 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from stacks.schema import reference
-from stacks.schema import stack_file as schema
-from stacks.schema.command import schema as command
+from stacks.commands.schema import reference
+from stacks.commands.schema import stack_file as schema
+from stacks.commands.schema.command import schema as command
 
 pytestmark = pytest.mark.unit
 

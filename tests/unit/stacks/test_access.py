@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from components.access.personas import NamedCluster
-from stacks.access import named_clusters, own_accounts
-from stacks.build import build
 from stacks.load import parse
+from stacks.objects.access import named_clusters, own_accounts
+from stacks.program.build import build
 from stacks.settings import StackSettings, TenantSettings
 from testbed.recorder import Recorder, record
 

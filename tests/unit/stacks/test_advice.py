@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from benchmarks.growth.stack_files import stack_file as many_tenants
 from core.stack_file import stack_file
 from stacks.__main__ import app
-from stacks.advice import LONGEST_VARIABLE, advice, too_long
+from stacks.checks.advice import LONGEST_VARIABLE, advice, too_long
 from stacks.load import settings_of
 from stacks.settings import StackSettings
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from local import paths
-from stacks.cancelled import EXIT_CODE
+from stacks.program.cancelled import EXIT_CODE
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +29,7 @@ finally:
 """
 """How Pulumi's own host runs a program (pulumi-language-python-exec): it waits for the engine in a thread."""
 
-QUIET = "from stacks.cancelled import end_at_once_when_cancelled; end_at_once_when_cancelled()"
+QUIET = "from stacks.program.cancelled import end_at_once_when_cancelled; end_at_once_when_cancelled()"
 
 
 def test_a_cancelled_program_shows_no_traceback() -> None:

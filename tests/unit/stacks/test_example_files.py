@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from local import paths
 from policies.configuration import Configuration
 from stacks.__main__ import app
+from stacks.commands.review.judged import judged
 from stacks.load import load
-from stacks.review.judged import judged
 
 pytestmark = pytest.mark.unit
 

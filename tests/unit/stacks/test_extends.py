@@ -16,10 +16,10 @@ from core.stack_file import plain_values
 from core.yaml_reader.merging import PATCHES
 from policies.read import of_config, of_stack_file
 from stacks.__main__ import app
-from stacks.check.findings import as_annotations, check
+from stacks.commands.check.findings import as_annotations, check
+from stacks.commands.schema.stack_file import BASE_FILE, FILE, base_schema_text
 from stacks.load import load
-from stacks.running import running_stack
-from stacks.schema.stack_file import BASE_FILE, FILE, base_schema_text
+from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

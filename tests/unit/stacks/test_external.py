@@ -6,11 +6,11 @@ import pytest
 
 from components.external_cluster.settings import EXTERNAL_LABEL
 from core.problems import Finding, StackFileError
-from stacks.external import to_external
-from stacks.impact.beside import of_objects
+from stacks.commands.impact.other_objects import of_objects
 from stacks.load import parse
+from stacks.objects.external_ray import to_external
+from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
-from stacks.render import render
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

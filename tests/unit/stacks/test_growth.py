@@ -12,13 +12,13 @@ import pytest
 from benchmarks.growth.stack_files import stack_file
 from components.ray_cluster import manifests
 from core.stack_file import stack_file as read
-from stacks import rendered
-from stacks.impact.comparison import impact_of
-from stacks.impact.report import report as impact_report
+from stacks.commands.impact.comparison import impact_of
+from stacks.commands.impact.report import report as impact_report
+from stacks.commands.plan.report import report
+from stacks.commands.plan.text import show
 from stacks.load import settings_of
+from stacks.objects import ray_clusters as rendered
 from stacks.planning.plan import plan_of
-from stacks.planning.report import report
-from stacks.planning.text import show
 from stacks.settings import StackSettings
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.secrets import FORMATS, SECRET_VALUE_HAS, secret_in
-from stacks.check.findings import as_annotations, as_json, check, show
+from stacks.commands.check.findings import as_annotations, as_json, check, show
 
 pytestmark = pytest.mark.unit
 

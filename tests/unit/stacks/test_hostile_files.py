@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.yaml_reader.document import DEEPEST, LARGEST
-from stacks.check.findings import check, show
+from stacks.commands.check.findings import check, show
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from components.cluster import ClusterUnreachableError, ForbiddenError
 from stacks.__main__ import app
-from stacks.build import build
-from stacks.identity import OtherClusterError, cluster_of, context_of
 from stacks.load import parse
+from stacks.program.build import build
+from stacks.program.identity import OtherClusterError, cluster_of, context_of
 from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
             raise REFUSED
         return {"metadata": {"uid": OTHER if context == "other" else OURS}}
 
-    monkeypatch.setattr("stacks.identity.request", request)
+    monkeypatch.setattr("stacks.program.identity.request", request)
     return contexts
 
 
@@ -83,7 +83,7 @@ def test_a_stack_on_another_platform_reads_nothing_outside_its_namespaces(asked:
 
 
 def test_the_program_exports_the_cluster_or_ends(asked: list[str | None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stacks.build.cluster_of", cluster_of)
+    monkeypatch.setattr("stacks.program.build.cluster_of", cluster_of)
     outputs: dict[str, Any] = {}
     record(lambda: outputs.update(build(parse({"platform": {}, "kubernetes": {"cluster": OURS}}))))
     assert outputs["kubernetes"] == {"cluster": OURS}
@@ -143,7 +143,7 @@ def test_an_account_that_may_not_read_the_uid_is_not_refused(monkeypatch: pytest
     def request(*_: object) -> None:
         raise ForbiddenError("namespaces is forbidden")
 
-    monkeypatch.setattr("stacks.identity.request", request)
+    monkeypatch.setattr("stacks.program.identity.request", request)
     assert context_of(parse({"kubernetes": {"cluster": OTHER, "context": "prod"}})) == "prod"
 
 

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
-from stacks.images.used import Used, used
+from stacks.commands.images.used import Used, used
 from stacks.load import parse
-from stacks.render import images_of
+from stacks.objects.stack import images_of
 
 pytestmark = pytest.mark.unit
 

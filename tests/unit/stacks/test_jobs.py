@@ -6,11 +6,11 @@ import pytest
 
 from components.ray_job.settings import JOB_LABEL
 from core.problems import StackFileError
-from stacks.impact.beside import of_objects
+from stacks.commands.impact.other_objects import of_objects
 from stacks.load import parse
-from stacks.network import policies_of_clusters
+from stacks.objects.network import policies_of_clusters
+from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
-from stacks.render import render
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

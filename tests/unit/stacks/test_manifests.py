@@ -9,9 +9,9 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from stacks.__main__ import app
+from stacks.commands.render.files import dump, write
+from stacks.commands.render.stages import OPERATOR, Rendered, rendered_stack
 from stacks.load import load, parse
-from stacks.manifests.files import dump, write
-from stacks.manifests.stages import OPERATOR, Rendered, rendered_stack
 
 pytestmark = pytest.mark.unit
 

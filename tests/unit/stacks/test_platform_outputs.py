@@ -5,9 +5,9 @@ from typing import Any
 import pulumi
 import pytest
 
-from stacks.build import build
 from stacks.load import parse
-from stacks.platform_outputs import PlatformMismatchError, check, exported
+from stacks.objects.platform_outputs import PlatformMismatchError, check, exported
+from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import Recorder, record
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kuberay.pod_security import violations
-from stacks.idle_termination import idle_termination
 from stacks.load import parse
-from stacks.rendered import template_objects
-from stacks.run_history import run_history
+from stacks.objects.idle_termination import idle_termination
+from stacks.objects.ray_clusters import template_objects
+from stacks.objects.run_history import run_history
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

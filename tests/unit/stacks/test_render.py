@@ -14,11 +14,11 @@ from components.rollout.templates import unstamped
 from core.environment import tenants_stack
 from core.images import images_in
 from core.yaml_reader.document import document
-from stacks.build import build
+from stacks.commands.render.files import dump
+from stacks.commands.render.stages import rendered_stack
 from stacks.load import load, parse
-from stacks.manifests.files import dump
-from stacks.manifests.stages import rendered_stack
-from stacks.render import STACK, Key, Manifest, _key, ray_clusters, render
+from stacks.objects.stack import STACK, Key, Manifest, _key, ray_clusters, render
+from stacks.program.build import build
 from stacks.settings import PlatformReference, StackSettings
 from testbed.recorder import Recorder, record
 

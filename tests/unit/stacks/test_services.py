@@ -9,13 +9,13 @@ import pytest
 from components.ray_service.demand import demand_of_service, demand_of_update
 from components.ray_service.settings import SERVICE_LABEL
 from core.problems import Finding, StackFileError
-from stacks.impact.beside import of_objects
+from stacks.commands.impact.other_objects import of_objects
 from stacks.load import parse
-from stacks.network import policies_of_clusters
+from stacks.objects.network import policies_of_clusters
+from stacks.objects.ray_clusters import rendered_service
+from stacks.objects.stack import render
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import plan_of
-from stacks.render import render
-from stacks.rendered import rendered_service
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

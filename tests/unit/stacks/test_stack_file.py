@@ -11,7 +11,7 @@ from core.messages import MOST
 from core.problems import Finding, StackFileError
 from core.stack_file import LARGEST_FILE
 from stacks.load import load, parse
-from stacks.running import running_stack
+from stacks.program.config import running_stack
 
 pytestmark = pytest.mark.unit
 

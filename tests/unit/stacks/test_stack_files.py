@@ -13,8 +13,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from stacks.check import findings
-from stacks.check.findings import Checked, as_annotations, as_json, show
+from stacks.commands.check import findings
+from stacks.commands.check.findings import Checked, as_annotations, as_json, show
 from stacks.load import load
 from stacks.settings import StackSettings
 

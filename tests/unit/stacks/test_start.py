@@ -22,15 +22,17 @@ CLIENT = {"kubernetes", "requests", "urllib3", "websocket"}
 NOT_OF_PULUMI = {"rich", "typer", "cryptography", "redis"}
 RARE = {"cryptography", "redis", "supervisor", "psutil"}
 
-CHECK = "from stacks.check import findings; import stacks.__main__"
+CHECK = "from stacks.commands.check import findings; import stacks.__main__"
 PLAN = "from stacks.planning import plan, text; from stacks import rules, settings; import stacks.__main__"
 PROVIDERS = """
 import components.crds.provider, components.owned_cluster.provider, components.ray_cluster.pod_group
 import components.ray_cluster.storage_namespace, components.redis.password, components.rollout.component
 import components.tls.authority, components.tls.certificate"""
-IMPACT = "from stacks.impact import comparison, report, sources; from stacks import rules; import stacks.__main__"
+IMPACT = (
+    "from stacks.commands.impact import comparison, report, sources; from stacks import rules; import stacks.__main__"
+)
 
-REVIEW = "from stacks.review import comment, judged, previewed, touched; import stacks.__main__"
+REVIEW = "from stacks.commands.review import comment, judged, previewed, touched; import stacks.__main__"
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
@@ -38,10 +40,10 @@ STARTS = {
     "plan": (PLAN, 592, CLUSTER | RARE),
     "impact": (IMPACT, 587, CLUSTER | RARE),
     "review": (REVIEW, 647, CLUSTER | RARE),
-    "schema": ("import stacks.schema.stack_file, stacks.__main__", 467, CLUSTER | RARE),
+    "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 467, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
-    "the Pulumi program": ("import stacks.build, stacks.running", 880, CLIENT | NOT_OF_PULUMI),
+    "the Pulumi program": ("import stacks.program.build, stacks.program.config", 880, CLIENT | NOT_OF_PULUMI),
     "the dynamic providers": (PROVIDERS, 621, CLIENT | NOT_OF_PULUMI),
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
@@ -59,6 +61,8 @@ def test_a_start_imports_no_more_than_its_budget(start: str) -> None:
 
 def test_of_the_sdk_for_kubernetes_only_the_provider_is_imported() -> None:
     """Not its kinds, which are a thousand modules."""
-    program = "import stacks.build, sys; print(sum(name.startswith('pulumi_kubernetes.') for name in sys.modules))"
+    program = (
+        "import stacks.program.build, sys; print(sum(name.startswith('pulumi_kubernetes.') for name in sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert int(done.stdout) <= 40

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stacks.build import build
 from stacks.load import parse
+from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

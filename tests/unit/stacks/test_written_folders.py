@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from stacks.commands.render.files import OccupiedError, write
+from stacks.commands.render.stages import Rendered, rendered_stack
 from stacks.load import load
-from stacks.manifests.files import OccupiedError, write
-from stacks.manifests.stages import Rendered, rendered_stack
 
 pytestmark = pytest.mark.unit
 

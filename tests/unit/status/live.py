@@ -6,9 +6,9 @@ from typing import Any
 
 from components.queues.settings import Backend
 from core.nodes import GPU_RESOURCE
-from stacks.status.clusters import ClusterStatus, cluster_status
-from stacks.status.found import Body, Found, Live
-from stacks.status.tenants import StackStatus, stack_status
+from stacks.commands.status.clusters import ClusterStatus, cluster_status
+from stacks.commands.status.snapshot import Body, Found, Live
+from stacks.commands.status.tenants import StackStatus, stack_status
 from tests.unit.planning.stacks import stack, tenant
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

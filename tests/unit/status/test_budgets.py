@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from core.nodes import GPU_RESOURCE
-from stacks.status.budgets import QueueStatus, queue_statuses, quota_status
-from stacks.status.found import Body, Found
+from stacks.commands.status.budgets import QueueStatus, queue_statuses, quota_status
+from stacks.commands.status.snapshot import Body, Found
 from tests.unit.status.live import condition, found, metadata
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stacks.status.clusters import ClusterStatus, Gpus, Group, State, missing
+from stacks.commands.status.clusters import ClusterStatus, Gpus, Group, State, missing
 from tests.unit.status.live import (
     MADE,
     NO_ROOM,

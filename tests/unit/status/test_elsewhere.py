@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
+from stacks.commands.status.other_platform import dashboard
+from stacks.commands.status.targets import NoSuchTargetError
 from stacks.settings import StackSettings
-from stacks.status.elsewhere import dashboard
-from stacks.status.targets import NoSuchTargetError
 from tests.unit.planning.stacks import cluster, stack, tenant
 from tests.unit.status.test_external import ADDRESS, LAB
 

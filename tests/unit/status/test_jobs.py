@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from components.queues.settings import Backend
-from stacks.status.clusters import ClusterStatus
-from stacks.status.found import Body, Live
-from stacks.status.jobs import JobStatus, job_status
+from stacks.commands.status.clusters import ClusterStatus
+from stacks.commands.status.jobs import JobStatus, job_status
+from stacks.commands.status.snapshot import Body, Live
 from tests.unit.status.live import (
     NO_ROOM,
     NOW,

@@ -7,9 +7,9 @@ import kubernetes
 import pytest
 
 from components.cluster import ClusterUnreachableError, ForbiddenError
-from stacks.status import live
-from stacks.status.found import Body, Found
-from stacks.status.live import look, namespace
+from stacks.commands.status import live
+from stacks.commands.status.live import look, namespace
+from stacks.commands.status.snapshot import Body, Found
 
 pytestmark = pytest.mark.unit
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 from components import cluster as reads
 from components.cluster import ClusterUnreachableError, ForbiddenError
 from stacks.__main__ import app
-from stacks.status import live
-from stacks.status.found import Found, Live
-from stacks.status.waking import WHO_WAKES
+from stacks.commands.status import live
+from stacks.commands.status.snapshot import Found, Live
+from stacks.commands.status.waking import WHO_WAKES
 from tests.unit.status.live import NOW, READY, STARTING, condition, found, pod, ray_cluster
 
 pytestmark = pytest.mark.unit
@@ -134,7 +134,7 @@ def test_watching_shows_report_after_report_until_ctrl_c(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
     serve(READY_TEAM)
-    monkeypatch.setattr("stacks.status.command.time.sleep", Interrupted(2))
+    monkeypatch.setattr("stacks.commands.status.command.time.sleep", Interrupted(2))
     done = stacks("status", "prod", "--watch", "--format", output)
     assert done.exit_code == 130
     assert "Traceback" not in done.output
@@ -152,7 +152,7 @@ def test_while_watching_an_outage_is_shown_below_the_last_report(serve: Serve, m
         return looks.pop()(*arguments)
 
     monkeypatch.setattr(live, "look", look)
-    monkeypatch.setattr("stacks.status.command.time.sleep", Interrupted(2))
+    monkeypatch.setattr("stacks.commands.status.command.time.sleep", Interrupted(2))
     done = stacks("status", "prod", "--watch")
     assert done.exit_code == 130
     assert done.stdout.count("prod: 1 of 1 RayClusters ready") == 2

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from stacks.status.dashboard import lines, urls
-from stacks.status.found import Body, Found
-from stacks.status.logs import NoLogError, Place, place_of_log
-from stacks.status.targets import NoSuchTargetError, Target, target
+from stacks.commands.status.dashboard import lines, urls
+from stacks.commands.status.logs import NoLogError, Place, place_of_log
+from stacks.commands.status.snapshot import Body, Found
+from stacks.commands.status.targets import NoSuchTargetError, Target, target
 from tests.unit.status.live import READY, container, found, metadata, pod, ray_cluster
 
 pytestmark = pytest.mark.unit

@@ -11,12 +11,12 @@ from rich.console import Console
 
 from core.nodes import GPU_RESOURCE
 from local.paths import ROOT
-from stacks.status import text
-from stacks.status.clusters import Gpus
-from stacks.status.found import Found
-from stacks.status.objects import as_object
-from stacks.status.report import duration, sections, summary
-from stacks.status.tenants import StackStatus, queue_names
+from stacks.commands.status import text
+from stacks.commands.status.clusters import Gpus
+from stacks.commands.status.objects import as_object
+from stacks.commands.status.report import duration, sections, summary
+from stacks.commands.status.snapshot import Found
+from stacks.commands.status.tenants import StackStatus, queue_names
 from tests.unit.planning.stacks import always, stack, tenant
 from tests.unit.planning.stacks import cluster as settings_of_cluster
 from tests.unit.status.live import (

@@ -8,8 +8,8 @@ import pytest
 from components.storage.manifests import objects
 from components.storage.settings import StorageSettings
 from stacks.load import load
-from stacks.render import render
-from stacks.rendered import rendered
+from stacks.objects.ray_clusters import rendered
+from stacks.objects.stack import render
 from stacks.settings import StackSettings
 from tests.unit.planning.stacks import cluster, stack, tenant
 

@@ -11,8 +11,8 @@ from local.rehearse.comparison import Beside
 from local.rehearse.observed import Observed, observed
 from local.rehearse.rehearsed import Rehearsed
 from local.rehearse.report import as_object, report
+from stacks.commands.plan.text import markdown
 from stacks.planning.plan import plan_of
-from stacks.planning.text import markdown
 from stacks.settings import StackSettings
 from tests.unit.local.rehearse.bodies import nodes, pod, ray
 from tests.unit.planning.stacks import always, cluster, stack, tenant

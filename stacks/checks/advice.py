@@ -1,0 +1,200 @@
+"""What a valid stack file should change soon: `check` and previews report it, and refuse nothing."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from fnmatch import fnmatchcase
+
+from components.redis.settings import max_memory, resources
+from components.storage.object_storage import named_as_object_storage
+from core.problems import Finding, Path
+from core.quantities import amount
+from core.stack_file import PREFIX, StackFile
+from policies.configuration import PoliciesSettings, RuleException
+from stacks.checks.storage import uses
+from stacks.objects.redis import redis_parts
+from stacks.settings import StackSettings
+
+LONGEST_VARIABLE = 128 * 2**10
+"""Bytes of an environment variable with its name and a zero at its end (Linux: MAX_ARG_STRLEN in binfmts.h)."""
+
+_CONFIGURATION = "PULUMI_CONFIG="
+"""The variable in which Pulumi's language host passes the configuration: JSON of texts, which are JSON for mappings."""
+
+
+def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
+    """Exceptions of policies that have expired or match nothing of the stack, and settings that policies refuse.
+    `name`: the stack's."""
+    for at, each in enumerate(stack.policies.exceptions):
+        path: Path = (f"{PREFIX}policies", "exceptions", at)
+        if not each.holds(today):
+            yield _expired((*path, "expires"), each.expires)
+        elif not each.fits:
+            message = f"rule {each.rule} never applies to this kind, so that the exception has no effect: remove it"
+            yield Finding((*path, "object"), each.object, message, "unused-exception")
+        elif _matches_nothing(stack, each):
+            message = "is not in the stack, so that the exception has no effect: correct its name, or remove it"
+            yield Finding((*path, "object"), each.object, message, "unused-exception")
+    of_admission = stack.admission_policies.exceptions if stack.admission_policies else ()
+    for at, exception in enumerate(of_admission):
+        if exception.expires < today:
+            yield _expired((f"{PREFIX}admissionPolicies", "exceptions", at, "expires"), exception.expires)
+    yield from _tokens_in_workers(stack, name, today)
+    yield from _jobs_with_volcano(stack)
+    yield from _homes_by_name(stack)
+    yield from _metadata_of_jobs(stack)
+    yield from _models_that_do_not_scale(stack)
+    yield from _volumes_of_redis(stack)
+
+
+def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
+    """Models whose further replicas would wait for workers that nobody adds."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, service in enumerate(tenant.services):
+            if (llm := service.llm) and llm.most > llm.replicas and not service.cluster.scales:
+                message = (
+                    "each replica needs a worker of its own, and the cluster does not scale: remove it, or let "
+                    "the cluster scale"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "services", number, "llm", "maxReplicas")
+                yield Finding(path, llm.max_replicas, message, "no-autoscaler")
+
+
+def _metadata_of_jobs(stack: StackSettings) -> Iterator[Finding]:
+    """Metadata that Ray would not get: the pod that submits passes it on for a cluster of the job's own alone
+    (ray-operator/controllers/ray/common/job.go: BuildJobSubmitCommand)."""
+    for at, tenant in enumerate(stack.tenants):
+        for place, job in tenant.placed_jobs:
+            if job.metadata and job.cluster_selector and job.submission_mode == "K8sJobMode":
+                message = (
+                    "KubeRay's pod that submits passes no metadata to a selected RayCluster: remove it, or set "
+                    "submissionMode to HTTPMode"
+                )
+                yield Finding((f"{PREFIX}tenants", at, *place, "metadata"), None, message, "job-metadata")
+
+
+_AOF = 3
+"""Largest size of the files of a Redis, as a multiple of its data: its file grows to twice the data before a new one is
+written beside it (redis.conf: auto-aof-rewrite-percentage 100)."""
+
+
+def _volumes_of_redis(stack: StackSettings) -> Iterator[Finding]:
+    """Volumes that a Redis with all the data for which it has memory, or its backups, would fill."""
+    settings, parts = stack.redis, redis_parts(stack)
+    if settings is None or not parts:
+        return
+    memory = max((resources(settings, part.clusters).memory for part in parts), key=amount)
+    data, size = max_memory(memory), settings.storage.size
+    of_data = f"the data that fit into {memory} of memory, {_mebibytes(data)}"
+    if amount(size) < _AOF * data:
+        message = (
+            f"{size} is less than three times {of_data}, which Redis needs while it rewrites its file: a full volume "
+            f"ends writes. Set at least {_mebibytes(_AOF * data)} (existing volumes keep their size), or less "
+            "resources.memory"
+        )
+        yield Finding((f"{PREFIX}redis", "storage", "size"), size, message, "redis-volume")
+    # Of copies that do not all fit, only the oldest are lost.
+    backup = settings.backup
+    if backup and amount(backup.storage.size) < 2 * data:
+        message = (
+            f"{backup.storage.size} is less than twice {of_data}: no backup succeeds once one of more than half of the "
+            f"volume is there. Set at least {_mebibytes(2 * data)}"
+        )
+        yield Finding((f"{PREFIX}redis", "backup", "storage", "size"), backup.storage.size, message, "redis-volume")
+
+
+def _mebibytes(size: int) -> str:
+    return f"{-(-size // 2**20)}Mi"
+
+
+def _homes_by_name(stack: StackSettings) -> Iterator[Finding]:
+    """HF_HOME on a StorageClass whose name suggests object storage: a guess, because only the cluster has its
+    provisioner."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, storage in enumerate(tenant.storage):
+            named = storage.storage_class and named_as_object_storage(storage.storage_class)
+            if named and uses(tenant)[storage.name].hf_home:
+                message = (
+                    f"{storage.storage_class!r} may be object storage by its name, and storage {storage.name!r} is "
+                    "HF_HOME: transformers is known to fail on S3-like filesystems. A preview reads the class's "
+                    "provisioner in the cluster; nothing to do if it is another one"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "storage", number, "storageClass")
+                yield Finding(path, storage.storage_class, message, "hf-home-class-name")
+
+
+def _jobs_with_volcano(stack: StackSettings) -> Iterator[Finding]:
+    """Users whose RayJobs KubeRay would never start (kuberay/features.py: scheduler-ray-job)."""
+    if stack.operator_in_force.batch_scheduler != "volcano":
+        return
+    for at, tenant in enumerate(stack.tenants):
+        for number, user in enumerate(tenant.users):
+            if user.submit_jobs:
+                message = (
+                    "with Volcano, KubeRay starts no RayJob on an existing RayCluster, and the API server refuses it: "
+                    "remove this key, and submit to the RayCluster's jobs API (`ray job submit`)"
+                )
+                path = (f"{PREFIX}tenants", at, "users", number, "submitJobs")
+                yield Finding(path, True, message, "jobs-with-volcano")
+
+
+def _tokens_in_workers(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
+    """Tenants whose workers get the token of their `rayDeployer`, which a policy refuses."""
+    rule = "ray-worker-no-sa-token"
+    deploying = [at for at, tenant in enumerate(stack.tenants) if tenant.ray_deployer is not None and tenant.clusters]
+    # Few stacks have such a tenant: the others need not read the pack's configuration.
+    if not deploying or (policies := _policies_in_force(stack, name)) is None:
+        return
+    for at in deploying:
+        tenant = stack.tenants[at]
+        objects = [f"RayCluster/{tenant.namespace_name}/{cluster.name}" for cluster in tenant.clusters]
+        if refused := [each for each in objects if policies.refuses(rule, each, today)]:
+            message = (
+                f"workers get its token, which the policy {rule} refuses in `make up` and with --policy-pack: add an "
+                f"exception for {refused[0]}{' and others' if len(refused) > 1 else ''}, or set the rule's level to "
+                "advisory, in ray-platform:policies"
+            )
+            yield Finding((f"{PREFIX}tenants", at, "rayDeployer"), None, message, "refused-by-policies")
+
+
+def _policies_in_force(stack: StackSettings, name: str) -> PoliciesSettings | None:
+    """The stack's policies over those of its environment; None if the pack refuses its configuration."""
+    from core.environment import environment_of
+    from policies.read import ConfigurationError, of_pack
+
+    try:
+        environment = environment_of(name)
+        return of_pack().with_stack(environment, stack.policies).environment(environment)
+    except ConfigurationError:
+        return None
+
+
+def too_long(file: StackFile, stack: StackSettings) -> Iterator[Finding]:
+    """A configuration that Pulumi cannot pass to a program, so that `pulumi up` fails before the program starts."""
+    compact = (",", ":")
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, separators=compact, ensure_ascii=False)
+        for key, value in file.own_config.items()
+    }
+    size = len(_CONFIGURATION) + len(json.dumps(texts, separators=compact, ensure_ascii=False).encode()) + 1
+    if size > LONGEST_VARIABLE and stack.split is None:
+        message = (
+            f"the configuration has {size} bytes, and Linux passes {LONGEST_VARIABLE} to a program: `pulumi up` would "
+            "end with `argument list too long`. Use `python -m stacks up`, which passes the file's path, or set split"
+        )
+        yield Finding((), None, message, "long-configuration")
+
+
+def _expired(path: Path, day: date) -> Finding:
+    message = f"the exception expired on {day} and no longer applies: remove it, or set a later day"
+    return Finding(path, str(day), message, "expired-exception")
+
+
+def _matches_nothing(stack: StackSettings, exception: RuleException) -> bool:
+    """Whether it names a RayCluster that the stack does not have. Other objects may be of programs that it installs."""
+    kind, _, name = exception.object.partition("/")
+    return kind == "RayCluster" and not any(
+        fnmatchcase(f"{tenant.namespace_name}/{cluster}", name)
+        for tenant in stack.tenants
+        for cluster in (*(each.name for each in tenant.clusters), *tenant.cluster_names)
+    )

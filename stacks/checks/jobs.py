@@ -1,0 +1,94 @@
+"""Rules for RayJobs that depend on the rest of the stack: their RayCluster, scheduler and namespace. Pure functions."""
+
+from collections.abc import Iterator, Sequence
+
+from components.job_template.settings import JobTemplateSettings
+from components.ray_cluster.scheduling import not_with_kueue
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.manifests import SUBMITTER
+from components.ray_job.settings import RayJobSettings
+from core.pods import PodSecurityLevel
+from core.problems import Path, Problem
+from kuberay.pod_security import violations
+from kuberay.pod_template import problems_of_template
+from stacks.objects.access import unknown_cluster
+from stacks.objects.external_ray import unknown_external
+from stacks.objects.queues import scheduling_of
+from stacks.objects.ray_clusters import Body
+from stacks.settings import StackSettings, TenantSettings
+
+_SUBMITTER_AT: Path = ("spec", "submitterPodTemplate")
+
+
+def problems_of_references(stack: StackSettings, tenant: TenantSettings, job: RayJobSettings) -> Iterator[Problem]:
+    """A cluster that does not exist, or on which KubeRay would never start the job; paths are in the job's settings."""
+    if job.external_cluster:
+        yield from unknown_external(tenant, job.external_cluster)
+    if job.cluster_selector is None:
+        return
+    path, name = ("clusterSelector", "ray.io/cluster"), job.cluster_selector.cluster
+    if unknown := list(unknown_cluster(tenant, path, name)):
+        yield from unknown
+    elif stack.operator_in_force.batch_scheduler == "volcano":
+        message = (
+            "with Volcano, KubeRay starts no RayJob on an existing RayCluster: give the job a cluster of its own, or "
+            "submit it to the RayCluster's jobs API (`ray job submit`)"
+        )
+        yield Problem(path, name, message, "scheduler-ray-job")
+
+
+def problems_with_kueue(
+    stack: StackSettings, tenant: TenantSettings, job: RayJobSettings, own: RayClusterSettings, cluster: Body
+) -> Iterator[Problem]:
+    """What Kueue's webhook refuses (kueue, pkg/controller/jobs/rayjob/rayjob_webhook.go: validateCreate); paths are in
+    the job's settings. `cluster`: the body of its own RayCluster."""
+    scheduling = scheduling_of(stack, tenant, own)
+    if stack.scheduler is None or stack.scheduler.kueue is None:
+        return
+    if scheduling.queue is not None and own.scales:
+        message = "Kueue refuses a RayJob whose cluster scales: set autoscaling to false, and replicas of its workers"
+        yield Problem(("cluster", "autoscaling"), None, message, "not-with-kueue")
+        return
+    found = not_with_kueue(own, scheduling, stack.scheduler.kueue, cluster)
+    yield from (problem.below(("cluster",)) for problem in found)
+    if scheduling.queue is not None and not job.shuts_down:
+        message = (
+            "Kueue refuses a RayJob that keeps its cluster, because the cluster keeps its place in the queue: remove "
+            "deletionStrategy, and shutdownAfterJobFinishes if it is false"
+        )
+        yield Problem(("shutdownAfterJobFinishes",), None, message, "not-with-kueue")
+
+
+def problems_of_schedule(tenant: TenantSettings, template: JobTemplateSettings) -> Iterator[Problem]:
+    """A schedule whose pods would have no image; paths are in the template's settings."""
+    selector = template.cluster_selector
+    if template.cron and selector and selector.cluster not in {each.name for each in tenant.clusters}:
+        message = (
+            "the pod that starts the runs has the image of the template's RayCluster, which is not known here: give "
+            "the template a cluster of its own, or start its runs from elsewhere"
+        )
+        yield Problem(("cron",), None, message, "job-template-schedule")
+
+
+def problems_of_submitter(job: RayJobSettings, body: Body, level: PodSecurityLevel) -> Sequence[Problem]:
+    """Why the job would never be submitted: the API server or Pod Security refuses the pod that submits it. Paths are
+    in the body. `level`: the Pod Security level of the namespace."""
+    if job.submission_mode == "SidecarMode" and level == "restricted":
+        message = (
+            "KubeRay adds a container without a security context to the head, which the tenant's podSecurity "
+            "restricted refuses: use K8sJobMode or HTTPMode"
+        )
+        return [Problem(("spec", "submissionMode"), job.submission_mode, message, "pod-security")]
+    if job.submission_mode != "K8sJobMode":
+        return []
+    template = body["spec"].get("submitterPodTemplate")
+    if template is not None:
+        return list(problems_of_template(template, _SUBMITTER_AT)) or list(violations(template, _SUBMITTER_AT, level))
+    if level == "restricted":
+        message = (
+            "KubeRay's pod that submits has no security context, which the tenant's podSecurity restricted refuses, "
+            "and the image of this RayCluster is not known here: set submissionMode to HTTPMode, or give "
+            f"submitterPodTemplate with a container {SUBMITTER}"
+        )
+        return [Problem(("spec", "submissionMode"), job.submission_mode, message, "pod-security")]
+    return []

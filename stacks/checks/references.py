@@ -1,0 +1,211 @@
+"""Validation between the parts of a stack file: names, references and people. Pure functions."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from components.external_cluster.manifests import job_name
+from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
+from components.network.rules import ingress_problems
+from components.ray_service.llm import llm_setting_at
+from components.redis.connection import CERTIFICATE_SECRET, SECRET, USERS_SECRET
+from components.run_history.program import NAME as RUN_HISTORY
+from components.tls.manifests import secret_name
+from core.problems import Path, Problem, place
+from stacks.checks.namespaces import namespace_setting, problems_of_namespaces
+from stacks.checks.pools import problems_of_pools
+from stacks.checks.rendered import problems_of_clusters
+from stacks.checks.storage import problems_of_storage
+from stacks.objects.access import problems_of_admission, problems_of_hosts, unknown_cluster, unknown_template
+from stacks.objects.external_ray import problems_between_tenants
+from stacks.objects.logs import problems_of_logs
+from stacks.objects.ownership import problems_of_split
+from stacks.objects.platform_outputs import problems_of_platform
+from stacks.objects.queues import problems_of_scheduling
+from stacks.objects.redis import problems_of_redis
+from stacks.planning.overcommitment import overcommitments
+from stacks.planning.plan import plan_of
+from stacks.settings import StackSettings, TenantSettings
+
+Body = dict[str, Any]
+
+_OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
+"""Settings of a tenant that are only possible for a namespace that the stack creates."""
+
+
+def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]:
+    """All problems between the parts of a stack. `group`: as in problems_of_clusters."""
+    found = [
+        *problems_of_platform(stack),
+        *_names(stack),
+        *problems_of_pools(stack),
+        *problems_of_namespaces(stack),
+        *_not_made(stack),
+        *_people(stack),
+        *_ingresses(stack),
+        *problems_of_redis(stack),
+        *problems_of_storage(stack),
+        *problems_between_tenants(stack),
+        *problems_of_split(stack),
+        *problems_of_scheduling(stack),
+        *problems_of_admission(stack),
+        *_monitoring(stack),
+        *problems_of_logs(stack),
+        *problems_of_clusters(stack, group),
+    ]
+    if stack.capacity.overcommitment == "error" and not found:
+        found += overcommitments(plan_of(stack))
+    return [_where_written(stack, each) for each in found]
+
+
+def _where_written(stack: StackSettings, problem: Problem) -> Problem:
+    """A problem of what `llm` of a service adds to its cluster, at `llm`."""
+    match problem.path:
+        case ("tenants", int(tenant), "services", int(at), "cluster", *rest):
+            service = stack.tenants[tenant].services[at]
+            if service.llm:
+                return replace(problem, path=(*problem.path[:4], *llm_setting_at(service.cluster, tuple(rest))))
+    return problem
+
+
+def _names(stack: StackSettings) -> Iterator[Problem]:
+    tenants = list(enumerate(stack.tenants))
+    yield from _repeated((("nodes", index, "pool"), pool.pool) for index, pool in enumerate(stack.nodes))
+    yield from _repeated((("tenants", index, "name"), tenant.name) for index, tenant in tenants)
+    named_once = {tenant.name: (index, tenant) for index, tenant in reversed(tenants)}
+    yield from _repeated(
+        (namespace_setting(index, tenant), tenant.namespace_name) for index, tenant in reversed(named_once.values())
+    )
+    for index, tenant in tenants:
+        named: list[tuple[Path, str]] = [
+            *((("tenants", index, "clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
+            *((("tenants", index, "clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
+            *((("tenants", index, "jobNames", at), name) for at, name in enumerate(tenant.job_names)),
+            *((("tenants", index, "serviceNames", at), name) for at, name in enumerate(tenant.service_names)),
+            # The Services of a RayCluster, a RayJob and a RayService of one name have one name, too.
+            *((("tenants", index, *place, "name"), job.name) for place, job in tenant.placed_jobs),
+            *((("tenants", index, "services", at, "name"), each.name) for at, each in enumerate(tenant.services)),
+            *_external_names(index, tenant),
+        ]
+        yield from _repeated(named)
+        yield from _repeated((("tenants", index, "storage", at, "name"), e.name) for at, e in enumerate(tenant.storage))
+        yield from _of_objects(stack, index, tenant)
+
+
+def _of_objects(stack: StackSettings, index: int, tenant: TenantSettings) -> Iterator[Problem]:
+    """RayClusters named as a Secret or an account of the stack: KubeRay gives a RayCluster a Secret with its token and
+    an account of its name, and uses those that exist. Its users may read that Secret."""
+    secured = [each.name for each in tenant.all_clusters if each.tls]
+    taken = {secret_name(name): f"the Secret with the authority of {name!r}" for name in secured}
+    if stack.redis:
+        here = (USERS_SECRET, CERTIFICATE_SECRET) if stack.redis.scope == "perTenant" else ()
+        taken |= dict.fromkeys((SECRET, *here), "a Secret of Redis")
+    if any(each.idle_termination_options for each in tenant.clusters):
+        taken[IDLE_TERMINATION] = "the account of idle termination"
+    if tenant.run_history:
+        taken[RUN_HISTORY] = "the account of the run history"
+    named: list[tuple[Path, str]] = [
+        *((("clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
+        *((("clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
+    ]
+    for path, name in named:
+        if name in taken:
+            message = f"{name!r} is the name of {taken[name]}, which KubeRay would use for the RayCluster: use another"
+            yield Problem(("tenants", index, *path), name, message, "repeated-name")
+
+
+def _external_names(index: int, tenant: TenantSettings) -> Iterator[tuple[Path, str]]:
+    """The names of external clusters, and of the Jobs that connect to them, which no RayJob's Job may have."""
+    connect: dict[str, Path] = {}
+    for at, cluster in enumerate(tenant.external_clusters):
+        path = ("tenants", index, "externalClusters", at, "name")
+        yield path, cluster.name
+        connect.setdefault(cluster.name, path)
+    for at, job in enumerate(tenant.jobs):
+        if job.external_cluster:
+            connect.setdefault(job.name, ("tenants", index, "jobs", at, "name"))
+    yield from ((path, job_name(name)) for name, path in connect.items())
+
+
+def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
+    first: dict[str, Path] = {}
+    for path, name in named:
+        if name in first:
+            message = f"{name!r} is used already, in {place(first[name][:-1])}: set a unique name"
+            yield Problem(path, name, message, "repeated-name")
+        first.setdefault(name, path)
+
+
+def _people(stack: StackSettings) -> Iterator[Problem]:
+    """Each subject is listed once, so that no other place gives it more or fewer rights."""
+    admins = enumerate(stack.access.cluster_admins)
+    yield from _named_twice((("access", "clusterAdmins", at), subject) for at, subject in admins)
+    for index, tenant in enumerate(stack.tenants):
+        subjects: list[tuple[Path, str]] = [
+            *((("tenants", index, "admins", at), subject) for at, subject in enumerate(tenant.admins)),
+            *((("tenants", index, "users", at, "subject"), user.subject) for at, user in enumerate(tenant.users)),
+        ]
+        yield from _named_twice(subjects)
+        yield from (problem.below(("tenants", index)) for problem in _users(tenant))
+
+
+def _named_twice(subjects: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
+    first: dict[str, Path] = {}
+    for path, subject in subjects:
+        if subject in first:
+            message = (
+                f"{subject!r} is named already, in {place(first[subject])}: set all rights there, and remove the "
+                "entry here (admins have all rights of users)"
+            )
+            yield Problem(path, subject, message, "repeated-subject")
+        first.setdefault(subject, path)
+
+
+def _users(tenant: TenantSettings) -> Iterator[Problem]:
+    for at, user in enumerate(tenant.users):
+        for position, name in enumerate(user.clusters or ()):
+            yield from unknown_cluster(tenant, ("users", at, "clusters", position), name)
+        for position, name in enumerate(user.job_templates or ()):
+            yield from unknown_template(tenant, ("users", at, "jobTemplates", position), name)
+        if user.submit_jobs and user.clusters == ():
+            message = "submitJobs without a cluster to submit to: name one in clusters, or remove submitJobs"
+            yield Problem(("users", at, "submitJobs"), True, message, "jobs-without-cluster")
+
+
+def _ingresses(stack: StackSettings) -> Iterator[Problem]:
+    for index, tenant in enumerate(stack.tenants):
+        found = ingress_problems(tenant.network, stack.network)
+        yield from (problem.below(("tenants", index, "network")) for problem in found)
+    yield from problems_of_hosts(stack)
+
+
+def _not_made(stack: StackSettings) -> Iterator[Problem]:
+    """Settings of a namespace that the stack does not create."""
+    for index, tenant in enumerate(stack.tenants):
+        for field in sorted(_OF_A_NEW_NAMESPACE & tenant.model_fields_set) if not tenant.create_namespace else ():
+            message = (
+                "createNamespace is false, so the stack does not change the namespace: remove this key, and label the "
+                "namespace where it is created"
+            )
+            yield Problem(("tenants", index, to_camel(field)), getattr(tenant, field), message, "namespace-not-made")
+
+
+def _monitoring(stack: StackSettings) -> Iterator[Problem]:
+    """Metrics that nobody could read, and a namespace that is a tenant's."""
+    settings = stack.monitoring
+    if settings is None or stack.platform:
+        return
+    if stack.network.policies and not stack.network.monitoring:
+        message = (
+            "no namespace may read metrics: set network.monitoring to the namespace of Prometheus, such as [monitoring]"
+        )
+        yield Problem(("monitoring",), None, message, "monitoring-unreachable")
+    owner = next((each.name for each in stack.tenants if each.namespace_name == settings.namespace), None)
+    if owner:
+        message = (
+            f"namespace {settings.namespace!r} is that of tenant {owner!r}, whose people could not be kept from these "
+            "objects: set the namespace of Prometheus, or remove the key for the operator's"
+        )
+        yield Problem(("monitoring", "namespace"), settings.namespace, message, "reserved-namespace")

@@ -1,0 +1,1 @@
+"""The commands of `python -m stacks`, a folder for each."""

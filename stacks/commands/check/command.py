@@ -1,0 +1,61 @@
+"""`python -m stacks check`: reports the errors of stack files, without Pulumi and without a cluster."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FOUND, MISUSED = 1, 2
+"""Exit codes: there are findings; a file cannot be read or the command cannot be run as given."""
+
+
+class Format(StrEnum):
+    """Output formats of findings."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+
+
+def check(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
+    ] = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For a terminal, for programs, or for annotations of a pull request.")
+    ] = Format.TEXT,
+) -> None:
+    """Report all errors in stack files: what `pulumi up` and KubeRay would refuse.
+
+    Exit code: 0 no errors, 1 errors, 2 a file cannot be read or the command is used incorrectly.
+    """
+    paths = [stack_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
+    if not paths:
+        typer.echo("this folder has no Pulumi.*.yaml: name a stack or a file", err=True)
+        raise typer.Exit(MISUSED)
+
+    from stacks.commands.check.findings import check as checked_file
+
+    checked = [checked_file(path) for path in paths]
+    if output is Format.TEXT:
+        from stacks.commands.check.findings import show
+
+        show(checked)
+    else:
+        from stacks.commands.check.findings import as_annotations, as_json
+
+        for line in [as_json(checked)] if output is Format.JSON else as_annotations(checked):
+            typer.echo(line)
+    if any(each.unreadable for each in checked):
+        raise typer.Exit(MISUSED)
+    if any(each.findings for each in checked):
+        raise typer.Exit(FOUND)
+
+
+def stack_path(word: str) -> Path:
+    """The file that a word names: a path if it looks like one, else the file of the stack, or any file of that name."""
+    path, of_stack = Path(word), Path(f"Pulumi.{word}.yaml")
+    looks_like_path = "/" in word or word.endswith((".yaml", ".yml"))
+    return path if looks_like_path or (path.is_file() and not of_stack.is_file()) else of_stack

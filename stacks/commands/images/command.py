@@ -1,0 +1,36 @@
+"""`python -m stacks images`: what a stack pulls from registries and downloads."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from stacks.commands.check.command import MISUSED, stack_path
+
+
+class Format(StrEnum):
+    """Output formats of the list."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def images(
+    stack: Annotated[str, typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.")],
+    output: Annotated[Format, typer.Option("--format", help="For a terminal, or for programs.")] = Format.TEXT,
+) -> None:
+    """List every image that the pods of a stack use, and every manifest that `pulumi up` downloads.
+
+    Exit code: 0, or 2 if the stack file is invalid.
+    """
+    from core.problems import StackFileError
+    from stacks.commands.images.used import as_object, as_text, used
+    from stacks.load import load
+
+    try:
+        found = used(load(stack_path(stack)))
+    except StackFileError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else as_text(found))

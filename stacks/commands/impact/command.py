@@ -1,0 +1,76 @@
+"""`python -m stacks impact`: what an edit of a stack file does to what runs."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from stacks.commands.check.command import MISUSED, stack_path
+
+HURTS = 1
+"""Exit code: the edit disrupts something that runs."""
+
+
+class Format(StrEnum):
+    """Output formats of an impact."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def impact(
+    to: Annotated[str, typer.Option(metavar="STACK or FILE", help="The edited stack file.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="REVISION, FILE or live", help="What it is compared with.")
+    ] = "HEAD",
+    output: Annotated[
+        Format, typer.Option("--format", help="For a terminal, for programs, for a pull request.")
+    ] = Format.TEXT,
+    price: Annotated[
+        float | None,
+        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
+    ] = None,
+    allow_disruption: Annotated[
+        bool, typer.Option("--allow-disruption", help="Exit with 0 although the edit disrupts something that runs.")
+    ] = False,
+) -> None:
+    """Report what an edit of a stack file does to running pods, object by object, and what would be safer.
+
+    Exit code: 0 nothing that runs is disrupted; 1 something is, unless --allow-disruption; 2 wrong use, or an invalid
+    file.
+    """
+    from core.problems import StackFileError
+    from core.stack_file import stack_name
+    from stacks.commands.impact.comparison import impact_of, impact_on
+    from stacks.commands.impact.report import as_object, report
+    from stacks.commands.impact.sources import LIVE, NoSuchSourceError, running, stack_before
+    from stacks.load import load
+
+    file = stack_path(to)
+    try:
+        after = load(file)
+        if from_ == LIVE:
+            from stacks.commands.impact.live import ask, with_busy
+
+            live = running(after)
+            found = impact_on(live, after, stack_name(file))
+            found = with_busy(found, live, ask(after.kubernetes.context, found, live))
+        else:
+            found = impact_of(stack_before(from_, file), after, price)
+    except (StackFileError, NoSuchSourceError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    if output is Format.JSON:
+        typer.echo(json.dumps({"from": from_, "to": str(file), **as_object(found)}, indent=2))
+    else:
+        from stacks.commands.plan.text import markdown, show
+
+        written = report(f"{from_} -> {file}", found)
+        if output is Format.TEXT:
+            show([written])
+        else:
+            typer.echo(markdown([written]), nl=False)
+    if found.verdict.hurts and not allow_disruption:
+        raise typer.Exit(HURTS)

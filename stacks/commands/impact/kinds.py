@@ -1,0 +1,267 @@
+"""What creating, changing or deleting an object other than a RayCluster means for running pods. Data, by kind.
+
+Roles and their bindings are not included: `rights` shows what each subject gains or loses through them, and a line for
+the object would repeat that.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.external_cluster.manifests import is_check
+from components.job_template.scheduled import SCHEDULE_LABEL
+from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
+from components.monitoring.manifests import LABELS as MONITORING_LABELS
+from components.ray_service.api_key import LABELS as API_KEY_LABELS
+from components.run_history.program import NAME as RUN_HISTORY
+from kuberay.edits import Verdict
+from stacks.commands.impact.claims import CLAIM, VOLUME, claim_of
+from stacks.commands.impact.effects import Effect, Fixed, Kind
+
+AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
+"""Kinds that `rights` shows."""
+
+
+_VALIDATION = "kubernetes pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate"
+
+KINDS = {
+    "RayJob": Kind(
+        "its job starts, on a cluster of its own or on the selected one",
+        "nothing: KubeRay applies no change to a RayJob",
+        "its job stops if it runs, and its cluster is deleted",
+        Verdict.DELETES,
+        "let the job end first",
+    ),
+    "RayService": Kind(
+        "its RayCluster starts, and serves once its applications run",
+        "KubeRay submits another Serve config, and replaces the RayCluster if that changes",
+        "nothing serves any more, and its RayCluster is deleted",
+        Verdict.DELETES,
+        "move its clients to another service first",
+    ),
+    "RayCronJob": Kind(
+        "users of the tenant can run the job template",
+        "applies to runs that are created from now on; existing ones stay as they are",
+        "the job template can no longer be run; existing runs stay",
+    ),
+    "Job": Kind(
+        "its job starts on the external cluster",
+        "nothing: no change is applied to a job that exists",
+        "its job on the external cluster stops if it runs",
+        Verdict.DELETES,
+        "let the job end first",
+    ),
+    "Namespace": Kind(
+        "is created, with all its objects",
+        "running pods stay; with a stricter Pod Security level, new pods that violate it are refused",
+        "is deleted with everything in it: RayClusters, their pods, Secrets, tokens, volumes",
+        Verdict.DELETES,
+        "end what runs there first; without allowDelete, a tenant is not removed while something runs in it",
+    ),
+    "ResourceQuota": Kind(
+        "limits the namespace from now on; existing objects beyond the limit stay, and nothing new starts until they "
+        "are deleted",
+        "applies from now on; existing objects beyond the limit stay, and nothing new starts until they are deleted",
+        "nothing limits the namespace any more",
+    ),
+    "LimitRange": Kind(
+        "applies to new pods",
+        "applies to new pods",
+        "new pods have no default resources",
+    ),
+    "NetworkPolicy": Kind(
+        "applies at once, also to running pods: connections that no policy allows are cut",
+        "applies at once, also to running pods: connections that it no longer allows are cut",
+        "connections that no other policy allows are cut at once",
+    ),
+    "Ingress": Kind(
+        "the dashboard and the jobs API can be reached under its host, by everybody whom the ingress controller admits",
+        "applies as soon as the ingress controller has read it; what runs continues",
+        "the dashboard and the jobs API cannot be reached under its host any more; what runs continues",
+    ),
+    "ServiceAccount": Kind(
+        "is available to new pods",
+        "applies to new pods",
+        "running pods with this account continue, but the API server no longer authenticates them; no pod can be "
+        "created with it",
+    ),
+    "PriorityClass": Kind(
+        "is available to new pods",
+        "applies to new pods",
+        "running pods keep their priority; no pod can be created with it",
+    ),
+    "PodDisruptionBudget": Kind(
+        "draining nodes no longer evicts the head, and evicts at most one node of Redis at a time",
+        "applies at once",
+        "the head may be evicted when its node is drained; then what runs on its RayCluster ends",
+    ),
+    "Certificate": Kind(
+        "cert-manager creates a certificate; pods that need it wait for it",
+        "cert-manager creates another certificate; running pods keep the one that they have read",
+        "cert-manager no longer renews the certificate; running pods keep the one that they have read",
+    ),
+    "ValidatingAdmissionPolicy": Kind(
+        "the API server validates new and changed objects against it; what runs stays",
+        "applies to new and changed objects within seconds; what runs stays",
+        "the API server no longer validates objects against it",
+    ),
+    "ValidatingAdmissionPolicyBinding": Kind(
+        "its policy is enforced in its namespaces within seconds; what runs stays",
+        "applies to new and changed objects within seconds; what runs stays, and may be changed and deleted",
+        "its policy is no longer enforced",
+    ),
+    "Queue": Kind(
+        "RayClusters can wait in it",
+        "applies to waiting RayClusters; running ones stay, unless other queues may reclaim what exceeds its share",
+        "is deleted; `pulumi up` refuses while a RayCluster names it",
+        Verdict.REFUSED,
+        "move its RayClusters to another queue in a separate `up`, then remove the queue",
+    ),
+    "ClusterQueue": Kind(
+        "RayClusters can wait in it",
+        "applies to waiting RayClusters; running ones stay, unless other queues may reclaim what they have borrowed",
+        "is deleted; `pulumi up` refuses while a RayCluster names it",
+        Verdict.REFUSED,
+        "a RayCluster that changes its queue is recreated: do it when nothing runs, then remove the queue",
+    ),
+    "LocalQueue": Kind(
+        "RayClusters of the namespace can wait in the queue",
+        "applies to waiting RayClusters; running ones stay",
+        "the queue no longer admits RayClusters of the namespace; running ones stay",
+    ),
+    "Cohort": Kind(
+        "its queues may borrow from each other",
+        "applies to waiting RayClusters; running ones stay, unless other queues may reclaim what they have borrowed",
+        "its queues no longer borrow from each other; running RayClusters stay, unless their share is reclaimed",
+    ),
+    "ResourceFlavor": Kind(
+        "queues may have quotas of these nodes",
+        "applies to RayClusters that are admitted from now on",
+        "queues have no quota of these nodes any more; what runs stays",
+    ),
+    "StatefulSet": Kind(
+        "Redis is created",
+        "Redis' pods are recreated one after the other, and another one becomes the master: RayClusters with fault "
+        "tolerance lose their connection for seconds",
+        "Redis is deleted: RayClusters that store their tables in it fail within a minute",
+        Verdict.DELETES,
+        "first remove the RayClusters with fault tolerance in a separate `up`",
+        Fixed(
+            frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"}),
+            "all of Redis' pods end at once, and are recreated with their volumes; RayClusters with fault tolerance "
+            "stop meanwhile, and fail if this takes more than a minute",
+            "Kubernetes does not change these fields of a StatefulSet",
+            "apply the edit when nothing runs",
+            _VALIDATION,
+        ),
+    ),
+    "Deployment": Kind(
+        "its pod suspends the tenant's RayClusters with idleTerminationOptions once nobody uses them",
+        "its pod is recreated; RayClusters are not suspended meanwhile",
+        "no RayCluster of the tenant is suspended any more when nobody uses it; a suspended one stays suspended",
+    ),
+    "Service": Kind(
+        "Redis' nodes can be reached by its name",
+        "applies at once; existing connections stay",
+        "Redis' nodes can no longer be reached by its name",
+    ),
+    "ConfigMap": Kind(
+        "is available to new pods of Redis",
+        "applies to new pods of Redis",
+        "new pods of Redis do not start without it",
+    ),
+    "CronJob": Kind(
+        "runs on schedule from now on; a suspended one runs only on request. Redis continues meanwhile",
+        "applies from its next run on; what runs continues",
+        "no longer runs; existing copies stay as long as their volume",
+    ),
+    "PersistentVolumeClaim": CLAIM,
+    "PodMonitor": Kind(
+        "no pod changes; Prometheus scrapes these pods",
+        "no pod changes; Prometheus scrapes as configured within a minute",
+        "no pod changes; Prometheus no longer scrapes these pods",
+    ),
+    "ServiceMonitor": Kind(
+        "no pod changes; Prometheus scrapes the Service",
+        "no pod changes; Prometheus scrapes as configured within a minute",
+        "no pod changes; Prometheus no longer scrapes the Service",
+    ),
+    "PrometheusRule": Kind(
+        "no pod changes; Prometheus records and alerts",
+        "no pod changes; Prometheus records and alerts as configured within a minute",
+        "no pod changes; Prometheus no longer records and alerts",
+    ),
+    "PersistentVolume": VOLUME,
+}
+
+SCHEDULE = Kind(
+    "the job template is run on schedule from now on",
+    "applies from its next time on; what runs continues",
+    "the job template is no longer run on schedule; existing runs stay",
+)
+"""A CronJob that starts runs of a job template."""
+
+MONITORING_FILES = Kind(
+    "no pod changes; Prometheus or Grafana can read its files",
+    "no pod changes; Prometheus or Grafana works as configured once it has read the files again",
+    "no pod changes; Prometheus or Grafana no longer has its files",
+)
+"""A ConfigMap of monitoring."""
+
+API_KEY_PROGRAM = Kind(
+    "new pods of the service read the program that asks for API keys",
+    "applies to new pods of the service",
+    "new pods of the service do not ask for API keys",
+)
+"""The ConfigMap with the program before a service."""
+
+LOG_COLLECTORS = Kind(
+    "is available to new pods of Ray; running ones have no log collector",
+    "applies to the log collectors of new pods; running ones go on as they are",
+    "running log collectors go on; pods that have one do not start again without it",
+)
+"""The ConfigMap of log collectors."""
+
+CONNECTION_CHECK = Kind(
+    "a pod connects to the external cluster once",
+    "a pod connects to the external cluster again",
+    "nothing of the external cluster changes; its name is no longer known here",
+)
+"""The Job that checks the connection to an external cluster."""
+
+HISTORY = Kind(
+    "the pod of the run history keeps records of the tenant's jobs from now on",
+    "the pod of the run history is recreated; what happens meanwhile is recorded afterwards, as far as it still exists",
+    "no records are kept any more; existing ones stay on their storage",
+)
+"""The StatefulSet and the ConfigMap of a run history."""
+
+
+ANOTHER_AUTHORITY = Effect(
+    Verdict.STRANDS,
+    "cert-manager creates another authority; running pods keep the stack's, and workers that start from now on cannot "
+    "join them, so the cluster no longer scales, and a lost worker is not replaced",
+    "the stack deletes its Secret with the authority, and cert-manager creates one of the same name with another key",
+    "remove tls and run `up`, then add tls with its issuer, when nothing runs; or add a cluster with another name, and "
+    "remove this one when its work has ended",
+    "components/tls/authority.py: ClusterAuthority",
+)
+"""A Certificate in place of an authority that the stack has created."""
+
+
+def kind_of(body: Mapping[str, Any]) -> Kind:
+    """What edits of an object mean."""
+    if body["kind"] == "PersistentVolumeClaim":
+        return claim_of(body)
+    if body["kind"] in ("StatefulSet", "ConfigMap") and body["metadata"]["name"] == RUN_HISTORY:
+        return HISTORY
+    if SCHEDULE_LABEL in (body["metadata"].get("labels") or {}):
+        return SCHEDULE
+    if body["kind"] == "Job" and is_check(body):
+        return CONNECTION_CHECK
+    if body["kind"] == "ConfigMap" and body["metadata"].get("labels") == API_KEY_LABELS:
+        return API_KEY_PROGRAM
+    if body["kind"] == "ConfigMap" and body["metadata"]["name"] == LOG_CONFIG_MAP:
+        return LOG_COLLECTORS
+    if body["kind"] == "ConfigMap" and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
+        return MONITORING_FILES
+    return KINDS[body["kind"]]

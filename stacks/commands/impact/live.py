@@ -1,0 +1,148 @@
+"""The live RayClusters of namespaces, their pods, and which of the pods that an edit stops are busy. Changes nothing.
+
+Ray in each head reports which pods are busy, as for an update (components/rollout). Ray's dashboard would answer
+without a command in a pod, but it only reports whether nodes are alive, not whether they are idle (Ray:
+dashboard/modules/node/node_head.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import kubernetes
+
+from components.cluster import ClusterUnreachableError, connect, read
+from components.ray_cluster.pods import CLUSTER_LABEL
+from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves
+from stacks.commands.impact.comparison import Impact
+from stacks.commands.impact.effects import Effect, ObjectImpact, Range
+from stacks.commands.impact.ray_pods import Known
+
+_OF_RAY = ("head", "worker")
+"""Not the pod of the cleanup Job for Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""
+
+
+def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[str, Known]:
+    """The RayClusters by `<namespace>/<name>`, without those of a RayJob or RayService.
+
+    `release`: minor version of the operator.
+    Raises ClusterUnreachableError if the API server does not answer or refuses.
+    """
+    api = connect(context)
+    found: dict[str, Known] = {}
+    for namespace in namespaces:
+        found.update(in_namespace(api, namespace, release))
+    return found
+
+
+def in_namespace(api: Any, namespace: str, release: str) -> Iterator[tuple[str, Known]]:
+    """The RayClusters of one namespace. `api`: a client of the API server. Raises as `live` does."""
+    objects, core = kubernetes.client.CustomObjectsApi(api), kubernetes.client.CoreV1Api(api)
+    listed = read(objects.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters") or {}
+    pods = read(core.list_namespaced_pod, namespace, label_selector=CLUSTER_LABEL) or {}
+    for body in listed.get("items", ()):
+        if not body["metadata"].get("ownerReferences"):
+            name = body["metadata"]["name"]
+            running = [pod for pod in pods.get("items", ()) if _of(name, pod)]
+            groups = Counter(str(group(pod) or "") for pod in running)
+            yield f"{namespace}/{name}", Known(body, groups, release, running)
+
+
+def _of(cluster: str, pod: Pod) -> bool:
+    """Whether it is a pod of that RayCluster, and is not being deleted."""
+    labels = pod["metadata"].get("labels") or {}
+    return labels.get(CLUSTER_LABEL) == cluster and kind(pod) in _OF_RAY and not leaves(pod)
+
+
+AT_THIS_MOMENT = "Busy is what Ray in the heads reports now; it may differ when the edit is applied."
+
+_BUSY = ("RUNNING", "DRAINING")
+"""States of busy nodes of Ray (in_head.py). A draining node still has something to finish."""
+
+_AT_ONCE = 8
+"""RayClusters that are asked at the same time. Importing Ray takes some seconds in each head."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the Ray of a RayCluster reports."""
+
+    busy: Collection[str] = ()
+    """Names of the pods on which something runs."""
+
+    unknown: str = ""
+    """Why it reports nothing."""
+
+
+def ask(context: str | None, impact: Impact, running: Mapping[str, Known]) -> dict[str, Answer]:
+    """The answers of the RayClusters whose pods are stopped, or stay until they are idle, by their names.
+
+    `context`: of the kubeconfig. Changes nothing, but runs Python with Ray in each of these heads for seconds.
+    """
+    asked = [each.name for each in _ray_clusters(impact) if each.name in running and _stops_any(each)]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return dict(zip(asked, threads.map(lambda name: _answer(context, name, running[name]), asked), strict=True))
+
+
+def with_busy(impact: Impact, running: Mapping[str, Known], answers: Mapping[str, Answer]) -> Impact:
+    """The impact with the known busy pods; unchanged for RayClusters that were not asked."""
+    objects = tuple(
+        _with_answer(each, running[each.name], answers[each.name])
+        if each.kind == "RayCluster" and each.name in answers
+        else each
+        for each in impact.objects
+    )
+    unknown = [
+        f"RayCluster {name}: busy: unknown, each pod may be busy: {answer.unknown}."
+        for name, answer in answers.items()
+        if answer.unknown
+    ]
+    known = [AT_THIS_MOMENT] if len(unknown) < len(answers) else []
+    return replace(impact, objects=objects, notes=(*impact.notes, *known, *unknown))
+
+
+def _answer(context: str | None, name: str, known: Known) -> Answer:
+    namespace, _, cluster = name.partition("/")
+    try:
+        nodes = Pods(context, namespace, cluster).ask(known.pods, {})["nodes"] if known.pods else {}
+    except (UnknownRayError, ClusterUnreachableError) as error:
+        return Answer(unknown=str(error))
+    return Answer(busy_pods(nodes))
+
+
+def busy_pods(nodes: Mapping[str, str]) -> frozenset[str]:
+    """The busy pods. `nodes`: states by pod, as in_head.py reports them."""
+    return frozenset(pod for pod, state in nodes.items() if state in _BUSY)
+
+
+def _ray_clusters(impact: Impact) -> Iterator[ObjectImpact]:
+    yield from (each for each in impact.objects if each.kind == "RayCluster")
+
+
+def _stops_any(each: ObjectImpact) -> bool:
+    return any(effect.ended for effect in each.effects)
+
+
+def _with_answer(each: ObjectImpact, known: Known, answer: Answer) -> ObjectImpact:
+    if answer.unknown:
+        return replace(each, busy_unknown=answer.unknown)
+    return replace(each, effects=tuple(_counted(effect, known, answer.busy) for effect in each.effects))
+
+
+def _counted(effect: Effect, known: Known, busy: Collection[str]) -> Effect:
+    """The effect with its busy pods. This is a range if only some of the pods are stopped, because which ones is
+    unknown."""
+    if not effect.ended:
+        return effect
+    pods = [pod for pod in known.pods if not effect.groups or group(pod) in effect.groups]
+    there = sum(pod["metadata"]["name"] in busy for pod in pods)
+    text = f"{effect.text}; busy now: {there} of {len(pods)}"
+    if not effect.verdict.hurts:
+        return replace(effect, text=text)
+    least = max(effect.ended.least - (len(pods) - there), 0)
+    most = there if effect.ended.most is None else min(effect.ended.most, there)
+    return replace(effect, text=text, busy=Range(least, most))

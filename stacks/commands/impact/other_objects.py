@@ -1,0 +1,276 @@
+"""What an edit does to the objects of a stack other than RayClusters (these: `ray_cluster`). Pure functions.
+
+An object that is created or deleted together with a shown one is not shown by itself: with its Namespace all objects in
+it and all others of its tenant, with a RayCluster its own objects, with Redis its Services, with a queue of Kueue its
+LocalQueues, and with an admission policy its binding. An object whose deletion is a loss of its own is always shown: a
+queue, Redis, a volume.
+
+Rights are shown by subject. No Role or binding is shown by itself: a Role without a subject grants nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+from components.access.manifests import AUTH_DELEGATOR, Body
+from components.access.personas import Rule, rule
+from components.ray_job.manifests import RUN_ANNOTATION
+from components.redis.connection import NAME as REDIS
+from core.messages import may_be_secret
+from core.problems import Path, in_one_line
+from kuberay.edits import Steps, Verdict, differences
+from stacks.commands.impact.effects import Effect, Kind, ObjectImpact, impact
+from stacks.commands.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
+from stacks.commands.impact.ray_service import of_ray_service
+from stacks.objects.stack import Key, Manifest, Manifests
+
+_SHOWN = 6
+"""The number of fields that an effect names."""
+
+_LONGEST = 60
+"""The largest number of characters of a value that is shown with its field."""
+
+_GENERATED = ("pulumi.com/", "ray-platform/scripts")
+"""Prefixes of annotations that follow from other fields: hashes, and what Pulumi waits for."""
+
+_OWNERS = frozenset({"Namespace", "RayCluster", "RayCronJob", "RayJob", "RayService"})
+"""Kinds whose objects are created and deleted together with everything below their place in the stack file."""
+
+
+_RUN_ONCE = frozenset({"RayJob", "Job"})
+"""Kinds that run once, until another run replaces them."""
+
+
+def of_objects(before: Manifests, after: Manifests, authorities: Container[str] = ()) -> Iterator[ObjectImpact]:
+    """The effects on each object. `authorities`: the Secrets with the authorities that the stack has created, by
+    `<namespace>/<name>`."""
+    places = {id(each): _places(each) for each in (before, after)}
+    for key in dict.fromkeys([*before, *after]):
+        was, will = before.get(key), after.get(key)
+        if key[0] in AS_RIGHTS or key[0] == "RayCluster" or was is will:
+            continue
+        kind = kind_of((was or after[key]).body)
+        if was is None or will is None:
+            with_it, without_it, one = (after, before, will) if will else (before, after, was)
+            if one is None or (
+                kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(with_it)], with_it, without_it)
+            ):
+                continue
+        if key[0] == "Certificate" and was is None and key[1] in authorities:
+            yield impact(*key, [ANOTHER_AUTHORITY])
+            continue
+        if key[0] in _RUN_ONCE and was and will:
+            yield impact(*key, _of_job(kind, was.body, will.body))
+            continue
+        if key[0] == "RayService" and was and will:
+            yield impact(*key, of_ray_service(was.body, will.body))
+            continue
+        yield impact(*key, _effects(kind, was.body if was else None, will.body if will else None))
+
+
+def _places(objects: Manifests) -> Mapping[Path, Key]:
+    return {each.path: key for key, each in objects.items() if key[0] in _OWNERS}
+
+
+def _with(key: Key, one: Manifest, places: Mapping[Path, Key], with_it: Manifests, without_it: Manifests) -> bool:
+    """Whether its owner is created or deleted, too. `with_it`: the objects that include it. `without_it`: the objects
+    that do not."""
+    kind, name = key
+    namespace, _, own = name.rpartition("/")
+    owners = [("Namespace", namespace), places.get(one.path[:2]), places.get(one.path[:4])]
+    owners += [("StatefulSet", f"{namespace}/{REDIS}")] if one.path[:1] == ("redis",) else []
+    owners += [("ClusterQueue", own)] if kind == "LocalQueue" else []
+    owners += [("ValidatingAdmissionPolicy", name)] if kind == "ValidatingAdmissionPolicyBinding" else []
+    return any(each in with_it and each not in without_it for each in owners if each and each != key)
+
+
+def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
+    if after is None:
+        yield Effect(kind.losing, kind.gone, safer=kind.safer)
+    elif before is None:
+        yield Effect(Verdict.CREATES, kind.made)
+    elif before != after and (paths := list(_differences(before, after))):
+        more = len(paths) - _SHOWN
+        listed = ", ".join(_step(path, before, after) for path in paths[:_SHOWN]) + (f" and {more} more" * (more > 0))
+        yield _changed(kind, after["kind"], paths, listed)
+
+
+def _of_job(kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Effect]:
+    """The job starts again if its settings have changed, or is suspended or resumed. Nothing else reaches it."""
+    was, will = (body["metadata"]["annotations"][RUN_ANNOTATION] for body in (before, after))
+    suspended, suspends = (bool(body["spec"].get("suspend")) for body in (before, after))
+    if was != will and kind is CONNECTION_CHECK:
+        yield Effect(Verdict.IN_PLACE, kind.changed)
+    elif was != will:
+        yield Effect(
+            Verdict.REPLACES,
+            "its settings or its runId change: the job stops if it runs, and starts again from the beginning",
+            "no change is applied to a job that exists",
+            "let the job end first",
+            "ray-operator/controllers/ray/rayjob_controller.go: getOrCreateRayClusterInstance"
+            if after["kind"] == "RayJob"
+            else "kubernetes pkg/apis/batch/validation/validation.go: ValidateJobSpecUpdate",
+        )
+    elif suspends and not suspended:
+        yield Effect(Verdict.DELETES, "is suspended: its job stops if it runs, and its cluster is deleted")
+    elif suspended and not suspends:
+        yield Effect(Verdict.IN_PLACE, "is resumed: its job starts from the beginning")
+
+
+def _differences(before: Any, after: Any) -> Iterator[Steps]:
+    """The paths that differ, without those that follow from another field."""
+    suspended = (after.get("spec") or {}).get("suspend") is True
+    for path in differences(_configured(before), _configured(after)):
+        # Objects that never run by themselves have no times.
+        if not (suspended and path == ("spec", "schedule")):
+            yield path
+
+
+def _configured(value: Any) -> Any:
+    """A body without generated values."""
+    if isinstance(value, Mapping):
+        found = {key: _configured(each) for key, each in value.items() if not key.startswith(_GENERATED)}
+        return {key: each for key, each in found.items() if key != "annotations" or each}
+    if isinstance(value, list | tuple):
+        return [_configured(each) for each in value]
+    return value
+
+
+def _changed(kind: Kind, name: str, paths: list[Steps], listed: str) -> Effect:
+    fixed = kind.fixed
+    if fixed and any(path[1] in fixed.fields for path in paths if path[0] == "spec" and len(path) > 1):
+        return Effect(fixed.verdict, f"{listed}: {fixed.replaced}", fixed.reason, fixed.safer, fixed.source)
+    if name != "StatefulSet":
+        return Effect(Verdict.IN_PLACE, f"{listed}: {kind.changed}")
+    if all(path[:2] == ("spec", "replicas") for path in paths):
+        return Effect(Verdict.IN_PLACE, f"{listed}: pods of Redis are added or removed; the others continue to run")
+    return Effect(
+        Verdict.ROLLING,
+        f"{listed}: {kind.changed}",
+        "the pod template changes",
+        "",
+        "docs/redis.md",
+    )
+
+
+def _step(path: Steps, before: Any, after: Any) -> str:
+    """A field, with its values if they are short and no secrets."""
+    if may_be_secret(path):
+        return ".".join(path)
+    values = [_shown(_at(body, path)) for body in (before, after)]
+    change = in_one_line(" -> ".join(str(value) for value in values))
+    return f"{'.'.join(path)} {change}" if None not in values and len(change) <= _LONGEST else ".".join(path)
+
+
+def _shown(value: Any) -> str | None:
+    """A value in a line; None for values that are no scalars."""
+    if value is None:
+        return "none"
+    if isinstance(value, str | int | bool):
+        return str(value)
+    words = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    return ", ".join(value) or "none" if words else None
+
+
+def _at(body: Any, path: Steps) -> Any:
+    for step in path:
+        if not isinstance(body, Mapping):
+            return body if body is None else [body]
+        body = body.get(step)
+    return body
+
+
+RIGHTS = "Rights of"
+"""Stands for the kind of object where a subject's rights change."""
+
+_EVERYWHERE = "the whole cluster"
+
+_WHERE_BOUND = "each namespace in which somebody has it"
+
+_AGGREGATED = "rbac.authorization.k8s.io/aggregate-to-"
+"""Prefix of the label by which Kubernetes aggregates a ClusterRole's rules into its own ClusterRole."""
+
+_OF_KUBERNETES: Mapping[str, Sequence[Rule]] = {
+    AUTH_DELEGATOR: (
+        rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    )
+}
+"""ClusterRoles that Kubernetes itself creates (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go)."""
+
+Right = tuple[str, str, str]
+"""Namespace, object (`secrets training`), and verb."""
+
+Rights = dict[str, set[Right]]
+"""By subject."""
+
+
+def of_rights(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
+    """For each subject whose rights change: what it gains, and what it loses."""
+    had, has = rights(before), rights(after)
+    for who in dict.fromkeys([*had, *has]):
+        gained, lost = has.get(who, set()) - had.get(who, set()), had.get(who, set()) - has.get(who, set())
+        effects = [Effect(Verdict.IN_PLACE, f"gains in {where}: {what}") for where, what in _listed(gained)]
+        effects += [Effect(Verdict.IN_PLACE, f"loses in {where}: {what}") for where, what in _listed(lost)]
+        yield impact(RIGHTS, who, effects)
+
+
+def rights(manifests: Manifests) -> Rights:
+    """The rights that the objects of a stack grant, by subject (`group:NAME` and so on); by `clusterRole:NAME` for all
+    subjects of that ClusterRole of Kubernetes."""
+    found: Rights = defaultdict(set)
+    for (kind, name), each in manifests.items():
+        if kind in ("RoleBinding", "ClusterRoleBinding"):
+            namespace = name.rpartition("/")[0]
+            where = f"namespace {namespace}" if namespace else _EVERYWHERE
+            given = _given(where, _rules(each.body["roleRef"], namespace, manifests))
+            for subject in each.body["subjects"]:
+                found[_who(subject)] |= given
+        elif kind == "ClusterRole":
+            for label in each.body["metadata"].get("labels") or {}:
+                if label.startswith(_AGGREGATED):
+                    found[f"clusterRole:{label.removeprefix(_AGGREGATED)}"] |= _given(_WHERE_BOUND, each.body["rules"])
+    return found
+
+
+def _rules(ref: Mapping[str, Any], namespace: str, manifests: Manifests) -> Sequence[Rule]:
+    kind, name = ref["kind"], ref["name"]
+    if kind == "ClusterRole" and name in _OF_KUBERNETES:
+        return _OF_KUBERNETES[name]
+    found: Sequence[Rule] = manifests[kind, f"{namespace}/{name}" if kind == "Role" else name].body["rules"]
+    return found
+
+
+def _given(where: str, rules: Sequence[Rule]) -> set[Right]:
+    return {
+        (where, _object(resource, group, name), verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+def _who(subject: Body) -> str:
+    """In the notation of a stack file."""
+    if subject["kind"] == "ServiceAccount":
+        return f"serviceAccount:{subject['namespace']}/{subject['name']}"
+    return f"{subject['kind'].lower()}:{subject['name']}"
+
+
+def _object(resource: str, group: str, name: str) -> str:
+    kind = f"{resource}.{group}" if group else resource
+    return f"{kind} {name}" if name else kind
+
+
+def _listed(some: set[Right]) -> Iterator[tuple[str, str]]:
+    """Namespace, and objects with their verbs: `get, list pods; get secrets training`."""
+    verbs: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for where, what, verb in sorted(some):
+        verbs[where][what].append(verb)
+    for where, things in verbs.items():
+        together: dict[str, list[str]] = defaultdict(list)
+        for what, may in things.items():
+            together[", ".join(may)].append(what)
+        yield where, "; ".join(f"{may} {', '.join(what)}" for may, what in together.items())

@@ -1,0 +1,192 @@
+"""What an edit does to a RayCluster and its pods. Pure functions."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from components.queues.volcano import KUEUE_QUEUE_LABEL
+from components.ray_cluster.fault_tolerance import OPTIONS
+from components.ray_cluster.scaled import DIGEST, scales
+from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
+from components.rollout.settings import UpdatesSettings
+from components.rollout.templates import unstamped
+from kuberay.edit_rules import rule_for
+from kuberay.edits import Rule, Steps, Verdict, differences, normal
+from kuberay.pods import groups_of, least_running
+from stacks.commands.impact.effects import Effect, ObjectImpact, impact
+from stacks.commands.impact.ray_pods import (
+    Known,
+    all_running,
+    as_suspended,
+    beyond_most,
+    of_pods,
+    range_of,
+    sent,
+    shown,
+)
+from stacks.commands.impact.updates import BY_KUBERAY_ALONE, outdated_pods, reached, removed_group
+
+Body = Mapping[str, Any]
+
+_SHOWN = 6
+"""Number of fields that an effect names; for the rest it shows the count."""
+
+
+def of_ray_cluster(
+    name: str, before: Known | None, after: Body | None, updates: UpdatesSettings = BY_KUBERAY_ALONE
+) -> ObjectImpact:
+    """What happens to the RayCluster `name` and its pods. None: the RayCluster does not exist before or after the edit.
+
+    `updates`: how the edit reaches running pods.
+    """
+    return impact("RayCluster", name, _effects(before, after, updates))
+
+
+def _effects(before: Known | None, after: Body | None, updates: UpdatesSettings) -> Iterator[Effect]:
+    if after is None:
+        assert before is not None
+        yield _deleted(before)
+    elif before is None:
+        least = least_running(after["spec"])
+        made = range_of(sum(least.values()), sum(least.values()))
+        yield Effect(Verdict.CREATES, f"is created, with {made.pods()} at first", made=made)
+    else:
+        yield from _edited(before, after, updates)
+
+
+def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Effect]:
+    if recreation := _recreated(before, after):
+        yield recreation
+        return
+    after = as_suspended(before, after)
+    changed = list(_changed(before.body, sent(before.body, after)))
+    if not changed:
+        yield from outdated_pods(before, after, updates, ())
+        return
+    if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
+        yield _kept_by_kueue()
+        updates = BY_KUBERAY_ALONE
+    pods = [removed_group(before, after, each, updates) for each in of_pods(before, after)]
+    recreated = any(each.verdict is Verdict.RECREATES for each in pods)
+    effects = [
+        *pods,
+        *beyond_most(before, after),
+        *_by_rules(before, after, changed, updates, all_recreated=recreated),
+    ]
+    yield from effects
+    yield from outdated_pods(before, after, updates, effects)
+
+
+def _deleted(before: Known) -> Effect:
+    ended = all_running(before)
+    keeps = OPTIONS in before.body["spec"]
+    tables = ", and the tables of its GCS in Redis" if keeps else ""
+    return Effect(
+        Verdict.DELETES,
+        f"is deleted, with {ended.pods()}{tables}; what runs on it ends",
+        "the stack file no longer has a RayCluster with this name and namespace",
+        "end what runs on it first; to rename it, add the new name, move the work, then remove the old name",
+        "docs/operations.md",
+        ended=ended,
+    )
+
+
+def _recreated(before: Known, after: Body) -> Effect | None:
+    """RayClusters that the program deletes and recreates, because KubeRay would ignore an edit in place."""
+    why = ""
+    if OPTIONS in before.body["spec"] and OPTIONS not in after["spec"]:
+        why = (
+            "fault tolerance is switched off: KubeRay could never delete the RayCluster if it were edited in place; "
+            "the tables of its GCS in Redis are deleted"
+        )
+    for label in LABELS_OF_A_NEW_CLUSTER:
+        if _label(before.body, label) != _label(after, label):
+            why = f"{SETTINGS_BY_LABEL[label]} only applies when a RayCluster is created"
+    if not why:
+        return None
+    ended, least = all_running(before), least_running(after["spec"])
+    return Effect(
+        Verdict.REPLACES,
+        f"is deleted and recreated: {ended.pods()} end, and what runs on them",
+        why,
+        "apply the edit when nothing runs; or add a second RayCluster with the new setting, move the work, and remove "
+        "the first",
+        "components/ray_cluster/component.py",
+        ended=ended,
+        made=range_of(sum(least.values()), sum(least.values())),
+    )
+
+
+def _kept_by_kueue() -> Effect:
+    return Effect(
+        Verdict.REFUSED,
+        "`pulumi up` ends with a conflict if Kueue has admitted the RayCluster, and changes nothing",
+        "Kueue writes to the list of worker groups, and the API server treats the list as one value",
+        "delete the RayCluster when nothing runs on it, then run `pulumi up` again",
+        "docs/operations.md, What does not work yet",
+    )
+
+
+def _by_rules(
+    before: Known, after: Body, changed: Iterable[Steps], updates: UpdatesSettings, all_recreated: bool
+) -> Iterator[Effect]:
+    """The effects of the rules for all fields that differ; fields with the same effect are combined."""
+    kept = groups_of(after["spec"]).keys() & groups_of(before.body["spec"]).keys()
+    found: dict[Rule, list[Steps]] = {}
+    for path in changed:
+        below = path[1:]
+        if path[0] == "metadata":
+            yield _of_metadata(path)
+        elif _of_added_or_removed_group(below, kept) or (all_recreated and not _service(below)):
+            # The effect on the group's pods covers this.
+            continue
+        else:
+            found.setdefault(rule_for(below, scales(dict(after)), before.release), []).append(below)
+    for rule, paths in found.items():
+        groups = list(dict.fromkeys(path[1] for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1))
+        effect = reached(before, after, rule, groups, updates)
+        text = effect.text.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(map(shown, groups))}")
+        yield replace(effect, text=f"{listed(paths)}: {text}")
+
+
+def _of_added_or_removed_group(path: Steps, kept: Collection[str]) -> bool:
+    return len(path) == 2 and path[0] == "workerGroupSpecs" and path[1] not in kept
+
+
+def _of_metadata(path: Steps) -> Effect:
+    field = ".".join(path[1:])
+    if len(path) > 2 and path[2] in SETTINGS_BY_LABEL:
+        text, why = "takes effect at once, and stops nothing", "the stack also changes the gang in its queue"
+        return Effect(Verdict.IN_PLACE, f"{field}: {text}", why, source="components/ray_cluster/pod_group.py")
+    return Effect(Verdict.IN_PLACE, f"{field}: changes on the RayCluster; this alone does not affect pods")
+
+
+def _service(path: Steps) -> bool:
+    """Whether a field belongs to the head's Service, which outlives the pods."""
+    of_service = ("headServiceAnnotations",), ("headGroupSpec", "serviceType"), ("headGroupSpec", "headService")
+    return any(path[: len(each)] == each for each in of_service) or "ports" in path
+
+
+def _changed(before: Body, after: Body) -> Iterator[Steps]:
+    """The paths at which the new RayCluster differs from the old one."""
+    for part in ("labels", "annotations"):
+        was, will = (dict(body["metadata"].get(part) or {}) for body in (before, after))
+        for metadata in (was, will):
+            for key in (DIGEST, *(key for key in metadata if key.startswith("pulumi.com/"))):
+                metadata.pop(key, None)
+        yield from differences(was, will, ("metadata", part))
+    if before["spec"] != after["spec"]:
+        yield from differences(normal(unstamped(before["spec"])), normal(unstamped(after["spec"])), ("spec",))
+
+
+def _label(body: Body, label: str) -> str | None:
+    value: str | None = (body["metadata"].get("labels") or {}).get(label)
+    return value
+
+
+def listed(paths: list[Steps]) -> str:
+    """The fields, with one name for a field of several worker groups."""
+    fields = [(path[0], "*", *path[2:]) if path[0] == "workerGroupSpecs" and len(path) > 2 else path for path in paths]
+    named = list(dict.fromkeys(".".join(each) for each in fields))
+    more = len(named) - _SHOWN
+    return ", ".join(named[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,160 @@
+"""What an edit does, for people and for programs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from stacks.commands.impact.comparison import Amounts, Budget, Figures, Impact
+from stacks.commands.impact.effects import Effect, ObjectImpact, Range
+from stacks.commands.plan.report import NONE, Report, Table
+
+_NAMED = 2
+"""Number of objects that are named in a shared row."""
+
+
+def report(title: str, impact: Impact) -> Report:
+    """The report: a row for each object, and below a sentence for each effect.
+
+    Objects of a kind with the same effects share a row.
+    """
+    rows = tuple(_row(each) for each in together(impact))
+    columns = ("Object", "What happens", "Pods ended", "Pods made")
+    made = (Table("Objects", columns, rows), _figures(impact.budget))
+    return Report(title, tuple(table for table in made if table.rows), tuple(_sentences(impact)))
+
+
+def _figures(budget: Budget) -> Table:
+    rows = tuple((row.whose, *(change(row, part) for part in ("always", "most", "cost"))) for row in budget.rows)
+    return Table("GPUs and cost", ("Tenant", "GPUs always", "GPUs at most", "Cost per hour"), rows)
+
+
+def change(row: Figures, part: str) -> str:
+    """A field of Amounts, before and after."""
+    was, will = (getattr(each, part) if each else NONE for each in (row.before, row.after))
+    return was if was == will else f"{was} -> {will}"
+
+
+def _row(each: ObjectImpact) -> tuple[str, ...]:
+    effects = _apart(each.effects)
+    ended, made = (_total(getattr(effect, part) for effect in effects) for part in ("ended", "made"))
+    return (f"{each.kind} {each.name}", each.verdict, f"{ended}{_busy(each, effects)}", made)
+
+
+def pods_ended(impact: Impact) -> str:
+    """How many pods an edit ends, of all objects together."""
+    return _total(effect.ended for each in impact.objects for effect in _apart(each.effects))
+
+
+def together(impact: Impact) -> list[ObjectImpact]:
+    """The objects; those of a kind with the same effects are combined, with the names of some. RayClusters stay
+    separate."""
+    found: dict[tuple[Any, ...], list[ObjectImpact]] = {}
+    for each in impact.objects:
+        key = (each.kind, each.name if each.kind == "RayCluster" else None, each.effects)
+        found.setdefault(key, []).append(each)
+    return [replace(some[0], name=_names([each.name for each in some])) for some in found.values()]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _apart(effects: Sequence[Effect]) -> list[Effect]:
+    """The effects whose pods no other effect covers: if one effect stops all pods, the effects that stop some add
+    none."""
+    whole = next((effect for effect in effects if effect.ended and not effect.groups), None)
+    return [effect for effect in effects if whole in (None, effect) or not effect.ended]
+
+
+def _busy(each: ObjectImpact, effects: Iterable[Effect]) -> str:
+    """How many of the pods that are stopped, busy or not, are busy."""
+    stopping = [effect for effect in effects if effect.ended and effect.verdict.hurts]
+    if each.busy_unknown and stopping:
+        return ", busy: unknown"
+    known = [effect.busy for effect in stopping if effect.busy is not None]
+    return f", {_total(known).replace(NONE, '0')} busy" if known else ""
+
+
+def _total(ranges: Iterable[Range]) -> str:
+    """The sum, for a column."""
+    summed = list(ranges)
+    most = None if any(each.most is None for each in summed) else sum(each.most or 0 for each in summed)
+    total = Range(sum(each.least for each in summed), most)
+    return str(total) if total else NONE
+
+
+def _sentences(impact: Impact) -> Iterator[str]:
+    for each in together(impact):
+        for effect in each.effects:
+            yield f"{each.kind} {each.name}: {_sentence(effect)}"
+    yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)
+    yield from impact.notes
+    if not impact.objects:
+        yield "The edit affects nothing that runs."
+    elif impact.verdict.hurts:
+        disrupted = [each for each in impact.objects if each.verdict.hurts]
+        yield f"Disrupts what runs: {', '.join(f'{each.kind} {each.name}' for each in disrupted)}."
+    else:
+        yield "The edit disrupts nothing that runs."
+
+
+def _sentence(effect: Effect) -> str:
+    parts = [effect.text]
+    if effect.reason:
+        parts.append(f"Why: {effect.reason}")
+    if effect.safer:
+        parts.append(f"Safer: {effect.safer}")
+    return ". ".join(parts) + "."
+
+
+def as_object(impact: Impact) -> dict[str, Any]:
+    """The impact for programs. Keys stay the same; `most` of pods is null if no limit is set.
+
+    `podsEndedBusy` is null if nobody asked, if it is unknown (`busyUnknown` has the reason), and if pods are stopped
+    only when they are idle.
+    """
+    return {
+        "verdict": impact.verdict,
+        "hurts": impact.verdict.hurts,
+        "objects": [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "verdict": each.verdict,
+                "hurts": each.verdict.hurts,
+                "busyUnknown": each.busy_unknown or None,
+                "effects": [_effect(effect) for effect in each.effects],
+            }
+            for each in impact.objects
+        ],
+        "figures": [
+            {"tenant": row.whose, **{part: _figure(getattr(row, part)) for part in ("before", "after")}}
+            for row in impact.budget.rows
+        ],
+        "overcommitments": list(impact.budget.promises),
+        "notes": list(impact.notes),
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return {
+        "verdict": effect.verdict,
+        "hurts": effect.verdict.hurts,
+        "says": effect.text,
+        "reason": effect.reason,
+        "safer": effect.safer,
+        "source": effect.source,
+        "groups": list(effect.groups),
+        "podsEnded": _numbers(effect.ended),
+        "podsEndedBusy": None if effect.busy is None else _numbers(effect.busy),
+        "podsMade": _numbers(effect.made),
+    }
+
+
+def _figure(amounts: Amounts | None) -> dict[str, str] | None:
+    return {"gpusAlways": amounts.always, "gpusAtMost": amounts.most, "costPerHour": amounts.cost} if amounts else None
+
+
+def _numbers(pods: Range) -> dict[str, int | None]:
+    return {"least": pods.least, "most": pods.most}

@@ -1,0 +1,53 @@
+"""`python -m stacks import`: converts launcher files and manifests into a stack file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file of `ray up` or ray-serve-cai, or manifests of KubeRay.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write there instead of to the terminal.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    ray_version: Annotated[str | None, typer.Option(help="Version of Ray, if the image has none in its tag.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the cluster, instead of the file's.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace, instead of the file's.")] = None,
+) -> None:
+    """Convert a cluster launcher file or KubeRay's manifests into a stack file.
+
+    Standard error lists all parts without a counterpart, one per line. Exit codes: 0 imported, 1 cannot be imported,
+    2 wrong use.
+    """
+    from core.files import replace_text
+    from stacks.commands.importing.file import import_file
+    from stacks.commands.importing.names import RELEASE
+    from stacks.commands.importing.reader import Answers
+
+    if output and output.exists() and not force:
+        typer.echo(f"{output} exists already: set another file, or add --force to overwrite it", err=True)
+        raise typer.Exit(2)
+    if output and not output.absolute().parent.is_dir():
+        typer.echo(f"{output.absolute().parent} is not a folder: create it, or set another file", err=True)
+        raise typer.Exit(2)
+    if ray_version and not RELEASE.fullmatch(ray_version):
+        typer.echo(f"--ray-version {ray_version!r} is not a release: write for example 2.60.0", err=True)
+        raise typer.Exit(2)
+    if not file.is_file():
+        typer.echo(f"{file} is not a file: set the file to import", err=True)
+        raise typer.Exit(2)
+    result = import_file(file, Answers(ray_version=ray_version, name=name), namespace)
+    for line in result.lines:
+        typer.echo(line, err=True)
+    if not result.text:
+        raise typer.Exit(1)
+    if output:
+        try:
+            replace_text(output, result.text)
+        except OSError as error:
+            typer.echo(f"{output} cannot be written: {error.strerror}", err=True)
+            raise typer.Exit(2) from error
+    else:
+        typer.echo(result.text, nl=False)

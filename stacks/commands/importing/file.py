@@ -1,0 +1,172 @@
+"""Imports a file: reads its documents, finds their clusters, and writes a stack file with tenants by namespace."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Any
+
+from core.problems import Path, StackFileError
+from core.stack_file import PREFIX, PROJECT
+from core.stack_file import stack_file as read_again
+from stacks.commands.importing.cai import from_cai, is_cai_file
+from stacks.commands.importing.launcher import from_launcher, is_launcher_file
+from stacks.commands.importing.manifests import KINDS, from_manifest, has_cluster
+from stacks.commands.importing.owners import OWNERS, NotWrittenError, from_owner
+from stacks.commands.importing.proposal import FIRST_OPERATOR, PROPOSAL, from_first_operator, from_proposal
+from stacks.commands.importing.reader import Answers, Document, Imported, Note, RefusedError, documents
+from stacks.commands.importing.tenants import needed, tenants, unknown_redis
+from stacks.commands.importing.writing import MODELINE, NETWORK, dump, stack_file
+from stacks.load import parse
+
+
+def clusters_in(document: Any, answers: Answers) -> tuple[list[Imported], list[Note]]:
+    """The clusters of a document, and notes on its other objects.
+
+    Raises RefusedError if one of its clusters cannot be imported.
+    """
+    found: list[Imported] = []
+    others: list[Note] = []
+    for path, body in _objects(document, ()):
+        if imported := _cluster(body, answers, path):
+            found.append(imported)
+        elif isinstance(body, Mapping) and "kind" in body:
+            name = (body.get("metadata") or {}).get("name") if isinstance(body.get("metadata"), Mapping) else None
+            others.append(Note(path, f"{body['kind']} {name!r} is not imported", "keep applying it as a manifest"))
+        else:
+            others.append(Note(path, "it is neither a cluster launcher file nor a manifest", "nothing was made of it"))
+    return found, others
+
+
+def _objects(document: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """The objects of a document: those of a List, or the document itself."""
+    if isinstance(document, Mapping) and str(document.get("kind", "")).endswith("List"):
+        items = document.get("items")
+        for index, each in enumerate(items if isinstance(items, list) else []):
+            yield from _objects(each, (*path, "items", index))
+    else:
+        yield path, document
+
+
+def _cluster(body: Any, answers: Answers, path: Path) -> Imported | None:
+    try:
+        imported = _imported(body, answers)
+    except RefusedError as error:
+        raise RefusedError(*(_below(path, note) for note in error.notes)) from error
+    if imported is None:
+        return None
+    return replace(imported, notes=tuple(_below(path, note) for note in imported.notes))
+
+
+def _imported(body: Any, answers: Answers) -> Imported | None:
+    if not isinstance(body, Mapping):
+        return None
+    group = str(body.get("apiVersion", "")).partition("/")[0]
+    kind = str(body.get("kind"))
+    if group == "ray.io" and kind in KINDS and has_cluster(body):
+        return _with_owner(body, answers) if kind in OWNERS else from_manifest(body, answers, rename=True)
+    if (group, kind) == (FIRST_OPERATOR, "RayCluster"):
+        return from_first_operator(body, answers)
+    if (group, kind) == (PROPOSAL, "Ray"):
+        return from_proposal(body, answers)
+    return from_launcher(body, answers) if is_launcher_file(body) else None
+
+
+def _with_owner(body: Mapping[str, Any], answers: Answers) -> Imported:
+    """A RayJob or RayService as a job or service of the tenant, or if that is not possible its cluster alone."""
+    try:
+        return from_owner(body, answers)
+    except NotWrittenError as error:
+        imported = from_manifest(body, answers, rename=True)
+        why = f"the {body['kind']} cannot be one of the tenant's {OWNERS[body['kind']].key}: {error}"
+        note = Note(("kind",), why, "its cluster becomes one that stays")
+        return replace(imported, notes=(note, *imported.notes))
+
+
+def _below(path: Path, note: Note) -> Note:
+    return Note((*path, *note.path), note.why, note.instead, note.at)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of importing a file."""
+
+    text: str
+    """The stack file; empty if nothing could be imported."""
+
+    lines: tuple[str, ...]
+    """Notes or, if nothing could be imported, the reasons, as `FILE:LINE: PATH: why; what to do`."""
+
+
+def import_file(file: File, answers: Answers, namespace: str | None = None) -> Result:
+    """The stack file for all clusters in a file. `namespace` replaces the namespaces of the file."""
+    try:
+        found = documents(file)
+    except RefusedError as error:
+        return _refused(_lines(file, None, error.notes))
+    if any(is_cai_file(document.value) for document in found):
+        return _on_cml(file, found, answers)
+    imported: list[Imported] = []
+    notes, refused = [], []
+    for document in found:
+        try:
+            clusters, others = clusters_in(document.value, answers)
+        except RefusedError as error:
+            refused += _lines(file, document, error.notes)
+            continue
+        imported += clusters
+        notes += _lines(file, document, [*others, *(note for each in clusters for note in each.notes)])
+    if refused:
+        return _refused(refused)
+    if not imported:
+        return _refused([f"{file}: has no cluster; use a cluster launcher file or KubeRay's manifests", *notes])
+    made = tenants(imported, namespace)
+    notes += [f"{file}: {note}" for tenant in made for note in _of_tenant(tenant)]
+    return _judged(file, stack_file(imported, namespace), {"tenants": made}, notes)
+
+
+def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
+    """The stack file for the cluster of a file of ray-serve-cai."""
+    if len(found) > 1:
+        return _refused([f"{file}: has several documents, and one of them has cai: import them as separate files"])
+    [document] = found
+    try:
+        settings, notes = from_cai(document.value, answers)
+    except RefusedError as error:
+        return _refused(_lines(file, document, error.notes))
+    text = MODELINE + dump({"config": {f"{PROJECT}:cml": settings}})
+    return _judged(file, text, {"cml": settings}, _lines(file, document, notes))
+
+
+def _judged(file: File, text: str, settings: Mapping[str, Any], notes: Iterable[str]) -> Result:
+    """The stack file with this text if `check` accepts it, and reads these settings from it."""
+    try:
+        written = read_again("", text).values(PREFIX)
+        parse(written)
+    except StackFileError as error:
+        return _refused(f"{file}: the resulting stack file is invalid: {line}" for line in str(error).splitlines())
+    if written != settings:
+        return _refused([f"{file}: the resulting stack file would have other values: report it, with the file"])
+    return Result(text, tuple(notes))
+
+
+def _of_tenant(tenant: dict[str, Any]) -> Iterator[str]:
+    """Notes on the settings of a tenant, and on what has to be in its namespace."""
+    name = tenant["name"]
+    yield f"tenant {name}: its namespace is closed except for network.egress, which the file does not set; {NETWORK}"
+    if "podSecurity" in tenant:
+        yield f"tenant {name}: podSecurity is {tenant['podSecurity']}, because the pods do not meet restricted"
+    for address in unknown_redis(tenant):
+        yield f"tenant {name}: what its pods reach at {address!r} is not known; add their Redis to network.egress"
+    if objects := needed(tenant):
+        yield f"tenant {name}: its pods need {', '.join(objects)}; create what is missing before the clusters"
+
+
+def _refused(lines: Iterable[str]) -> Result:
+    return Result("", tuple(lines))
+
+
+def _lines(file: File, document: Document | None, notes: Iterable[Note]) -> list[str]:
+    """The notes in the format of a compiler, in the order of their lines."""
+    placed = [(document.line(note.path) if document else note.line, note) for note in notes]
+    placed.sort(key=lambda each: each[0] or 0)
+    return [f"{file}:{line}: {note}" if line else f"{file}: {note}" for line, note in placed]

@@ -1,0 +1,298 @@
+"""Converts a manifest of KubeRay into a cluster of the stack file that renders to exactly the same RayCluster.
+
+Fields that have a setting become settings. The remaining difference between the rendered settings and the manifest
+becomes `podTemplate` and `overrides`, so that no field of a manifest is lost.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from components.ray_cluster.settings import RayClusterSettings
+from core.problems import Path, Problems, dotted
+from core.secrets import ADVICE, is_secret, secret_in
+from core.strategic_merge import difference
+from kuberay import OperatorContext, validate
+from kuberay.releases import DEFAULT_FEATURE_GATES
+from kuberay.schema import stored
+from stacks.commands.importing.cluster_spec import image_of, settings_of
+from stacks.commands.importing.names import is_secret_annotation, of_groups, versions
+from stacks.commands.importing.reader import Answers, Imported, Log, Note, Reader, RefusedError
+from stacks.objects.ray_clusters import as_tenant_gives
+from stacks.settings import TenantSettings
+
+_TENANT = TenantSettings(name="any")
+"""A placeholder for the cluster's tenant, without accounts."""
+
+KINDS: dict[str, Path] = {
+    "RayCluster": ("spec",),
+    "RayJob": ("spec", "rayClusterSpec"),
+    "RayService": ("spec", "rayClusterConfig"),
+    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
+}
+"""The path of the cluster spec in each kind."""
+
+_REQUIRED = {"name", "image", "rayVersion", "groupName", "labels", "annotations"}
+"""Settings that no override can replace."""
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+_OPEN = "everybody who can reach the dashboard can run anything"
+_AUTH_OVERRIDES: Path = ("overrides", "authOptions")
+
+_SERVER = ("the API server maintains it", "remove it")
+
+_INSTEAD = {
+    "RayJob": "write it into the tenant's `jobs` (docs/jobs.md), or run `ray job submit` on the cluster",
+    "RayCronJob": "run `ray job submit` from a CronJob, or keep the manifest and do not import the cluster",
+    "RayService": "write it into the tenant's `services` (docs/services.md), or run `serve deploy` on the cluster",
+}
+
+
+def from_manifest(
+    body: Mapping[str, Any],
+    answers: Answers | None = None,
+    rename: bool = False,
+    label: str | None = None,
+    settle: Callable[[Reader, str], None] | None = None,
+) -> Imported:
+    """The cluster of a RayCluster, RayJob, RayService or RayCronJob.
+
+    `rename`: worker groups may get other names; KubeRay allows capitals in them. `label`: the cluster and its pods have
+    it, with its name. `settle`: uses or notes the fields beside the cluster; default: notes that only the cluster is
+    imported. Raises RefusedError if KubeRay would refuse the manifest, if it has a secret in plain text, or if it lacks
+    required values.
+    """
+    reader = Reader(body)
+    kind, answers = str(body.get("kind")), answers or Answers()
+    path = KINDS[kind]
+    if secrets := [*secrets_in(body.get("metadata"), ("metadata",)), *secrets_in(_at(body, path), path)]:
+        raise RefusedError(*secrets)  # before any message that shows values
+    _refused_by_kuberay(body)
+    spec = reader
+    for step in path:
+        spec = spec.mapping(step)
+    if not spec.value:
+        raise RefusedError(Note(path, f"the {kind} has no cluster of its own", "import the cluster that it uses"))
+    desired = defaulted(spec.use())
+    if rename:
+        _rename_groups(desired, path, reader.log)
+    namespace, metadata = _metadata(reader, answers)
+    if label:
+        metadata["labels"] = {**metadata.get("labels", {}), label: metadata["name"]}
+        _label(desired, label, metadata["name"])
+    image = image_of(desired)
+    if image is None:
+        raise RefusedError(Note((*path, "headGroupSpec"), "the head's container has no image", "set one"))
+    entry = {
+        **metadata,
+        **versions(image, answers, reader.log, (*path, "rayVersion"), desired.get("rayVersion")),
+        **settings_of(desired),
+        "podDefaults": "none",
+    }
+    of_groups(entry, reader.log, path)
+    (settle or _settle)(reader, kind)
+    cluster = _exact(_accepted(entry), desired, path)
+    _advise(cluster, path, reader.log)
+    return Imported(cluster, namespace, reader.log.finish(body))
+
+
+def has_cluster(body: Mapping[str, Any]) -> bool:
+    """Whether a manifest of one of the kinds contains a cluster spec, instead of a reference to a cluster by name."""
+    return _at(body, KINDS[str(body.get("kind"))]) is not None
+
+
+def _at(body: Mapping[str, Any], path: Path) -> Any:
+    part: Any = body
+    for step in path:
+        part = part.get(step) if isinstance(part, Mapping) else None
+    return part
+
+
+def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
+    operator = OperatorContext(feature_gates=dict.fromkeys(DEFAULT_FEATURE_GATES, True))
+    problems = validate(without_nulls({**body, "apiVersion": "ray.io/v1", "status": None}), operator)
+    if problems:
+        raise RefusedError(*(Note(each.path, each.message, "KubeRay would refuse it") for each in problems))
+
+
+def _label(spec: dict[str, Any], label: str, name: str) -> None:
+    """Gives the pods of a spec a label."""
+    for group in (spec.get("headGroupSpec"), *(spec.get("workerGroupSpecs") or ())):
+        metadata = ((group or {}).get("template") or {}).setdefault("metadata", {})
+        metadata["labels"] = {**(metadata.get("labels") or {}), label: name}
+
+
+def secrets_in(value: Any, path: Path) -> Iterator[Note]:
+    """Secrets in plain text, by the name of a variable, label or annotation, or by their look. Without their values."""
+    if path[-2:] == ("annotations", LAST_APPLIED):
+        return
+    if isinstance(value, Mapping):
+        variable = set(value) == {"name", "value"} and is_secret(str(value["name"]), str(value["value"]))
+        if variable and not secret_in(str(value["value"])):
+            yield Note(path, f"{value['name']!r} looks like a secret, and a stack file is plain text", ADVICE)
+        for key, each in value.items():
+            annotation = path[-1] in ("annotations", "labels") and is_secret_annotation(str(key), str(each))
+            if annotation and not secret_in(str(each)):
+                yield Note((*path, key), f"{key!r} looks like a secret, and a stack file is plain text", ADVICE)
+            yield from secrets_in(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from secrets_in(each, (*path, index))
+    elif isinstance(value, str) and (kind := secret_in(value)):
+        yield Note(path, f"it has {kind}, and a stack file is plain text", ADVICE)
+
+
+def _rename_groups(spec: dict[str, Any], path: Path, log: Log) -> None:
+    """Gives worker groups names that the stack file allows, unless two would have the same."""
+    names = [str(group.get("groupName")) for group in spec.get("workerGroupSpecs") or ()]
+    valid = [re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") for name in names]
+    if valid == names or len(set(valid)) < len(valid):
+        return
+    for index, (name, new) in enumerate(zip(names, valid, strict=True)):
+        if name != new:
+            spec["workerGroupSpecs"][index]["groupName"] = new
+            place = (*path, "workerGroupSpecs", index, "groupName")
+            why = f"{name!r} is not a name of a worker group: lower-case letters, digits and hyphens are allowed"
+            log.advise(place, why, f"it is {new!r} here")
+
+
+def _metadata(reader: Reader, answers: Answers) -> tuple[str | None, dict[str, Any]]:
+    """The namespace; name, labels and annotations."""
+    reader.at("apiVersion").use()
+    reader.at("kind").use()
+    reader.at("status").note("it is the status that the operator reported", "remove it")
+    metadata = reader.mapping("metadata")
+    namespace, name = metadata.text("namespace"), metadata.text("name")
+    if not (answers.name or name):
+        raise RefusedError(Note(metadata.path, "the object has no name", "set one, for example --name training"))
+    annotations = metadata.mapping("annotations")
+    annotations.at(LAST_APPLIED).note("kubectl maintains it", "remove it")
+    settings = {
+        "labels": {key: part.use() for key, part in metadata.mapping("labels").items()},
+        "annotations": {
+            key: part.use() for key, part in annotations.items() if not str(key).startswith("kubectl.kubernetes.io/")
+        },
+    }
+    for _, part in metadata.items():
+        if part.path not in reader.log and part.path[-1] not in ("labels", "annotations"):
+            part.note(*_SERVER)
+    return namespace, {"name": answers.name or name, **{key: value for key, value in settings.items() if value}}
+
+
+def _settle(reader: Reader, kind: str) -> None:
+    """Notes the fields of a kind besides its cluster."""
+    if kind == "RayCluster":
+        return
+    spec = reader.at("spec")
+    parts = [*spec.items(), *spec.at("jobTemplate").items()] if kind == "RayCronJob" else spec.items()
+    for key, part in parts:
+        if key not in ("jobTemplate", KINDS[kind][-1]):
+            part.note(f"only the cluster of a {kind} is imported", _INSTEAD[kind])
+
+
+def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
+    """Recommends defaults of the stack file that the manifest does not use."""
+    overrides = entry.get("overrides", {})
+    if overrides.get("authOptions", {}) is None:
+        log.advise(path, _OPEN, "remove authOptions from overrides, so that callers need a token", _AUTH_OVERRIDES)
+    elif entry.get("authOptions", {}).get("mode") == "disabled":
+        log.advise(path, _OPEN, "remove authOptions, so that callers need a token", ("authOptions",))
+    if "version" in (overrides.get("autoscalerOptions") or {}):
+        advice = "remove autoscalerOptions.version from overrides for version v2"
+        log.advise(path, "the autoscaler is not version v2", advice, ("overrides", "autoscalerOptions"))
+    advice = "remove podDefaults for pods that Pod Security restricted admits, with the stack's priority classes"
+    log.advise(path, "the pods only have what the manifest sets", advice, ("podDefaults",))
+
+
+def _accepted(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry without the settings that are stricter than KubeRay: their values become overrides."""
+    while True:
+        try:
+            RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
+        except ValidationError as error:
+            if not any(_without(entry, fault["loc"]) for fault in error.errors(include_url=False)):
+                return entry
+        else:
+            return entry
+
+
+def _without(entry: dict[str, Any], place: Path) -> bool:
+    """Removes the setting at a place from the entry, or from a group in it; False if the setting is required."""
+    holder: Any = entry
+    for step in place[: 2 if place[:1] == ("workerGroups",) else 1 if place[:1] == ("head",) else 0]:
+        holder = holder[step]
+    left = [step for step in place if isinstance(holder, dict) and step in holder and step not in _REQUIRED]
+    if left:
+        del holder[left[0]]
+    return bool(left)
+
+
+def _exact(entry: dict[str, Any], desired: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The entry with the overrides that make it render to the desired spec."""
+    now = _rendered(entry, path)
+    _add_template(entry.setdefault("head", {}), now["headGroupSpec"], desired["headGroupSpec"])
+    if not entry["head"]:
+        del entry["head"]
+    rendered = now.get("workerGroupSpecs", [])
+    for group, is_now, is_desired in zip(
+        entry.get("workerGroups", []), rendered, desired.get("workerGroupSpecs", []), strict=True
+    ):
+        _add_template(group, is_now, is_desired)
+    if overrides := difference(_rendered(entry, path), desired):
+        entry["overrides"] = overrides
+    if (made := _rendered(entry, path)) != desired:
+        left = difference(made, desired)
+        raise RefusedError(Note(path, f"{left!r} cannot be written in a stack file", "report it, with the manifest"))
+    return entry
+
+
+def _add_template(group: dict[str, Any], now: Mapping[str, Any], desired: Mapping[str, Any]) -> None:
+    if template := difference(now["template"], desired["template"]):
+        group["podTemplate"] = template
+
+
+def _rendered(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The spec that an entry renders to, with its defaults."""
+    try:
+        settings = RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
+        return defaulted(as_tenant_gives(_TENANT, settings)["spec"])
+    except ValidationError as error:
+        raise RefusedError(*_faults(error, path)) from error
+    except ValueError as error:
+        raise RefusedError(Note(path, str(error), "change the manifest")) from error
+
+
+def _faults(error: ValidationError, path: Path) -> list[Note]:
+    found = []
+    for fault in error.errors(include_url=False):
+        cause = fault.get("ctx", {}).get("error")
+        problems = cause.problems if isinstance(cause, Problems) else ()
+        texts = [(each.path, each.message) for each in problems] or [((), fault["msg"])]
+        found += [
+            Note(path, f"{dotted((*fault['loc'], *inner))} {text}", "change the manifest") for inner, text in texts
+        ]
+    return found
+
+
+def defaulted(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with the CRD's defaults, without nulls, and with numeric quantities as text."""
+    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "any"}, "spec": spec}
+    made, _ = stored(body, OperatorContext())
+    whole: dict[str, Any] = made["spec"]
+    for group in (whole.get("headGroupSpec"), *(whole.get("workerGroupSpecs") or ())):
+        pod = ((group or {}).get("template") or {}).get("spec") or {}
+        for container in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ())):
+            for amounts in (container.get("resources") or {}).values():
+                if isinstance(amounts, dict):
+                    amounts.update({name: str(each) for name, each in amounts.items() if isinstance(each, int | float)})
+    return whole
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without null keys: the API server treats null as absent."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value

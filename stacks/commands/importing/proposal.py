@@ -1,0 +1,134 @@
+"""The clusters of Ray's operators before KubeRay: `Ray` of ray.k8s.io, and `RayCluster` of cluster.ray.io.
+
+Both have the fields of the cluster launcher, so they are read like its files; each note keeps its place in the original
+document.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.problems import Path
+from stacks.commands.importing.cluster_spec import pod_settings
+from stacks.commands.importing.launcher import read_launcher
+from stacks.commands.importing.names import versions
+from stacks.commands.importing.reader import Answers, Imported, Note, Reader, RefusedError, parsed
+
+FIRST_OPERATOR = "cluster.ray.io"
+PROPOSAL = "ray.k8s.io"
+
+CONFIGURATION: Path = ("spec", "configuration")
+"""The field of a `Ray` object that contains a file of the cluster launcher as text."""
+
+_LAUNCHERS_NAMES = {
+    "maxWorkers": "max_workers",
+    "upscalingSpeed": "upscaling_speed",
+    "idleTimeoutMinutes": "idle_timeout_minutes",
+    "headPodType": "head_node_type",
+    "podTypes": "available_node_types",
+    "headStartRayCommands": "head_start_ray_commands",
+    "workerStartRayCommands": "worker_start_ray_commands",
+    "headSetupCommands": "head_setup_commands",
+    "workerSetupCommands": "worker_setup_commands",
+}
+_LAUNCHERS_NAMES_OF_TYPES = {
+    "podConfig": "node_config",
+    "rayResources": "resources",
+    "minWorkers": "min_workers",
+    "maxWorkers": "max_workers",
+}
+_SAME = ("minWorkers", "maxWorkers", "initialWorkers", "autoScalingMode", "targetUtilization", "idleTimeoutMinutes")
+"""Fields of the proposal that a RayCluster of the stack file has, too."""
+
+
+def from_first_operator(document: Mapping[str, Any], answers: Answers) -> Imported:
+    """A `RayCluster` of cluster.ray.io/v1. Raises RefusedError."""
+    reader = Reader(document)
+    metadata, spec = _metadata(reader), reader.mapping("spec")
+    types = spec.sequence("podTypes")
+    places: dict[Path, Path] = {(name,): (*spec.path, key) for key, name in _LAUNCHERS_NAMES.items()}
+    launcher = {_LAUNCHERS_NAMES.get(str(key), key): part.value for key, part in spec.items()}
+    launcher["available_node_types"] = {}
+    for index, part in types.items():
+        name = types.mapping(index).text("name") or part.at("name").refuse("the name of a pod type")
+        place: Path = ("available_node_types", name)
+        launcher["available_node_types"][name] = {
+            _LAUNCHERS_NAMES_OF_TYPES.get(str(key), key): each.value for key, each in part.items() if key != "name"
+        }
+        places[place] = part.path
+        places |= {(*place, new): (*part.path, old) for old, new in _LAUNCHERS_NAMES_OF_TYPES.items()}
+    inner = Reader({"cluster_name": metadata.get("name"), "provider": {"type": "kubernetes"}, **launcher})
+    try:
+        imported = read_launcher(inner, answers)
+    except RefusedError as error:
+        raise RefusedError(*(_moved(note, places, spec.path) for note in error.notes)) from error
+    for note in inner.log.finish(inner.value):
+        reader.log.notes.append(_moved(note, places, spec.path))
+    spec.use()
+    return Imported(imported.cluster, metadata.get("namespace"), reader.log.finish(document))
+
+
+def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
+    """A `Ray` of ray.k8s.io/v1alpha1. Raises RefusedError."""
+    reader = Reader(document)
+    metadata, spec = _metadata(reader), reader.mapping("spec")
+    if text := spec.text("configuration"):
+        return _configuration(text, reader, metadata, answers)
+    cluster: dict[str, Any] = {"name": answers.name or metadata.get("name") or "ray"}
+    head = pod_settings(spec.mapping("head"), "ray-head")
+    worker = pod_settings(spec.mapping("worker"), "ray-worker")
+    image = head.pop("image", None)
+    cluster |= versions(image, answers, reader.log, ("spec", "head"))
+    if head:
+        cluster["head"] = head
+    if worker.get("image") == cluster["image"]:
+        del worker["image"]
+    cluster |= {key: spec.at(key).use() for key in _SAME if key in spec}
+    if {"autoScalingMode", "targetUtilization"} <= set(cluster):
+        # The one that Ray read (ray/autoscaler/_private/autoscaler.py).
+        left = "targetUtilization" if cluster["autoScalingMode"] == "aggressive" else "autoScalingMode"
+        del cluster[left]
+        spec.at(left).note("Ray ignored it, because the other setting decides how fast workers are added", "remove it")
+    if "cpu" not in worker:
+        worker = {"cpu": "1", "memory": "4Gi", **worker}
+        reader.log.advise(
+            ("spec", "worker"),
+            "the object does not set the resources of a worker",
+            "set cpu, memory and gpus of a worker",
+            at=("workerGroups", "workers", "cpu"),
+        )
+    cluster["workerGroups"] = [{"groupName": "workers", **worker}]
+    return Imported(cluster, metadata.get("namespace"), reader.log.finish(document))
+
+
+def _configuration(text: str, reader: Reader, metadata: dict[str, Any], answers: Answers) -> Imported:
+    found = parsed(text, CONFIGURATION)
+    launcher = found.value if found else None
+    if not isinstance(launcher, dict):
+        raise RefusedError(Note(CONFIGURATION, "it is not a mapping", "use a file of the cluster launcher"))
+    inner = Reader(launcher)
+    name = Answers(answers.ray_version, answers.name or metadata.get("name"))
+    try:
+        imported = read_launcher(inner, name)
+    except RefusedError as error:
+        raise RefusedError(*(_moved(note, {}, CONFIGURATION) for note in error.notes)) from error
+    for note in inner.log.finish(launcher):
+        reader.log.notes.append(_moved(note, {}, CONFIGURATION))
+    reader.log.use(CONFIGURATION)
+    namespace = metadata.get("namespace") or imported.namespace
+    return Imported(imported.cluster, namespace, reader.log.finish(reader.value))
+
+
+def _metadata(reader: Reader) -> dict[str, Any]:
+    for key in ("apiVersion", "kind"):
+        reader.at(key).use()
+    metadata = reader.mapping("metadata")
+    reader.at("status").note("it is the status that the operator reported", "remove it")
+    return {key: value for key in ("name", "namespace") if (value := metadata.text(key))}
+
+
+def _moved(note: Note, places: Mapping[Path, Path], rest: Path) -> Note:
+    """The note at its place in the original document, by the longest known prefix of its path."""
+    for length in range(len(note.path), 0, -1):
+        if place := places.get(note.path[:length]):
+            return Note((*place, *note.path[length:]), note.why, note.instead, note.at)
+    return Note((*rest, *note.path), note.why, note.instead, note.at)

@@ -1,0 +1,173 @@
+"""`python -m stacks plan`: whether stacks fit their nodes and budgets, and what can run at the same time; offline."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stacks.commands.check.command import FOUND, MISUSED, stack_path
+
+if TYPE_CHECKING:
+    from stacks.commands.plan.history.jobs import Job
+    from stacks.commands.plan.report import Report
+    from stacks.settings import StackSettings
+
+LIVE = "live"
+"""The word that selects the live RayCluster."""
+
+
+class Format(StrEnum):
+    """Output formats of a plan."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    SVG = "svg"
+
+
+def plan(
+    stacks: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
+    ] = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For a terminal, programs, a pull request, a browser; or nodes alone.")
+    ] = Format.TEXT,
+    price: Annotated[
+        float | None,
+        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
+    ] = None,
+    all_stacks: Annotated[
+        bool, typer.Option("--all-stacks", help="What the stacks that share a cluster promise together.")
+    ] = False,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE or live",
+            help="Choose sizes, caps and idle timeouts for jobs: those of a CSV file (gpus,duration,arrival, in "
+            "seconds), or those that the live RayCluster's Ray reports.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="With --history live: a CSV file. The live jobs are added to it, and all its jobs are used."),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="With --history: NAMESPACE/NAME of the RayCluster, if there are several.")
+    ] = None,
+) -> None:
+    """Show whether stacks fit their nodes and budgets, and what can run at once.
+
+    Exit code: 0 also where it reports overcommitment; 1 if a stack with `overcommitment: error` does not fit, or a
+    stack file is invalid (see `check`); 2 wrong use.
+    """
+    from core.problems import StackFileError
+    from stacks.commands.plan.report import as_object, report
+    from stacks.load import load
+    from stacks.planning import sharing
+    from stacks.planning.cml import with_cml
+    from stacks.planning.plan import plan_of
+
+    paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
+    if not paths:
+        typer.echo("this folder has no Pulumi.*.yaml: name a stack or a file", err=True)
+        raise typer.Exit(MISUSED)
+    if output is Format.SVG and (len(paths) > 1 or all_stacks):
+        typer.echo("--format svg draws the nodes of one stack: name one, without --all-stacks", err=True)
+        raise typer.Exit(MISUSED)
+    if history and (len(paths) > 1 or all_stacks or output is Format.SVG):
+        typer.echo("--history is for one stack: name it, without --all-stacks and --format svg", err=True)
+        raise typer.Exit(MISUSED)
+    if save and history != LIVE:
+        typer.echo("--save is for --history live: a file is not saved into another", err=True)
+        raise typer.Exit(MISUSED)
+    try:
+        settings = {str(path): load(path) for path in paths}
+    except StackFileError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(FOUND) from error
+    if history:
+        _chosen(next(iter(settings.values())), history, save, cluster, output)
+        return
+    planned = [(name, stack_settings, plan_of(stack_settings, price)) for name, stack_settings in settings.items()]
+    shared = sharing.shared(planned) if all_stacks else []
+    if output is Format.JSON:
+        found = (
+            map(sharing.as_object, shared)
+            if all_stacks
+            else ({"stack": n, **as_object(p), **_on_cml(s)} for n, s, p in planned)
+        )
+        typer.echo(json.dumps(list(found), indent=2))
+    else:
+        reports = (
+            map(sharing.report, shared)
+            if all_stacks
+            else (with_cml(report(name, each), stack) for name, stack, each in planned)
+        )
+        _written(list(reports), output)
+    strict = [
+        each
+        for each in shared
+        if any(stack_settings.capacity.overcommitment == "error" for _, stack_settings, _ in each.stacks)
+    ]
+    if any(each.problems for each in strict):
+        raise typer.Exit(FOUND)
+
+
+def _on_cml(stack: "StackSettings") -> dict[str, object]:
+    from stacks.planning.cml import as_objects
+
+    return {"cml": found} if (found := as_objects(stack)) else {}
+
+
+def _written(reports: list["Report"], output: Format) -> None:
+    if output is Format.TEXT:
+        from stacks.commands.plan.text import show
+
+        show(reports)
+    elif output is Format.MARKDOWN:
+        from stacks.commands.plan.text import markdown
+
+        typer.echo(markdown(reports), nl=False)
+    elif output is Format.HTML:
+        from stacks.commands.plan.drawing import html
+
+        typer.echo(html(reports), nl=False)
+    else:
+        from stacks.commands.plan.drawing import svg
+
+        typer.echo("".join(svg(each.plan) for each in reports if each.plan), nl=False)
+
+
+def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
+    """Writes the results of past jobs, with the present and with the proposed workers."""
+    from components.cluster import ClusterUnreachableError
+    from stacks.commands.plan.history.jobs import HistoryError, read
+    from stacks.commands.plan.past import NoSuchClusterError, as_object, chosen, compare, report
+
+    try:
+        name = chosen(stack, cluster)
+        jobs, notes = _live(stack, name, save) if history == LIVE else (read(Path(history)), ())
+        compared = compare(stack, name, jobs, notes)
+    except (HistoryError, NoSuchClusterError, ClusterUnreachableError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    if output is Format.JSON:
+        typer.echo(json.dumps(as_object(compared), indent=2))
+    else:
+        _written([report(compared)], output)
+
+
+def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["Job"], tuple[str, ...]]:
+    """The jobs of a live RayCluster, together with saved ones, and notes for the reader."""
+    from stacks.commands.plan.history.jobs import keep, playable
+    from stacks.commands.plan.history.live import demand
+    from stacks.program.identity import context_of
+
+    namespace, _, cluster = name.partition("/")
+    found = demand(context_of(stack), namespace, cluster)
+    jobs = keep(save, found.jobs) if save else playable(f"Ray of {name}", found.jobs.values())
+    return jobs, (found.sentence(name),)

@@ -1,0 +1,108 @@
+"""`python -m stacks run` and `cancel`: run a job template of the stack file with arguments, and stop the run."""
+
+from typing import Annotated
+
+import typer
+
+from stacks.commands.check.command import FOUND, MISUSED
+from stacks.commands.status.command import Context, Stack, ended, failing, settings_of, target_of
+
+_NO_LIMIT = 10 * 365 * 24 * 3600
+"""Seconds: a run ends by its own deadlines."""
+
+
+def run(
+    stack: Stack,
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A job template.")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENT", show_default=False, help="They follow the template's entrypoint."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    context: Context = None,
+) -> None:
+    """Run a job template: create its RayJob, with arguments, and print the name.
+
+    Needs only the rights of a Ray user. Ctrl-C ends the waiting, and not the job.
+
+    Exit code: 0 created, and with --wait succeeded; 1 refused or failed, with the reason; 2 wrong use, or the cluster
+    cannot be read; 130 interrupted.
+    """
+    with failing():
+        settings = settings_of(stack)
+
+        from components.job_template.manifests import BadArgumentsError
+        from stacks.commands.run.live import RefusedError, start
+        from stacks.commands.run.templates import namespace_of_template
+        from stacks.program.identity import context_of
+
+        namespace, template = namespace_of_template(settings, name)
+        used = context_of(settings, context)
+        try:
+            made = start(used, namespace, template, arguments or ())
+        except BadArgumentsError as error:
+            raise ended(error, MISUSED) from error
+        except RefusedError as error:
+            raise ended(error, FOUND) from error
+        typer.echo(f"{namespace}/{made}")
+        for command in ("logs", "cancel"):
+            typer.echo(f"# python -m stacks {command} {stack} {namespace}/{made}", err=True)
+        if wait:
+            _wait(stack, used, namespace, made, settings.operator.namespace)
+
+
+def cancel(
+    stack: Stack,
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A run, as `run` has printed it.")],
+    context: Context = None,
+) -> None:
+    """Stop a run and delete its cluster and its record.
+
+    Exit code: 0 deleted; 1 refused, with the reason; 2 wrong use, or the cluster cannot be read.
+    """
+    with failing():
+        settings = settings_of(stack)
+        target = target_of(settings, name, context)
+
+        from stacks.commands.run.live import RefusedError
+        from stacks.commands.run.live import cancel as delete
+
+        if target.kind != "RayJob":
+            raise ended(f"{target.title} is no RayJob: `cancel` stops jobs", MISUSED)
+        tenant = next((each for each in settings.tenants if each.namespace_name == target.namespace), None)
+        if tenant and target.name in (*(job.name for job in tenant.jobs), *tenant.job_names):
+            of = " of the tenant's own stack" if target.name in tenant.job_names else ""
+            raise ended(
+                f"{target.title} is in the stack file{of}, and the next `up` would start it again: set suspend there",
+                MISUSED,
+            )
+        try:
+            delete(context or settings.kubernetes.context, target.namespace, target.name)
+        except RefusedError as error:
+            raise ended(error, FOUND) from error
+        typer.echo(f"{target.title} is deleted, and its cluster with it")
+
+
+def _wait(stack: str, context: str | None, namespace: str, name: str, operator_namespace: str) -> None:
+    import asyncio
+
+    from components.cluster import UnauthorizedError
+    from components.ray_job.progress import JobFailedError, until_reached
+
+    def show(state: str) -> None:
+        typer.echo(f"# {state}", err=True)
+
+    try:
+        status = asyncio.run(
+            until_reached(context, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show, renews=True)
+        )
+    except JobFailedError as error:
+        raise ended(error, FOUND) from error
+    except UnauthorizedError as error:
+        message = (
+            f"run {namespace}/{name} cannot be watched any more, and goes on: {error}. If your login has expired, log "
+            f"in again. `python -m stacks status {stack}` shows the run, and `python -m stacks runs {stack} "
+            f"{namespace}/{name}` what a run history has of it"
+        )
+        raise ended(message, MISUSED) from error
+    typer.echo(f"# {status}", err=True)

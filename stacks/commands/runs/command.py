@@ -1,0 +1,100 @@
+"""`python -m stacks runs`: the runs that tenants' run histories have recorded, one run, or its log."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stacks.commands.check.command import FOUND, MISUSED
+from stacks.commands.status.command import Context, Format, Stack, ended, failing, settings_of, tenants_of
+
+if TYPE_CHECKING:
+    from stacks.commands.runs.history import Run
+
+
+def runs(
+    stack: Stack,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAMESPACE/]NAME", show_default=False, help="A run. Default: all of them.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Only this tenant, by its name or namespace.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="For a terminal, or for programs.")] = Format.TEXT,
+    logs: Annotated[bool, typer.Option("--logs", help="Show the log of the run.")] = False,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, show_default=False, help="With --logs: which attempt. Default: the last.")
+    ] = None,
+    last: Annotated[int, typer.Option(min=1, help="How many runs to list, the newest.")] = 50,
+    context: Context = None,
+) -> None:
+    """Show what the run history has of jobs, also of those whose cluster and RayJob are gone.
+
+    Needs the rights of a user of the tenant, who may read nothing more.
+
+    Exit code: 0 shown; 1 a history cannot be read, or has no such run or log; 2 wrong use, or the cluster cannot be
+    read; 130 interrupted.
+    """
+    if name is None and (logs or attempt is not None):
+        raise ended("--logs and --attempt are for one run: write its name after the stack", MISUSED)
+    with failing():
+        from core.stack_file import stack_name
+        from stacks.commands.check.command import stack_path
+
+        settings = settings_of(stack)
+        shown = tenants_of(settings, tenant, stack_name(stack_path(stack)))
+        namespaces = [each.namespace_name for each in shown if each.run_history]
+        if not namespaces:
+            raise ended("no such tenant has a run history: set runHistory (docs/runs.md)", MISUSED)
+
+        from components.cluster import connect
+        from stacks.commands.runs.history import read, selected
+        from stacks.program.identity import context_of
+
+        used = context_of(settings, context)
+        connect(used)
+        found, unreadable = read(used, namespaces)
+        for namespace, why in unreadable.items():
+            typer.echo(f"the run history of namespace {namespace} cannot be read: {why}", err=True)
+        if name is not None:
+            run = selected(found, name)
+            if run is None:
+                raise ended(f"no run history has {name!r}: `python -m stacks runs {stack}` lists what there is", FOUND)
+            _log(used, run, attempt) if logs else _one(used, run, output)
+        elif output is Format.TEXT:
+            from stacks.commands.runs.report import show
+
+            if len(unreadable) < len(namespaces):
+                show(found, last)
+        else:
+            listed = [{"namespace": run.namespace, **run.record} for run in found.runs[:last]]
+            typer.echo(json.dumps({"runs": listed, "problems": found.problems, "unreadable": unreadable}, indent=2))
+        if unreadable:
+            raise typer.Exit(FOUND)
+
+
+def _one(context: str | None, run: "Run", output: Format) -> None:
+    from stacks.commands.runs.history import whole
+
+    record = whole(context, run)
+    if output is Format.JSON:
+        typer.echo(json.dumps(record, indent=2))
+        return
+    from stacks.commands.runs.report import show_one
+
+    show_one(record)
+
+
+def _log(context: str | None, run: "Run", attempt: int | None) -> None:
+    from stacks.commands.runs.history import log
+
+    attempts = run.record.get("attempts") or []
+    number = attempt or len(attempts)
+    found = log(context, run, number) if 1 <= number <= len(attempts) else None
+    if found is None:
+        reasons = run.record.get("missing") or [f"it has {len(attempts)} attempts"]
+        raise ended(f"there is no log of attempt {number} of {run.title}: {'; '.join(reasons)}", FOUND)
+    # The list may be older than the log.
+    if (attempts[number - 1]["log"] or {}).get("cut"):
+        typer.echo(f"# the last {len(found)} bytes", err=True)
+    sys.stdout.buffer.write(found)
+    sys.stdout.buffer.flush()

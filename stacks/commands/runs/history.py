@@ -1,0 +1,85 @@
+"""Reads run histories in the live cluster. Only reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.cluster import ClusterUnreachableError, ask_pod
+from components.run_history.manifests import POD
+from components.run_history.program import PORT
+from stacks.commands.status.targets import needs_namespace
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recorded run."""
+
+    namespace: str
+    record: Mapping[str, Any]
+    """As components/run_history/program/record.py writes it, without its pods and events."""
+
+    @property
+    def title(self) -> str:
+        """For messages: `team-a/finetune-x7k2p`."""
+        return f"{self.namespace}/{self.record['name']}"
+
+
+@dataclass(frozen=True)
+class Histories:
+    """What the histories of several namespaces have."""
+
+    runs: tuple[Run, ...]
+    """The newest first."""
+
+    problems: Mapping[str, list[str]]
+    """What a history could not record, by its namespace."""
+
+
+def read(context: str | None, namespaces: Iterable[str]) -> tuple[Histories, dict[str, str]]:
+    """The runs of these namespaces, and why those of others cannot be read, by namespace."""
+    runs: list[Run] = []
+    problems, unreadable = {}, {}
+    for namespace in namespaces:
+        try:
+            answer = json.loads(_ask(context, namespace, "/runs"))
+        except ClusterUnreachableError as error:
+            unreadable[namespace] = str(error)
+            continue
+        runs += (Run(namespace, each) for each in answer["runs"])
+        if answer["problems"]:
+            problems[namespace] = answer["problems"]
+    newest = sorted(runs, key=lambda each: str(each.record["created"]), reverse=True)
+    return Histories(tuple(newest), problems), unreadable
+
+
+def selected(histories: Histories, name: str) -> Run | None:
+    """The newest run of that name, or `<namespace>/<name>`; None if there is none.
+
+    Raises NoSuchTargetError if several namespaces have one.
+    """
+    namespace, _, plain = name.rpartition("/")
+    meant = [each for each in histories.runs if each.record["name"] == plain and namespace in ("", each.namespace)]
+    within = sorted({each.namespace for each in meant})
+    if len(within) > 1:
+        raise needs_namespace(plain, within)
+    return next(iter(meant), None)
+
+
+def whole(context: str | None, run: Run) -> dict[str, Any]:
+    """The record with its pods and events. Raises ClusterUnreachableError."""
+    return dict(json.loads(_ask(context, run.namespace, f"/runs/{run.record['id']}")))
+
+
+def log(context: str | None, run: Run, attempt: int) -> bytes | None:
+    """The log of an attempt, the first is 1; None if there is none. Raises ClusterUnreachableError."""
+    return ask_pod(context, run.namespace, POD, PORT, f"/runs/{run.record['id']}/log/{attempt}")
+
+
+def _ask(context: str | None, namespace: str, path: str) -> bytes:
+    answer = ask_pod(context, namespace, POD, PORT, path)
+    if answer is None:
+        raise ClusterUnreachableError(f"pod {namespace}/{POD} does not know {path}")
+    return answer

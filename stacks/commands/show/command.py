@@ -1,0 +1,35 @@
+"""`python -m stacks show`: the settings of a stack file merged over its bases, and where each value stands."""
+
+from typing import Annotated
+
+import typer
+
+from stacks.commands.check.command import MISUSED, stack_path
+
+
+def show(
+    stack: Annotated[str, typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.")],
+    origin: Annotated[bool, typer.Option("--origin", help="Add the file and the line of each value.")] = False,
+) -> None:
+    """Print a stack file merged over the files that it extends, as YAML. Values that may be secret are hidden.
+
+    It may have errors; `check` reports these. Exit code: 0, or 2 if a file cannot be read or merged.
+    """
+    from core.problems import StackFileError
+    from core.stack_file import read, stack_file
+    from stacks.commands.show.merged import lines
+    from stacks.load import settings_of
+
+    file = stack_path(stack)
+    try:
+        merged = stack_file(file, read(file))
+    except StackFileError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    try:
+        settings_of(merged)
+        valid = True
+    except StackFileError:
+        valid = False
+    for line in lines(merged, origin=origin, valid=valid):
+        typer.echo(line)

@@ -1,0 +1,288 @@
+"""`python -m stacks status`, `logs`, `dashboard` and `wake`: what of a stack runs now, why something does not, how to
+look into it, and how a RayCluster that rests runs again. Only `wake` changes something."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from stacks.commands.check.command import FOUND, MISUSED, stack_path
+from stacks.program.cancelled import EXIT_CODE
+
+if TYPE_CHECKING:
+    from stacks.commands.status.cml import CmlStatus
+    from stacks.commands.status.snapshot import Live
+    from stacks.commands.status.targets import Target
+    from stacks.commands.status.tenants import StackStatus
+    from stacks.settings import StackSettings, TenantSettings
+
+PAUSE_SECONDS = 3.0
+"""Between two looks of `--watch`."""
+
+
+class Format(StrEnum):
+    """Output formats of a status."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Stack = Annotated[str, typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.")]
+Name = Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A RayCluster, RayJob or RayService.")]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the stack file's.")]
+
+
+def status(
+    stack: Stack,
+    tenant: Annotated[str | None, typer.Option(help="Only this tenant, by its name or namespace.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="For a terminal, or for programs.")] = Format.TEXT,
+    context: Context = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Look every three seconds, until Ctrl-C.")] = False,
+) -> None:
+    """Show what of a stack runs now: clusters, jobs, services, queues, quotas, and why something is not ready.
+
+    Reads the cluster with your rights, and names what they do not include. Clusters on Cloudera ML are read with the
+    key in CML_API_KEY.
+
+    Exit code: 0 everything is as desired; 1 something is not, with its reason; 2 wrong use, an invalid file, or the
+    cluster cannot be read; 130 interrupted.
+    """
+    with failing():
+        from core.stack_file import stack_name
+
+        settings, name = settings_of(stack), stack_name(stack_path(stack))
+        shown = tenants_of(settings, tenant, name)
+
+        def look() -> "StackStatus":
+            from stacks.commands.status.tenants import stack_status
+
+            return stack_status(settings, shown, live_of(settings, shown, context), cml_of(settings, name, tenant))
+
+        if watch:
+            _watch(name, look, output)
+        found = look()
+        _show(name, found, output)
+    if not found.ok:
+        raise typer.Exit(FOUND)
+
+
+def logs(
+    stack: Stack,
+    name: Name,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show further lines, until Ctrl-C.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, help="Only that many last lines.")] = None,
+    pod: Annotated[
+        str | None, typer.Option(metavar="head or POD", help="Default: the head; of a RayJob, its driver.")
+    ] = None,
+    context: Context = None,
+) -> None:
+    """Show the log of a RayCluster's head, of a RayJob's driver, or of another pod.
+
+    Exit code: 0 shown; 1 there is no log now, with the reason; 2 wrong use, or the cluster cannot be read; 130
+    interrupted.
+    """
+    with failing():
+        settings = settings_of(stack)
+        target = target_of(settings, name, context)
+
+        import kubernetes
+
+        from components.cluster import connect, stream
+        from stacks.commands.status.logs import NoLogError, place_of_log
+
+        used = context or settings.kubernetes.context
+        try:
+            place = place_of_log(target, pod, used)
+        except NoLogError as error:
+            raise ended(error, FOUND) from error
+        typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
+        last = {} if tail is None else {"tail_lines": tail}
+        read = kubernetes.client.CoreV1Api(connect(used)).read_namespaced_pod_log
+        for part in stream(read, place.pod, place.namespace, container=place.container, follow=follow, **last):
+            sys.stdout.buffer.write(part)
+            sys.stdout.buffer.flush()
+
+
+def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
+    """Print the URL of a dashboard, or the command that makes one, and the command that prints its token. NAME may also
+    be that of an external cluster, or of a cluster on Cloudera ML.
+
+    Exit code: 0 printed; 1 there is no RayCluster now; 2 wrong use, or the cluster cannot be read.
+    """
+    with failing():
+        from core.stack_file import stack_name
+        from stacks.commands.status.dashboard import lines
+        from stacks.commands.status.other_platform import dashboard as elsewhere
+
+        settings = settings_of(stack)
+        used = context or settings.kubernetes.context
+        if found := list(elsewhere(settings, stack_name(stack_path(stack)), name, used)):
+            typer.echo("\n".join(found))
+            return
+        target = target_of(settings, name, context)
+        if target.cluster is None:
+            raise ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
+        for line in lines(target.cluster, _urls(settings, target, used), used):
+            typer.echo(line)
+
+
+def wake(stack: Stack, name: Name, context: Context = None) -> None:
+    """Wake a suspended RayCluster, such as one that rests because nobody used it. Needs the right to patch it.
+
+    Exit code: 0 it starts, or runs already; 1 it is not woken, with the reason; 2 wrong use, or the cluster cannot be
+    read; 130 interrupted.
+    """
+    with failing():
+        settings = settings_of(stack)
+        target = target_of(settings, name, context)
+
+        from components.cluster import ForbiddenError, request
+        from stacks.commands.status.waking import WHO_WAKES, NotWokenError, wakes
+
+        try:
+            if (asked := wakes(target, settings)) is None:
+                typer.echo(f"{target.title} is not suspended")
+                return
+            request(context or settings.kubernetes.context, **asked)
+        except NotWokenError as error:
+            raise ended(error, FOUND) from error
+        except ForbiddenError as error:
+            raise ended(f"{error}. {WHO_WAKES}", FOUND) from error
+        typer.echo(f"{target.title} starts: `python -m stacks status` shows when it is ready")
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Ends the command with one message and its exit code."""
+    from components.cluster import ClusterUnreachableError
+    from core.problems import StackFileError
+    from stacks.commands.status.targets import NoSuchTargetError
+
+    try:
+        yield
+    except ClusterUnreachableError as error:
+        raise ended(f"the cluster cannot be read: {error}", MISUSED) from error
+    except (StackFileError, NoSuchTargetError) as error:
+        raise ended(error, MISUSED) from error
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_CODE) from None
+
+
+def ended(message: object, code: int) -> typer.Exit:
+    """The end of a command with a message, to be raised."""
+    typer.echo(message, err=True)
+    return typer.Exit(code)
+
+
+def settings_of(stack: str) -> "StackSettings":
+    """The settings of a stack. Raises StackFileError."""
+    from stacks.load import load
+
+    return load(stack_path(stack))
+
+
+def tenants_of(settings: "StackSettings", name: str | None, stack: str) -> "Sequence[TenantSettings]":
+    """All tenants, or the one of that name or namespace. Raises NoSuchTargetError. `stack`: its name, for messages."""
+    if name is None:
+        return settings.tenants
+    from core.suggestions import names_hint
+    from stacks.commands.status.targets import NoSuchTargetError
+
+    if meant := [each for each in settings.tenants if name in (each.name, each.namespace_name)]:
+        return meant
+    hint = names_hint(name, [each.name for each in settings.tenants])
+    raise NoSuchTargetError(f"{stack} has no tenant {name!r}: {hint}")
+
+
+def live_of(settings: "StackSettings", tenants: "Sequence[TenantSettings]", context: str | None) -> "Live":
+    """What exists in the namespaces of these tenants. Raises ClusterUnreachableError."""
+    from stacks.commands.status.snapshot import Live
+    from stacks.objects.cml import without_kubernetes
+
+    if without_kubernetes(settings):
+        return Live(datetime.now(UTC), {})
+
+    from stacks.commands.status.live import look
+    from stacks.program.identity import context_of
+
+    backend = settings.scheduler.backend if settings.scheduler else None
+    namespaces = [each.namespace_name for each in tenants]
+    return look(context_of(settings, context), namespaces, settings.operator.namespace, backend)
+
+
+def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterable[CmlStatus]":
+    """The clusters on Cloudera ML, which belong to no tenant. `stack`: its name."""
+    if settings.cml is None or tenant is not None:
+        return ()
+    from stacks.commands.status.cml import cml_statuses
+
+    return cml_statuses(settings.cml, stack)
+
+
+def target_of(settings: "StackSettings", name: str, context: str | None) -> "Target":
+    """The live object of that name. Raises NoSuchTargetError, and ClusterUnreachableError."""
+    from stacks.commands.status.targets import target
+
+    namespace, _, _ = name.rpartition("/")
+    tenants = [each for each in settings.tenants if each.namespace_name == namespace] or settings.tenants
+    return target(name, live_of(settings, tenants, context).namespaces)
+
+
+def _urls(settings: "StackSettings", target: "Target", context: str | None) -> list[str]:
+    """The URLs of live Ingresses; for an account that must not read them, that of the stack file."""
+    import kubernetes
+
+    from components.cluster import ForbiddenError, connect, read
+    from stacks.commands.status.dashboard import urls
+
+    if target.cluster is None:
+        return []
+    try:
+        networking = kubernetes.client.NetworkingV1Api(connect(context))
+        listed = read(networking.list_namespaced_ingress, target.namespace) or {}
+        return list(urls(target.cluster, listed.get("items", ())))
+    except ForbiddenError:
+        return [
+            f"https://{cluster.ingress.host}"
+            for tenant in settings.tenants
+            for cluster in tenant.clusters
+            if tenant.namespace_name == target.namespace and cluster.name == target.cluster["metadata"]["name"]
+            if cluster.ingress
+        ]
+
+
+def _show(name: str, found: "StackStatus", output: Format) -> None:
+    if output is Format.TEXT:
+        from stacks.commands.status.text import show
+
+        show(name, found)
+    else:
+        from stacks.commands.status.objects import as_object
+
+        typer.echo(json.dumps(as_object(name, found), indent=2))
+
+
+def _watch(name: str, look: "Callable[[], StackStatus]", output: Format) -> NoReturn:
+    """Shows report after report, until Ctrl-C. The first look has to succeed; later the last report stays."""
+    from components.cluster import ClusterUnreachableError
+
+    if output is Format.TEXT:
+        from stacks.commands.status.text import redrawing as drawing
+    else:
+        from stacks.commands.status.objects import in_lines as drawing
+    found = look()
+    with drawing(name) as draw:
+        draw(found, "")
+        while True:
+            time.sleep(PAUSE_SECONDS)
+            try:
+                found, error = look(), ""
+            except ClusterUnreachableError as failed:
+                error = f"the cluster could not be read again: {failed}"
+            draw(found, error)

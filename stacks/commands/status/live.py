@@ -1,0 +1,99 @@
+"""Reads what a report shows, with the rights of the account that runs the command. Changes nothing.
+
+A kind that this account must not read is recorded with the API server's reason, and the others are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import kubernetes
+
+from components.cluster import ForbiddenError, connect, read
+from components.queues.kueue import API_VERSION as KUEUE
+from components.queues.settings import Backend
+from components.queues.volcano import API_VERSION as VOLCANO
+from components.ray_cluster.manifests import API_VERSION as RAY
+from components.ray_cluster.readiness import OPERATOR_PODS
+from stacks.commands.status.budgets import QUEUES
+from stacks.commands.status.snapshot import Body, Found, Live
+
+_AT_ONCE = 8
+"""Namespaces that are read at the same time."""
+
+RAY_KINDS = ("rayclusters", "rayjobs", "rayservices")
+
+_OF_QUEUES: Mapping[Backend, tuple[str, str]] = {"volcano": (VOLCANO, "podgroups"), "kueue": (KUEUE, "workloads")}
+"""API versions of the schedulers, and the kinds by which they keep RayClusters and RayJobs waiting."""
+
+_NO_KUBERAY = "the cluster has no such kind (ray.io/v1): is KubeRay installed, and is this the right context?"
+
+Reads = Mapping[str, Callable[[], Body | None]]
+"""A read for each plural."""
+
+
+def look(context: str | None, namespaces: Iterable[str], operator_namespace: str, backend: Backend | None) -> Live:
+    """Everything that exists in the namespaces, and the queues of the backend.
+
+    Raises ClusterUnreachableError if the API server does not answer or does not know this account.
+    """
+    api = connect(context)
+    core = kubernetes.client.CoreV1Api(api)
+    # First, by itself: an API server that does not answer is noticed once.
+    operator = _found(
+        {"pods": partial(read, core.list_namespaced_pod, operator_namespace, label_selector=OPERATOR_PODS)}
+    )
+    names = list(namespaces)
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        found = dict(zip(names, threads.map(lambda name: namespace(api, name, backend), names), strict=True))
+    known = None if operator.unreadable else tuple(operator.all("pods"))
+    return Live(datetime.now(UTC), found, _queues(api, backend), known)
+
+
+def nodes(context: str | None) -> Found:
+    """The nodes of the cluster, which not every account may read. Raises ClusterUnreachableError."""
+    return _found({"nodes": partial(read, kubernetes.client.CoreV1Api(connect(context)).list_node)})
+
+
+def namespace(api: Any, name: str, backend: Backend | None) -> Found:
+    """The objects of one namespace. `api`: a client of the API server."""
+    core, custom = kubernetes.client.CoreV1Api(api), kubernetes.client.CustomObjectsApi(api)
+    reads = {
+        **{
+            plural: partial(read, custom.list_namespaced_custom_object, *RAY.split("/"), name, plural)
+            for plural in RAY_KINDS
+        },
+        "pods": partial(read, core.list_namespaced_pod, name),
+        "events": partial(read, core.list_namespaced_event, name, field_selector="type=Warning"),
+        "resourcequotas": partial(read, core.list_namespaced_resource_quota, name),
+    }
+    if backend:
+        version, plural = _OF_QUEUES[backend]
+        reads[plural] = partial(read, custom.list_namespaced_custom_object, *version.split("/"), name, plural)
+    return _found(reads)
+
+
+def _queues(api: Any, backend: Backend | None) -> Found:
+    if backend is None:
+        return Found()
+    version, plural = _OF_QUEUES[backend][0], QUEUES[backend]
+    custom = kubernetes.client.CustomObjectsApi(api)
+    return _found({plural: partial(read, custom.list_cluster_custom_object, *version.split("/"), plural)})
+
+
+def _found(reads: Reads) -> Found:
+    objects, unreadable = {}, {}
+    for plural, each in reads.items():
+        try:
+            listed = each()
+        except ForbiddenError as error:
+            unreadable[plural] = str(error)
+            continue
+        if listed is None and plural in RAY_KINDS:
+            unreadable[plural] = _NO_KUBERAY
+        objects[plural] = tuple((listed or {}).get("items", ()))
+    return Found(objects, unreadable)

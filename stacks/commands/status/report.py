@@ -1,0 +1,219 @@
+"""The status of a stack for people: a summary, tables, and a line for each reason. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from core.nodes import GPU_RESOURCE
+from core.problems import in_one_line
+from core.quantities import shown
+from stacks.commands.plan.report import NONE, Table, figure, triple
+from stacks.commands.status.budgets import COUNTED, QueueStatus, QuotaStatus
+from stacks.commands.status.clusters import ClusterStatus, Gpus, State
+from stacks.commands.status.cml import CmlState, CmlStatus
+from stacks.commands.status.external_ray import ExternalStatus
+from stacks.commands.status.jobs import JobStatus
+from stacks.commands.status.services import ServiceStatus
+from stacks.commands.status.tenants import StackStatus, TenantStatus
+
+CML, QUEUES = "Cloudera ML", "Queues"
+"""Titles of sections."""
+
+_UNKNOWN = "?"
+
+_LONGEST = 400
+"""Characters of a message that are shown; the JSON output has all of it."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report for people."""
+
+    title: str
+    tables: tuple[Table, ...]
+    reasons: tuple[str, ...]
+    """What is not as desired, and what waits: a line each."""
+
+
+def sections(status: StackStatus) -> list[Section]:
+    """The report below its summary: a section for each tenant, one for queues, one for what could not be read."""
+    made = [_tenant(each) for each in status.tenants]
+    if status.cml:
+        reasons = [line for each in status.cml for line in _lines("Ray cluster", each.name, each.reasons)]
+        made.append(Section(CML, (_cml(status.cml),), tuple(reasons)))
+    if status.queues:
+        reasons = [line for each in status.queues for line in _lines("Queue", each.name, each.reasons)]
+        made.append(Section(QUEUES, (_queues(status.queues),), tuple(reasons)))
+    if status.unreadable:
+        made.append(Section("Not readable", (), tuple(_unreadable(status))))
+    return made
+
+
+def summary(name: str, status: StackStatus) -> str:
+    """One line: what is ready, which GPUs are held, what waits."""
+    return f"{name}: {'; '.join(figures(status))}"
+
+
+def figures(status: StackStatus) -> list[str]:
+    """The parts of the summary."""
+    states = Counter(each.state for each in status.clusters)
+    others = ", ".join(f"{number} {state}" for state, number in states.items() if state is not State.READY)
+    clusters = f"{states[State.READY]} of {len(status.clusters)} RayClusters ready{f' ({others})' if others else ''}"
+    parts = [clusters, f"GPUs: {_gpus(status.gpus)}"] if status.tenants or not status.cml else []
+    if status.cml:
+        ready = sum(each.state is CmlState.READY for each in status.cml)
+        parts.append(f"{ready} of {len(status.cml)} Ray clusters on Cloudera ML ready")
+    jobs = Counter(each.deployment for tenant in status.tenants for each in tenant.jobs)
+    if jobs:
+        parts.append(f"RayJobs: {', '.join(f'{number} {state}' for state, number in jobs.items())}")
+    services = [each for tenant in status.tenants for each in tenant.services]
+    if services:
+        parts.append(f"{sum(each.ok for each in services)} of {len(services)} RayServices serve")
+    if waiting := sum(each.waiting or 0 for each in status.queues):
+        parts.append(f"{waiting} in queues")
+    return parts
+
+
+def duration(seconds: int | None) -> str:
+    """A time for people, in its two largest units at most: `45s`, `12m`, `5h3m`, `4d7h`."""
+    if seconds is None:
+        return NONE
+    for (unit, size), (lower, part) in ((("d", 86400), ("h", 3600)), (("h", 3600), ("m", 60))):
+        if seconds >= size:
+            rest = seconds % size // part
+            return f"{seconds // size}{unit}{f'{rest}{lower}' if rest else ''}"
+    return f"{seconds // 60}m" if seconds >= 120 else f"{seconds}s"
+
+
+def _gpus(gpus: Gpus) -> str:
+    of = "" if gpus.most is None else f" of {gpus.most}"
+    held = _UNKNOWN if gpus.held is None else str(gpus.held)
+    return f"{held}{of} held{f', {gpus.waiting} wait' if gpus.waiting else ''}"
+
+
+def _tenant(tenant: TenantStatus) -> Section:
+    work = [_jobs(tenant.jobs), _services(tenant.services)]
+    tables = [_clusters(tenant.clusters), _external(tenant.external), *work, _quotas(tenant.quotas)]
+    named = tenant.name if tenant.name == tenant.namespace else f"{tenant.name}, namespace {tenant.namespace}"
+    nothing = "" if any(table.rows for table in tables) else ": nothing"
+    return Section(f"{named}{nothing}", tuple(table for table in tables if table.rows), tuple(_reasons(tenant)))
+
+
+def _reasons(tenant: TenantStatus) -> Iterator[str]:
+    """The reasons of all objects. What a RayJob or RayService repeats of its RayCluster is shown with it alone."""
+    users = [*(("RayJob", each.name, each.reasons) for each in tenant.jobs)]
+    users += (("RayService", each.name, each.reasons) for each in tenant.services)
+    repeated = [line for _, _, lines in users for line in lines]
+    for each in tenant.clusters:
+        own = [line for line in each.reasons if not (each.owner and any(other.endswith(line) for other in repeated))]
+        yield from _lines("RayCluster", each.name, own)
+    for external in tenant.external:
+        yield from _lines("External cluster", external.name, external.reasons)
+    for user in users:
+        yield from _lines(*user)
+
+
+def _lines(kind: str, name: str, reasons: Iterable[str]) -> Iterator[str]:
+    yield from (_cut(f"{kind} {name}: {each}") for each in reasons)
+
+
+def _cut(text: str) -> str:
+    line = in_one_line(text)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+
+
+def _clusters(clusters: tuple[ClusterStatus, ...]) -> Table:
+    rows = []
+    for each in clusters:
+        held, waiting = (_UNKNOWN if number is None else str(number) for number in (each.gpus.held, each.gpus.waiting))
+        most = "any" if each.gpus.most is None else str(each.gpus.most)
+        limit = NONE if each.state in (State.MISSING, State.UNKNOWN) else most
+        state = (each.name, str(each.state), each.head or NONE, _workers(each))
+        rows.append((*state, held, waiting, limit, duration(each.age), _origin(each)))
+    columns = ("RayCluster", "State", "Head", "Workers ready", "GPUs held", "Waiting", "At most", "Age", "From")
+    return Table("", columns, tuple(rows))
+
+
+def _external(clusters: tuple[ExternalStatus, ...]) -> Table:
+    rows = tuple(
+        (each.name, str(each.state), each.checked or NONE, each.ray_version or NONE, each.address) for each in clusters
+    )
+    return Table("", ("External cluster", "State", "Checked", "Ray", "Address"), rows)
+
+
+def _cml(clusters: tuple[CmlStatus, ...]) -> Table:
+    rows = tuple(
+        (
+            each.name,
+            str(each.state),
+            each.head or NONE,
+            f"{_UNKNOWN if each.gpus is None else each.joined}/{each.desired}",
+            _UNKNOWN if each.gpus is None else str(each.gpus),
+            each.url,
+        )
+        for each in clusters
+    )
+    return Table("", ("Ray cluster", "State", "Head", "Workers joined", "GPUs held", "Dashboard"), rows)
+
+
+def _workers(cluster: ClusterStatus) -> str:
+    """Groups that have workers, or should have some."""
+    groups = [each for each in cluster.groups if each.ready != 0 or each.desired]
+    written = (f"{each.name} {_UNKNOWN if each.ready is None else each.ready}/{each.desired}" for each in groups)
+    return ", ".join(written) or NONE
+
+
+def _origin(each: ClusterStatus | JobStatus | ServiceStatus) -> str:
+    return "stack file" if each.in_stack_file else each.owner or "outside"
+
+
+def _jobs(jobs: tuple[JobStatus, ...]) -> Table:
+    rows = []
+    for each in jobs:
+        times = (duration(each.age), duration(each.duration))
+        rows.append((each.name, each.deployment, each.job or NONE, each.cluster or NONE, *times, _origin(each)))
+    return Table("", ("RayJob", "State", "Job", "RayCluster", "Age", "Duration", "From"), tuple(rows))
+
+
+def _services(services: tuple[ServiceStatus, ...]) -> Table:
+    rows = []
+    for each in services:
+        running = sum(application.status == "RUNNING" for application in each.applications)
+        applications = f"{running}/{len(each.applications)}"
+        clusters = ", ".join(f"{name} ({role})" for role, name in each.clusters.items()) or NONE
+        state = each.status or "not ready"
+        numbers = (applications, str(each.endpoints))
+        rows.append((each.name, state, *numbers, clusters, duration(each.age), _origin(each)))
+    return Table("", ("RayService", "State", "Running", "Endpoints", "RayClusters", "Age", "From"), tuple(rows))
+
+
+def _quotas(quotas: tuple[QuotaStatus, ...]) -> Table:
+    rows = tuple((each.name, *(_of_quota(each, key) for key in COUNTED)) for each in quotas)
+    return Table("", ("Quota", "GPUs", "CPUs", "Memory", "Pods"), rows)
+
+
+def _of_quota(quota: QuotaStatus, key: str) -> str:
+    if key not in quota.hard:
+        return NONE
+    used = shown(key, quota.used[key]) if key in quota.used else _UNKNOWN
+    return f"{used} of {shown(key, quota.hard[key])}"
+
+
+def _queues(queues: tuple[QueueStatus, ...]) -> Table:
+    rows = []
+    for each in queues:
+        numbers_of = [_UNKNOWN if number is None else str(number) for number in (each.admitted, each.waiting)]
+        used = figure({GPU_RESOURCE: Decimal(0), **each.used}, GPU_RESOURCE)
+        rest = (triple(each.deserved), triple(each.limit))
+        rows.append((each.name, used, *rest, *numbers_of))
+    columns = ("Queue", "GPUs held", "Deserved (GPUs / CPUs / memory)", "Limit", "Admitted", "Waiting")
+    return Table("", columns, tuple(rows))
+
+
+def _unreadable(status: StackStatus) -> Iterator[str]:
+    for each in status.unreadable:
+        where = f"namespace {each.namespace}" if each.namespace else "whole cluster"
+        yield _cut(f"{where}: {', '.join(each.kinds)}: {each.reason}")

@@ -1,0 +1,156 @@
+"""Who may use the RayClusters of a tenant, which ServiceAccounts their pods run as, and the rules that the API server
+enforces: in which namespaces, and with which exceptions. Pure functions.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+
+from components.access.admission import Restricted
+from components.access.personas import NamedCluster, Subject
+from components.admission_policies.settings import admission_policies
+from core.problems import Path, Problem
+from kuberay.formats import derived
+from stacks.objects.ray_clusters import Body, rendered
+from stacks.settings import StackSettings, TenantSettings
+
+_EVERY_POD = "default"
+"""ServiceAccount of a pod that sets none."""
+
+
+def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[NamedCluster]:
+    """The tenant's RayClusters, and those of a separate stack, which are assumed to use a token each."""
+    for cluster in tenant.clusters:
+        yield named_cluster(cluster.name, rendered(stack, tenant, cluster)["spec"])
+    for name in tenant.cluster_names:
+        yield NamedCluster(name, derived(name))
+
+
+def unknown_cluster(tenant: TenantSettings, path: Path, name: str) -> Iterator[Problem]:
+    """A name at `path` that no RayCluster of the tenant has."""
+    names = [*(cluster.name for cluster in tenant.clusters), *tenant.cluster_names]
+    yield from unknown(tenant, path, name, "cluster", names, "clusters or clusterNames")
+
+
+def unknown_template(tenant: TenantSettings, path: Path, name: str) -> Iterator[Problem]:
+    """A name at `path` that no job template of the tenant has."""
+    yield from unknown(tenant, path, name, "job template", [each.name for each in tenant.job_templates], "jobTemplates")
+
+
+def unknown(
+    tenant: TenantSettings, path: Path, name: str, what: str, names: Sequence[str], setting: str
+) -> Iterator[Problem]:
+    """A name at `path` that is none of the tenant's `names`. `what` they name; `setting`: where to add one."""
+    if name not in names:
+        known = f"use one of {', '.join(names)}, or " if names else ""
+        message = f"tenant {tenant.name!r} has no {what} {name!r}: {known}add it to {setting}"
+        yield Problem(path, name, message, f"unknown-{what.replace(' ', '-')}")
+
+
+def admins_of(cluster_admins: Iterable[Subject], tenant: TenantSettings) -> tuple[Subject, ...]:
+    """Who manages the tenant's RayClusters: the cluster admins and the tenant's own admins."""
+    return tuple(dict.fromkeys([*cluster_admins, *tenant.admins]))
+
+
+def own_accounts(tenant: TenantSettings) -> list[str]:
+    """ServiceAccounts that the stack creates for RayClusters, beside that of the RayDeployer."""
+    if tenant.ray_deployer:
+        return []
+    accounts = [tenant.service_account(cluster) for cluster in tenant.clusters if not cluster.service_account]
+    return list(dict.fromkeys(account for account in accounts if account))
+
+
+def named_cluster(name: str, spec: Body) -> NamedCluster:
+    """A RayCluster by its spec, because overrides and pod templates can differ from the settings."""
+    options = spec.get("authOptions") or {}
+    if options.get("mode") != "token":
+        return NamedCluster(name)
+    if not options.get("enableK8sTokenAuth"):
+        return NamedCluster(name, options.get("secretName") or derived(name))
+    pods = [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or [])]
+    accounts = [group["template"]["spec"].get("serviceAccountName") or _EVERY_POD for group in pods]
+    return NamedCluster(name, accounts=tuple(dict.fromkeys(accounts)))
+
+
+def tenants_namespaces(stack: StackSettings) -> tuple[str, ...] | None:
+    """The tenants' namespaces; None if the stack creates all of them, because then a label selects them."""
+    if all(tenant.create_namespace for tenant in stack.tenants):
+        return None
+    return tuple(tenant.namespace_name for tenant in stack.tenants)
+
+
+def ingress_hosts(stack: StackSettings) -> dict[str, tuple[str, ...]]:
+    """Host names of Ingresses, by the namespaces of the tenants that may have any."""
+    return {
+        tenant.namespace_name: tuple(
+            dict.fromkeys(
+                [*(each.ingress.host for each in tenant.clusters if each.ingress), *tenant.network.ingress_hosts]
+            )
+        )
+        for tenant in stack.tenants
+        if tenant.network.ingress
+    }
+
+
+def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
+    """Host names that two RayClusters have, or that a tenant could take from the RayCluster of another: an ingress
+    controller would send the requests of one to the other."""
+    owners: dict[str, tuple[str, str]] = {}
+    for index, tenant in enumerate(stack.tenants):
+        for position, cluster in enumerate(tenant.clusters):
+            if cluster.ingress is None:
+                continue
+            host, name = cluster.ingress.host, f"{tenant.namespace_name}/{cluster.name}"
+            if host in owners:
+                message = f"RayCluster {owners[host][1]} has this host already: give each another"
+                yield Problem(("tenants", index, "clusters", position, "ingress", "host"), host, message, "host-twice")
+            owners.setdefault(host, (tenant.namespace_name, name))
+    covered = defaultdict(list)
+    for host in owners:
+        labels = host.split(".")
+        for hosts in (host, *(f"*.{'.'.join(labels[at:])}" for at in range(1, len(labels)))):
+            covered[hosts].append(host)
+    for index, tenant in enumerate(stack.tenants):
+        for position, hosts in enumerate(tenant.network.ingress_hosts):
+            for host in covered.get(hosts, ()):
+                namespace, name = owners[host]
+                if namespace != tenant.namespace_name:
+                    message = f"the tenant could take the requests for {host}, which is RayCluster {name}: give others"
+                    yield Problem(("tenants", index, "network", "ingressHosts", position), hosts, message, "host-twice")
+
+
+def restricted(stack: StackSettings) -> Restricted:
+    """What the API server admits in the tenants' namespaces."""
+    volcano = stack.operator_in_force.batch_scheduler == "volcano"
+    templates = tuple(each.name for tenant in stack.tenants for each in tenant.job_templates)
+    return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack), volcano, templates)
+
+
+def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:
+    """The namespaces of the programs that the stack installs for all tenants."""
+    found = [stack.operator.namespace]
+    if stack.scheduler:
+        found += [each.namespace for each in (stack.scheduler.volcano, stack.scheduler.kueue) if each]
+    return tuple(found)
+
+
+def enforced(stack: StackSettings) -> Sequence[Body]:
+    """The policies and their bindings as of today: exceptions expire."""
+    if stack.admission_policies is None:
+        return ()
+    return admission_policies(
+        stack.admission_policies, tenants_namespaces(stack), installed_namespaces(stack), date.today()
+    )
+
+
+def problems_of_admission(stack: StackSettings) -> Iterator[Problem]:
+    """Exceptions for namespaces in which no rule is enforced."""
+    settings = stack.admission_policies
+    if settings is None or settings.namespaces == "all":
+        return
+    known = [tenant.namespace_name for tenant in stack.tenants]
+    for index, each in enumerate(settings.exceptions):
+        if each.namespace not in known:
+            message = f"is not a tenant's namespace, so no rule applies there: use one of {', '.join(known) or 'none'}"
+            path = ("admissionPolicies", "exceptions", index, "namespace")
+            yield Problem(path, each.namespace, message, "admission-namespaces")

@@ -1,0 +1,71 @@
+"""The run history of a tenant, with the values of the stack. Pure functions."""
+
+from collections.abc import Iterator
+
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.settings import RayJobSettings
+from components.run_history.manifests import objects
+from components.run_history.program import NAME
+from components.run_history.settings import LEAST_TTL_SECONDS
+from core.problems import Path, Problem
+from stacks.cached import once
+from stacks.objects.access import admins_of, unknown
+from stacks.objects.ray_clusters import Body, for_a_program, with_tenant_defaults
+from stacks.settings import StackSettings, TenantSettings
+
+_ANY_RAY = "2.60.0"
+"""The pod runs no Ray."""
+
+
+@once
+def run_history(stack: StackSettings, tenant: TenantSettings) -> dict[str, Body]:
+    """The objects that keep the tenant's run history, by part; empty if it has none."""
+    settings = tenant.run_history
+    storage = next((each for each in tenant.storage if settings and each.name == settings.storage), None)
+    place = _place(tenant)
+    if settings is None or storage is None or place is None:
+        return {}
+    readers = [*admins_of(stack.access.cluster_admins, tenant), *(each.subject for each in tenant.users)]
+    return objects(settings, tenant.namespace_name, place, storage.claim_name, readers)
+
+
+def problems_of_history(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:
+    """What is wrong with a tenant's run history beside its other settings; paths in the tenant's settings."""
+    settings = tenant.run_history
+    if settings is None:
+        return
+    names = [each.name for each in tenant.storage]
+    yield from unknown(tenant, ("runHistory", "storage"), settings.storage, "storage", names, "the tenant's storage")
+    if _place(tenant) is None:
+        message = f"tenant {tenant.name!r} has no RayCluster, job or service whose image the pod could have: set image"
+        yield Problem(("runHistory",), None, message, "run-history-image")
+    if settings.read_heads:
+        for place, job in tenant.placed_jobs:
+            yield from (problem.below(place) for problem in _too_short(job))
+
+
+def _too_short(job: RayJobSettings) -> Iterator[Problem]:
+    """A cluster that may be gone before its head is read."""
+    times: list[tuple[Path, int | None]] = [(("ttlSecondsAfterFinished",), job.ttl_seconds_after_finished)]
+    if job.deletion_strategy:
+        times += [
+            (("deletionStrategy", "deletionRules", at, "condition", "ttlSeconds"), each.condition.ttl_seconds)
+            for at, each in enumerate(job.deletion_strategy.deletion_rules)
+            if each.policy == "DeleteCluster"
+        ]
+    for path, seconds in times:
+        if seconds is not None and seconds < LEAST_TTL_SECONDS:
+            message = (
+                f"runHistory.readHeads needs {LEAST_TTL_SECONDS} seconds after the end of a job to read its head: set "
+                f"{LEAST_TTL_SECONDS} or more, or remove readHeads"
+            )
+            yield Problem(path, seconds, message, "run-history-ttl")
+
+
+def _place(tenant: TenantSettings) -> RayClusterSettings | None:
+    """The tenant's first RayCluster, with its defaults: of it, the pod has the image and the pull secrets. None if
+    there is neither one nor an image."""
+    first = next(iter(tenant.all_clusters), None)
+    if first is None and tenant.run_history and tenant.run_history.image:
+        first = RayClusterSettings(name=NAME, ray_version=_ANY_RAY, image=tenant.run_history.image)
+    return for_a_program(tenant, with_tenant_defaults(tenant, first)) if first else None

@@ -1,0 +1,1 @@
+"""What runs under Pulumi: the resources of a stack and their outputs."""
