@@ -14,7 +14,7 @@ They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from components.access.neighbours import neighbours, own_hosts
 from components.access.ray_jobs import jobs_on_usable_clusters, own_jobs, runs_of_templates
 from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
 from components.job_template.manifests import TEMPLATE_LABEL
+from components.objects import Object
 from components.tenant.settings import named, of_tenants
 from policies.cel import listed
 
@@ -51,11 +52,19 @@ class Restricted:
     """Names of the job templates of all tenants."""
 
 
-def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
-    """The policies of a stack, each with its binding, by part.
+def restrictions(stack: str, admitted: Restricted) -> Iterator[Object]:
+    """The policies of a stack, each with its binding; places are below `ray-platform:`.
 
-    `stack`: its name, so that stacks on one cluster have policies of their own.
+    `stack`: its name, so that stacks on one cluster have policies of their own. The policy for other RayJobs leaves
+    runs of job templates to the policies for them, and so comes after these.
     """
+    made = _restrictions(stack, admitted)
+    of_runs = tuple(name for name in made if name.startswith(_OF_RUNS))
+    for name, body in made.items():
+        yield Object(name, body, ("tenants",), of_runs if name == _OTHER_JOBS else ())
+
+
+def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     own = re.sub("[^a-z0-9]+", "-", stack.lower()).strip("-")
     tenants = of_tenants(admitted.namespaces)
     policies = [
@@ -74,21 +83,21 @@ def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     if names := sorted(set(admitted.templates)):
         whole = f"ray-platform.{own}.job-templates"
         others = {"matchExpressions": [{"key": TEMPLATE_LABEL, "operator": "NotIn", "values": names}]}
-        made[OTHER_JOBS]["spec"]["matchResources"]["objectSelector"] = others
-        made[f"{OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, runs_of_templates())
+        made[_OTHER_JOBS]["spec"]["matchResources"]["objectSelector"] = others
+        made[f"{_OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, runs_of_templates())
         for name in names:
             binding = _binding(f"{whole}.{name}", whole, tenants)
             binding["spec"]["paramRef"] = {"name": name, "parameterNotFoundAction": "Deny"}
             binding["spec"]["matchResources"]["objectSelector"] = {"matchLabels": {TEMPLATE_LABEL: name}}
-            made[f"{OF_RUNS}:{name}-binding"] = binding
+            made[f"{_OF_RUNS}:{name}-binding"] = binding
     return made
 
 
-OTHER_JOBS = "ray-jobs-policy-binding"
-"""The part that leaves runs of job templates to the parts of OF_RUNS: it has to wait for them."""
+_OTHER_JOBS = "ray-jobs-policy-binding"
+"""The binding that leaves runs of job templates to the policies for them."""
 
-OF_RUNS = "job-template"
-"""Prefix of the parts for runs of job templates."""
+_OF_RUNS = "job-template"
+"""Prefix of the objects for runs of job templates."""
 
 
 def _binding(name: str, policy: str, where: Body) -> Body:

@@ -74,8 +74,8 @@ def role_binding(name: str, role_name: str, subjects: Sequence[Body], kind: str 
     }
 
 
-def account(name: str, namespace: Any) -> Body:
-    """A ServiceAccount as the subject of a binding. `namespace`: a name or its Output."""
+def account(name: str, namespace: str) -> Body:
+    """A ServiceAccount as the subject of a binding."""
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
@@ -135,8 +135,7 @@ def cluster_access(admins: Sequence[Subject], operator_namespace: str, *, owns_k
 
 
 def tenant_access(
-    name: str,
-    namespace: Any,
+    namespace: str,
     *,
     admins: Sequence[Subject],
     users: Sequence[RayUserSettings],
@@ -147,16 +146,16 @@ def tenant_access(
 ) -> dict[str, Body]:
     """The access objects of a tenant's namespace, by part: accounts and roles.
 
-    `name`: of the namespace. `namespace`: the same or its Output, for objects in it. `accounts`: those to create for
+    `accounts`: those to create for
     RayClusters. `ingresses`: whether admins may create Ingresses. `templates`: names of the tenant's job templates.
     """
     made = {f"account:{each}": in_namespace(service_account(each), namespace) for each in accounts}
-    for grant in [*tenant_grants(admins, users, clusters, ingresses, templates), *pods_grants(clusters, name)]:
+    for grant in [*tenant_grants(admins, users, clusters, ingresses, templates), *pods_grants(clusters, namespace)]:
         for part, body in bodies(grant).items():
             made[f"{grant.name}-{part}"] = in_namespace(body, namespace)
     for cluster in clusters:
         if cluster.accounts:
-            made[f"token-review:{cluster.name}"] = token_review(cluster, name)
+            made[f"token-review:{cluster.name}"] = token_review(cluster, namespace)
     return made
 
 
@@ -208,8 +207,8 @@ def token_review(cluster: NamedCluster, namespace: str) -> Body:
     return role_binding(name, AUTH_DELEGATOR, subjects, "ClusterRole")
 
 
-def ray_deployer(settings: RayDeployerSettings, namespace: Any) -> dict[str, Body]:
-    """The account that a tenant's RayClusters run as, its Role and its RoleBinding. `namespace`: as for `account`."""
+def ray_deployer(settings: RayDeployerSettings, namespace: str) -> dict[str, Body]:
+    """The account that a tenant's RayClusters run as, its Role and its RoleBinding."""
     return {
         "service-account": service_account(settings.service_account),
         "role": role(settings.role, RAY_DEPLOYER),

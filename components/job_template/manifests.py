@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.job_template.settings import NOT_A_WORD, WORD, JobTemplateSettings
-from components.ray_cluster.manifests import API_VERSION, Body, head_disruption_budget
+from components.objects import Object
+from components.ray_cluster.manifests import API_VERSION, Body
+from components.ray_cluster.objects import beside_ray_clusters
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import JOB_LABEL
@@ -59,10 +61,9 @@ def job_template(settings: JobTemplateSettings, job: Body) -> Body:
     }
 
 
-def heads_disruption_budget(own: RayClusterSettings) -> Body:
-    """The PodDisruptionBudget that prevents eviction of the heads of all runs."""
-    budget = head_disruption_budget(own, JOB_LABEL)
-    return {**budget, "spec": {**budget["spec"], "minAvailable": _ALL}}
+def beside_runs(own: RayClusterSettings) -> list[Object]:
+    """The objects beside the RayClusters of all runs, for one namespace."""
+    return beside_ray_clusters(own, JOB_LABEL, _ALL)
 
 
 def run_of(template: Mapping[str, Any], arguments: Sequence[str], author: str) -> Body:

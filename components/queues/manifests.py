@@ -1,106 +1,61 @@
 """All objects of queues, in the order of creation. Pure functions."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from components.bodies import in_namespace
+from components.bodies import Body, in_namespace
+from components.objects import Object
 from components.queues import kueue
 from components.queues.settings import Backend, Queue, children, parents_first
-from components.queues.volcano import allowed_namespaces, volcano_queue
+from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL, allowed_namespaces, volcano_queue
 from core.nodes import NodePool
+from core.problems import Path
 
-Body = dict[str, Any]
+_LABELS: Mapping[Backend, str] = {"volcano": QUEUE_LABEL, "kueue": KUEUE_QUEUE_LABEL}
+"""The label of a RayCluster with its queue."""
 
-_OF_WHOLE_QUEUES = frozenset({"Queue", "ClusterQueue"})
-
-
-@dataclass(frozen=True)
-class QueueObject:
-    """One of the objects."""
-
-    part: str
-    """Its unique name among them, and the suffix of its resource's name."""
-
-    body: Body
-
-    after: tuple[str, ...] = ()
-    """Parts that are created before it."""
-
-    queue: Queue | None = None
-    """The queue that it is for; None: all of them."""
-
-    @property
-    def is_queue(self) -> bool:
-        """Whether it is the queue itself, in which RayClusters wait."""
-        return self.body["kind"] in _OF_WHOLE_QUEUES
+_OF_ALL: Path = ("queues",)
+_OF_NODES: Path = ("nodes",)
 
 
-def queue_objects(
-    backend: Backend,
-    queues: Sequence[Queue],
-    pools: Sequence[NodePool] = (),
-    *,
-    cluster_wide: bool = True,
-    has: Callable[[str], bool] = lambda _: True,
-) -> Iterator[QueueObject]:
-    """The objects of the queues for `backend`, each after those that it needs.
+def queue_objects(backend: Backend, queues: Sequence[Queue], pools: Sequence[NodePool] = ()) -> Iterator[Object]:
+    """The objects of the queues for `backend`, each after those that it needs; places are below `ray-platform:`.
 
-    `pools`: all nodes. `cluster_wide`: whether to include shared queues and the objects that all queues need. `has`:
-    whether to include the objects of a namespace: LocalQueues, and a tenant's own queue.
+    `pools`: all nodes.
     """
-
-    def is_here(queue: Queue) -> bool:
-        # A tenant's own queue has the name of its namespace.
-        return has(queue.name) if queue.of_tenant else cluster_wide
-
-    if backend == "volcano":
-        yield from _of_volcano(queues, is_here, cluster_wide=cluster_wide)
-    else:
-        yield from _of_kueue(queues, pools, is_here, has, cluster_wide=cluster_wide)
+    return _of_volcano(queues) if backend == "volcano" else _of_kueue(queues, pools)
 
 
-def _of_volcano(
-    queues: Sequence[Queue], is_here: Callable[[Queue], bool], *, cluster_wide: bool
-) -> Iterator[QueueObject]:
-    made = set()
-    for queue in filter(is_here, parents_first(queues)):
+def _of_volcano(queues: Sequence[Queue]) -> Iterator[Object]:
+    for queue in parents_first(queues):
         parent = queue.settings.parent
-        made.add(queue.name)
-        yield QueueObject(queue.name, volcano_queue(queue), (parent,) if parent in made else (), queue)
-    for body in allowed_namespaces() if queues and cluster_wide else ():
+        yield _queue(queue, "volcano", volcano_queue(queue), (parent,) if parent else ())
+    for body in allowed_namespaces() if queues else ():
         kind = "binding" if body["kind"].endswith("Binding") else "policy"
-        yield QueueObject(f"{body['metadata']['name']}-{kind}", body)
+        yield Object(f"{_name(body)}-{kind}", body, _OF_ALL)
 
 
-def _of_kueue(
-    queues: Sequence[Queue],
-    pools: Sequence[NodePool],
-    is_here: Callable[[Queue], bool],
-    has: Callable[[str], bool],
-    *,
-    cluster_wide: bool,
-) -> Iterator[QueueObject]:
-    first: tuple[str, ...] = ()
-    below = children(queues)
-    if cluster_wide:
-        flavors = [QueueObject(f"flavor-{_name(body)}", body) for body in kueue.resource_flavors(pools)]
-        yield from flavors
-        first = tuple(each.part for each in flavors)
-        by_name = {queue.name: queue for queue in queues}
-        for body in kueue.cohorts(queues, pools):
-            yield QueueObject(f"cohort-{_name(body)}", body, first, by_name.get(_name(body)))
-            first = (*first, f"cohort-{_name(body)}")
+def _of_kueue(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[Object]:
+    flavors = [Object(f"flavor-{_name(body)}", body, _OF_NODES) for body in kueue.resource_flavors(pools)]
+    yield from flavors
+    first = tuple(each.name for each in flavors)
+    by_name, below = {queue.name: queue for queue in queues}, children(queues)
+    for body in kueue.cohorts(queues, pools):
+        name = _name(body)
+        yield Object(f"cohort-{name}", body, by_name[name].path if name in by_name else _OF_ALL, first)
+        first = (*first, f"cohort-{name}")
     for queue in queues:
         if below[queue.name]:
             continue
-        after = first
-        if is_here(queue):
-            yield QueueObject(queue.name, kueue.cluster_queue(queue, pools), first, queue)
-            after = (queue.name,)
-        for namespace in filter(has, queue.namespaces):
+        yield _queue(queue, "kueue", kueue.cluster_queue(queue, pools), first)
+        for namespace in queue.namespaces:
             body = in_namespace(kueue.local_queue(queue), namespace)
-            yield QueueObject(f"{queue.name}/{namespace}", body, after, queue)
+            yield Object(f"{queue.name}/{namespace}", body, queue.path, (queue.name,))
+
+
+def _queue(queue: Queue, backend: Backend, body: Body, after: tuple[str, ...]) -> Object:
+    # A tenant's own queue has the name of its namespace.
+    tenant = queue.name if queue.of_tenant else None
+    return Object(queue.name, body, queue.path, after, tenant=tenant, named_by=_LABELS[backend])
 
 
 def _name(body: Body) -> str:

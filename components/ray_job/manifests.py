@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
+from components.objects import Object, below
 from components.ray_cluster.manifests import API_VERSION, Body
+from components.ray_cluster.objects import beside_ray_clusters, certificates
 from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.settings import RayJobSettings, RuntimeEnvSettings
+from components.ray_job.settings import JOB_LABEL, RayJobSettings, RuntimeEnvSettings
 from core.yaml_writer import go_yaml
 
 RUN_ANNOTATION = "ray-platform/run"
@@ -24,6 +27,9 @@ SUBMITTER_AMOUNTS: Body = {
     "requests": {"cpu": "500m", "memory": "200Mi"},
 }
 """KubeRay's own (ray-operator/controllers/ray/common/job.go: GetDefaultSubmitterContainer)."""
+
+RAY_JOB = "ray-job"
+"""Name of the object that is the RayJob itself."""
 
 _NOT_OF_A_RUN = {"suspend", "wait_for", "wait_timeout"}
 """Settings whose change does not start the job again."""
@@ -54,6 +60,14 @@ def ray_job(
         },
         "spec": {key: value for key, value in _spec(settings, own, submits_for, ttl).items() if value is not None},
     }
+
+
+def ray_job_objects(settings: RayJobSettings, body: Body) -> Iterator[Object]:
+    """A RayJob and the objects beside its RayCluster, for one namespace. `body`: of the RayJob (`ray_job`)."""
+    own = settings.own_cluster
+    beside = beside_ray_clusters(own, JOB_LABEL) if own else []
+    yield from below(beside, ("cluster",))
+    yield Object(RAY_JOB, body, after=certificates(beside))
 
 
 def run(settings: RayJobSettings) -> str:

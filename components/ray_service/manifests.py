@@ -1,11 +1,19 @@
 """Renders the settings of a RayService into the body for the API server, and maps a part of that to its setting, so
 that a problem is reported where the author can fix it. Pure functions."""
 
-from components.ray_cluster.manifests import API_VERSION, Body, head_disruption_budget
+from collections.abc import Iterator
+
+from components.objects import Object, below
+from components.ray_cluster.manifests import API_VERSION, Body
+from components.ray_cluster.objects import beside_ray_clusters, certificates
 from components.ray_cluster.origin import cut
+from components.ray_service.api_key import config_map
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.problems import Path
 from core.yaml_writer import go_yaml
+
+RAY_SERVICE = "ray-service"
+"""Name of the object that is the RayService itself."""
 
 SERVE_PORT = "serve"
 """Name of Serve's port of the head (ray-operator/controllers/ray/utils/constant.go: ServingPortName)."""
@@ -45,10 +53,20 @@ def serve_config(settings: RayServiceSettings) -> str:
     return go_yaml(config, sort_keys=False, allow_unicode=True)
 
 
-def heads_disruption_budget(settings: RayServiceSettings) -> Body:
-    """The PodDisruptionBudget that prevents eviction of the heads: that of the second RayCluster during an update,
-    too."""
-    return head_disruption_budget(settings.own_cluster, SERVICE_LABEL, heads=2)
+HEADS = 2
+"""The most heads at a time: that of the second RayCluster during an update, too."""
+
+
+def ray_service_objects(settings: RayServiceSettings, body: Body) -> Iterator[Object]:
+    """A RayService and the objects beside its RayClusters, for one namespace. `body`: of the RayService
+    (`ray_service`)."""
+    beside = beside_ray_clusters(settings.own_cluster, SERVICE_LABEL, HEADS)
+    first = certificates(beside)
+    yield from below(beside, ("cluster",))
+    if settings.api_key:
+        yield Object("api-key", config_map(settings.name), ("apiKey",))
+        first = (*first, "api-key")
+    yield Object(RAY_SERVICE, body, after=first)
 
 
 def connection(settings: RayServiceSettings, namespace: str, port: int) -> dict[str, str]:

@@ -1,7 +1,10 @@
-"""The objects of a Redis other than its StatefulSet, Secrets and NetworkPolicies; its backups. Pure functions."""
+"""The objects of a Redis other than its Secrets, and its backups. Pure functions."""
 
+from collections.abc import Iterator, Sequence
+
+from components.objects import Object
 from components.operator.settings import ComputeResources
-from components.redis.connection import BACKUP, LABELS, RESTORE, names_of_nodes
+from components.redis.connection import BACKUP, LABELS, NAME, RESTORE, names_of_nodes
 from components.redis.manifests import (
     Body,
     claim,
@@ -9,6 +12,7 @@ from components.redis.manifests import (
     requested_certificate,
     scripts_config_map,
     services,
+    stateful_set,
 )
 from components.redis.pods import (
     RESTRICTED,
@@ -23,18 +27,40 @@ from components.redis.pods import (
 from components.redis.settings import RedisBackupSettings, RedisSettings, resources
 
 
-def objects(settings: RedisSettings, namespace: str, clusters: int) -> list[Body]:
-    """The ConfigMap of its scripts, its Services, and, if set, backups and a requested certificate.
+def redis_objects(
+    settings: RedisSettings,
+    namespace: str,
+    clusters: int,
+    priority_class: str | None = None,
+    policies: Sequence[Body] = (),
+) -> Iterator[Object]:
+    """All objects but the Secrets, for one namespace; places are in the settings.
 
-    `namespace` as it is in the nodes' names; `clusters`: how many RayClusters use it.
+    `namespace` as it is in the nodes' names; `clusters`: how many RayClusters use it; `policies`: its NetworkPolicies.
     """
-    return [
+    backups = backup_objects(settings, settings.backup, namespace, clusters) if settings.backup else []
+    bodies = [
         scripts_config_map(),
         *services(settings),
         *([disruption_budget()] if settings.mode == "managed" else []),
-        *(backup_objects(settings, settings.backup, namespace, clusters) if settings.backup else []),
         *_certificate(settings, namespace),
     ]
+    made = [
+        *(Object(f"network-{body['metadata']['name']}", body) for body in policies),
+        *(Object(_name(body), body) for body in bodies),
+        *(Object(_name(body), body, ("backup",)) for body in backups),
+    ]
+    yield from made
+    nodes = stateful_set(settings, namespace, clusters, priority_class)
+    yield Object(NODES, nodes, after=tuple(each.name for each in made))
+
+
+NODES = "nodes"
+"""Name of the object that is the StatefulSet of its nodes."""
+
+
+def _name(body: Body) -> str:
+    return f"{body['kind'].lower()}{body['metadata']['name'].removeprefix(NAME)}"
 
 
 def _certificate(settings: RedisSettings, namespace: str) -> list[Body]:

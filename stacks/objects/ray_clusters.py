@@ -7,7 +7,7 @@ from typing import Any
 from components.external_cluster.demand import demand_of_submission
 from components.external_cluster.manifests import submission
 from components.external_cluster.settings import ExternalClusterSettings
-from components.job_template.manifests import heads_disruption_budget, job_template
+from components.job_template.manifests import job_template
 from components.job_template.scheduled import schedule_objects
 from components.job_template.settings import JobTemplateSettings
 from components.logs.settings import LogsSettings
@@ -172,11 +172,8 @@ def demanded_by_service(stack: StackSettings, tenant: TenantSettings, service: R
 
 
 def template_objects(stack: StackSettings, tenant: TenantSettings, template: JobTemplateSettings) -> dict[str, Body]:
-    """The objects of a job template, by the names of their resources. Raises Problems as `rendered_job` does."""
-    own, job = template.job.own_cluster, rendered_job(stack, tenant, template.job)
-    made = {template.name: job_template(template, job)}
-    if own and not own.head.evictable:
-        made[f"{template.name}:heads-disruption-budget"] = heads_disruption_budget(own)
+    """A job template and its schedule, by the names of their resources. Raises Problems as `rendered_job` does."""
+    made = {template.name: job_template(template, rendered_job(stack, tenant, template.job))}
     if template.cron and (place := _place(tenant, template.job)):
         program = for_a_program(tenant, place)
         scheduled = schedule_objects(template, template.cron, tenant.namespace_name, program)

@@ -14,6 +14,7 @@ from typing import Any
 
 from components.access.manifests import AUTH_DELEGATOR, Body
 from components.access.personas import Rule, rule
+from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
 from core.messages import may_be_secret
@@ -22,7 +23,7 @@ from kuberay.edits import Steps, Verdict, differences
 from stacks.commands.impact.effects import Effect, Kind, ObjectImpact, impact
 from stacks.commands.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
 from stacks.commands.impact.ray_service import of_ray_service
-from stacks.objects.stack import Key, Manifest, Manifests
+from stacks.objects.stack import Key, Objects
 
 _SHOWN = 6
 """The number of fields that an effect names."""
@@ -41,7 +42,7 @@ _RUN_ONCE = frozenset({"RayJob", "Job"})
 """Kinds that run once, until another run replaces them."""
 
 
-def of_objects(before: Manifests, after: Manifests, authorities: Container[str] = ()) -> Iterator[ObjectImpact]:
+def of_objects(before: Objects, after: Objects, authorities: Container[str] = ()) -> Iterator[ObjectImpact]:
     """The effects on each object. `authorities`: the Secrets with the authorities that the stack has created, by
     `<namespace>/<name>`."""
     places = {id(each): _places(each) for each in (before, after)}
@@ -68,17 +69,17 @@ def of_objects(before: Manifests, after: Manifests, authorities: Container[str] 
         yield impact(*key, _effects(kind, was.body if was else None, will.body if will else None))
 
 
-def _places(objects: Manifests) -> Mapping[Path, Key]:
-    return {each.path: key for key, each in objects.items() if key[0] in _OWNERS}
+def _places(objects: Objects) -> Mapping[Path, Key]:
+    return {each.place: key for key, each in objects.items() if key[0] in _OWNERS}
 
 
-def _with(key: Key, one: Manifest, places: Mapping[Path, Key], with_it: Manifests, without_it: Manifests) -> bool:
+def _with(key: Key, one: Object, places: Mapping[Path, Key], with_it: Objects, without_it: Objects) -> bool:
     """Whether its owner is created or deleted, too. `with_it`: the objects that include it. `without_it`: the objects
     that do not."""
     kind, name = key
     namespace, _, own = name.rpartition("/")
-    owners = [("Namespace", namespace), places.get(one.path[:2]), places.get(one.path[:4])]
-    owners += [("StatefulSet", f"{namespace}/{REDIS}")] if one.path[:1] == ("redis",) else []
+    owners = [("Namespace", namespace), places.get(one.place[:2]), places.get(one.place[:4])]
+    owners += [("StatefulSet", f"{namespace}/{REDIS}")] if one.place[:1] == ("redis",) else []
     owners += [("ClusterQueue", own)] if kind == "LocalQueue" else []
     owners += [("ValidatingAdmissionPolicy", name)] if kind == "ValidatingAdmissionPolicyBinding" else []
     return any(each in with_it and each not in without_it for each in owners if each and each != key)
@@ -205,7 +206,7 @@ Rights = dict[str, set[Right]]
 """By subject."""
 
 
-def of_rights(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
+def of_rights(before: Objects, after: Objects) -> Iterator[ObjectImpact]:
     """For each subject whose rights change: what it gains, and what it loses."""
     had, has = rights(before), rights(after)
     for who in dict.fromkeys([*had, *has]):
@@ -215,7 +216,7 @@ def of_rights(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
         yield impact(RIGHTS, who, effects)
 
 
-def rights(manifests: Manifests) -> Rights:
+def rights(manifests: Objects) -> Rights:
     """The rights that the objects of a stack grant, by subject (`group:NAME` and so on); by `clusterRole:NAME` for all
     subjects of that ClusterRole of Kubernetes."""
     found: Rights = defaultdict(set)
@@ -233,7 +234,7 @@ def rights(manifests: Manifests) -> Rights:
     return found
 
 
-def _rules(ref: Mapping[str, Any], namespace: str, manifests: Manifests) -> Sequence[Rule]:
+def _rules(ref: Mapping[str, Any], namespace: str, manifests: Objects) -> Sequence[Rule]:
     kind, name = ref["kind"], ref["name"]
     if kind == "ClusterRole" and name in _OF_KUBERNETES:
         return _OF_KUBERNETES[name]

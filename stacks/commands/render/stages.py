@@ -11,7 +11,7 @@ from components.crds.definitions import whole
 from components.operator.manifests import operator_objects
 from components.ray_cluster.scaled import scales
 from core.images import with_mirrors
-from stacks.objects.stack import Manifest, render_as
+from stacks.objects.stack import Objects, render_as
 from stacks.settings import StackSettings
 
 WAVE = "argocd.argoproj.io/sync-wave"
@@ -129,17 +129,17 @@ def _operator(stack: StackSettings, tree: Sequence[Body]) -> Iterator[tuple[str,
             yield placed, with_mirrors(body, stack.images.mirrors)
 
 
-def _others(manifests: Mapping[Any, Manifest]) -> Iterator[tuple[str, Body]]:
+def _others(manifests: Objects) -> Iterator[tuple[str, Body]]:
     for each in manifests.values():
         kind = each.body["kind"]
-        if kind in _RUN_ONCE or (kind == "PodDisruptionBudget" and "jobs" in each.path):
+        if kind in _RUN_ONCE or (kind == "PodDisruptionBudget" and "jobs" in each.place):
             continue
         if kind == "Namespace":
             stage = NAMESPACES
         elif kind in _RULES:
             stage = RULES
         else:
-            stage = TENANTS if each.path[0] == "tenants" and kind != "Queue" else PLATFORM
+            stage = TENANTS if each.place[0] == "tenants" and kind != "Queue" else PLATFORM
         yield stage, dict(each.body)
 
 

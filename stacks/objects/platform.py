@@ -1,0 +1,77 @@
+"""What the platform of a stack consists of: its components in the order of creation, each with all of its objects. Pure
+functions.
+
+Which objects exist, in which order, and from which settings they follow is decided here and in the functions of
+components/ that this file calls. Not included, because they are not known offline: the manifests of KubeRay, Volcano
+and Kueue themselves, which come from their kustomize tree or file, and Secrets, whose content is generated or read from
+the cluster.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from components.access.admission import restrictions
+from components.access.manifests import cluster_access
+from components.bodies import in_namespace
+from components.objects import Object, Part, named
+from components.priority_classes.settings import priority_classes
+from components.queues.manifests import queue_objects
+from components.redis.manifests import namespace as redis_namespace
+from components.redis.objects import redis_objects
+from core.problems import Path
+from stacks.cached import once
+from stacks.objects.access import enforced, restricted
+from stacks.objects.cml import without_kubernetes
+from stacks.objects.monitoring import objects_of_monitoring
+from stacks.objects.network import operator_policies, redis_policies, scheduler_policies
+from stacks.objects.queues import queues_of
+from stacks.objects.redis import RedisPart, redis_parts
+from stacks.settings import StackSettings
+
+NAMESPACE = "namespace"
+"""Name of the object that is the Namespace of a Redis."""
+
+
+@once
+def parts_of_platform(stack: StackSettings, name: str) -> tuple[Part, ...]:
+    """The components of a stack's platform, or of the whole environment's if it is split; places are below
+    `ray-platform:`.
+
+    `name`: of the Pulumi stack, which is in the names of objects. Raises Problems as `rendered` does.
+    """
+    parts = () if stack.platform or without_kubernetes(stack) else tuple(_parts(stack, name))
+    return tuple(part.finished(None, stack.images.mirrors) for part in parts)
+
+
+def _parts(stack: StackSettings, name: str) -> Iterator[Part]:
+    network: Path = ("network",)
+    yield Part("KubeRayOperator", "kuberay", tuple(named(operator_policies(stack), network)))
+    if stack.scheduler:
+        kind = "Volcano" if stack.scheduler.volcano else "Kueue"
+        yield Part(kind, kind.lower(), tuple(named(scheduler_policies(stack), network)))
+    yield Part("PriorityClasses", "priorities", tuple(named(priority_classes(stack.priorities), ("priorityClasses",))))
+    yield Part("ClusterAccess", "access", tuple(_access(stack)))
+    yield Part("TenantRestrictions", "restrictions", tuple(restrictions(name, restricted(stack))))
+    if stack.admission_policies:
+        yield Part("AdmissionPolicies", "admission", tuple(named(enforced(stack), ("admissionPolicies",))))
+    if stack.monitoring:
+        yield Part("Monitoring", "monitoring", tuple(named(objects_of_monitoring(stack), ("monitoring",))))
+    if stack.scheduler:
+        yield Part("Queues", "queues", tuple(queue_objects(stack.scheduler.backend, queues_of(stack), stack.nodes)))
+    for redis in redis_parts(stack):
+        yield Part("RedisHa", f"redis-{redis.namespace}", tuple(_redis(stack, redis)))
+
+
+def _access(stack: StackSettings) -> Iterator[Object]:
+    owns_kinds, inside = stack.operator.install == "manifests", stack.operator.namespace
+    for name, body in cluster_access(stack.access.cluster_admins, inside, owns_kinds=owns_kinds).items():
+        yield Object(name, body, ("operator",) if name.startswith("aggregate-") else ("access", "clusterAdmins"))
+
+
+def _redis(stack: StackSettings, redis: RedisPart) -> Iterator[Object]:
+    if redis.own_namespace:
+        yield Object(NAMESPACE, redis_namespace(redis.namespace), ("redis", "namespace"))
+    priority, policies = stack.priorities.names.head, redis_policies(stack, redis)
+    for each in redis_objects(redis.settings, redis.namespace, redis.clusters, priority, policies):
+        body = in_namespace(each.body, redis.namespace)
+        yield replace(each, body=body, place=("redis", *each.place))
