@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-Body = Mapping[str, Any]
-"""An object as `kubectl get -o json` shows it. Values may be Pulumi Inputs."""
+from core.body import Body as Body
 
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
 """Annotation with the name of the field manager, which the provider reads."""

@@ -6,13 +6,15 @@ from typing import Any
 
 import pulumi
 
-from components.bodies import Body, in_namespace
+from components.bodies import Body
 from components.cluster import ClusterUnreachableError, request
 from components.crds.definitions import MissingDefinitionError
 from components.crds.guard import CrdGuard, CrdGuardArgs
-from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows
-from components.kubernetes import KubernetesObject
+from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs
+from components.kubernetes import create
 from components.manifest_files import ManifestError
+from components.objects import named
+from core.images import with_mirrors
 from core.versions import UnsupportedVersionError, image_release, release_of
 
 NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError, ClusterUnreachableError)
@@ -28,11 +30,11 @@ class InstallArgs:
     stages: Sequence[Sequence[Body]]
     """Its objects; each stage needs the one before it."""
 
-    rows: Rows = "none"
-    """What to do with definitions that are single resources in the state."""
-
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces that the stack creates, by name: objects in them wait for them."""
+
+    mirrors: Mapping[str, str] = field(default_factory=dict)
+    """Mirrors of their images (core.images)."""
 
 
 def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGuard:
@@ -41,34 +43,13 @@ def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGu
     `opts`: of each resource. Raises ClusterUnreachableError.
     """
     given = args.definitions
-    made: list[pulumi.Resource] = []
-    if args.rows == "keep":
-        made += retained_rows(name, list(given.definitions), given.webhook, opts)
-    else:
-        made.append(CustomResourceDefinitions(f"{name}-crds", given, opts))
+    made: list[pulumi.Resource] = [CustomResourceDefinitions(f"{name}-crds", given, opts)]
     for stage in args.stages:
         # The previous stage depends on all stages before it.
-        after = _after(made, opts)
-        made = [
-            KubernetesObject(f"{name}-{object_name(body)}", _in_made_namespace(body, args.namespaces), after)
-            for body in stage
-        ]
+        objects = named(with_mirrors(body, args.mirrors) for body in stage)
+        made = list(create(name, objects, _after(made, opts), args.namespaces).values())
     guarded = CrdGuardArgs(given.guard, [each.resource for each in given.definitions], given.context)
     return CrdGuard(f"{name}-crd-guard", guarded, _after(made, opts))
-
-
-def object_name(body: Body) -> str:
-    """The name of an object's Pulumi resource, unique among the objects of a program."""
-    metadata = body["metadata"]
-    parts = [body["kind"].lower(), metadata["name"]]
-    if body["kind"] in ("Role", "RoleBinding"):
-        parts.insert(1, metadata["namespace"])
-    return "-".join(parts)
-
-
-def _in_made_namespace(body: Body, namespaces: Mapping[str, pulumi.Input[str]]) -> Body:
-    made = namespaces.get(body["metadata"].get("namespace", ""))
-    return body if made is None else in_namespace(body, made)
 
 
 def _after(made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:

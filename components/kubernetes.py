@@ -1,11 +1,13 @@
 """Objects of the Kubernetes API as Pulumi resources, body for body."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pulumi
 
 from components.bodies import FIELD_MANAGER_ANNOTATION, Body, in_namespace
+from components.objects import Object
 from core.environment import environment_of
 
 _WITHOUT_PREFIX = "core/v1"
@@ -30,15 +32,43 @@ class KubernetesObject(pulumi.CustomResource):
         super().__init__(token(args["apiVersion"], args["kind"]), name, {**outputs, **_by_this_stack(args)}, opts)
 
 
-def in_turn(name: str, bodies: Mapping[str, Body], namespace: Any, opts: pulumi.ResourceOptions) -> None:
-    """Creates objects in a namespace one after the other, so that a pod starts when what it needs exists.
+def create(
+    name: str,
+    objects: Iterable[Object],
+    opts: pulumi.ResourceOptions,
+    namespaces: Mapping[str, pulumi.Input[str]] = MappingProxyType({}),
+    made: Mapping[str, pulumi.Resource] = MappingProxyType({}),
+) -> dict[str, KubernetesObject]:
+    """Creates the objects of a list, each after those that it needs. Returns them by their names in the list.
 
-    `bodies`: by the last part of their resource's name, in that order. `opts`: of each.
+    `name`: prefix of their resources' names. `opts`: of each. `namespaces`: those that this program creates, by name:
+    an object in one waits for it. `made`: objects of the list that exist already.
     """
-    made: list[pulumi.Resource] = []
-    for part, body in bodies.items():
-        after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(made)))
-        made.append(KubernetesObject(f"{name}-{part}", in_namespace(body, namespace), after))
+    created: dict[str, KubernetesObject] = {}
+    for each in objects:
+        known = {**made, **created}
+        # What it needs may be in another stack of the environment.
+        first = [known[needed] for needed in each.after if needed in known]
+        own = pulumi.ResourceOptions(
+            depends_on=first, protect=each.protected or None, retain_on_delete=each.protected or None
+        )
+        inside = namespaces.get(each.namespace or "")
+        body = each.body if inside is None else in_namespace(each.body, inside)
+        created[each.name] = KubernetesObject(f"{name}-{each.name}", body, pulumi.ResourceOptions.merge(opts, own))
+    return created
+
+
+def dependencies(opts: pulumi.ResourceOptions | None) -> list[Any]:
+    """What a component depends on, which its children do not inherit."""
+    given = opts.depends_on if opts else None
+    if given is None:
+        return []
+    return list(given) if isinstance(given, Sequence) else [given]
+
+
+def below(parent: pulumi.Resource, opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
+    """Options of a component's child that waits for what the component depends on."""
+    return pulumi.ResourceOptions(parent=parent, depends_on=dependencies(opts))
 
 
 def token(api_version: str, kind: str) -> str:

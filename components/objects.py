@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from components.bodies import Body, in_namespace
+from components.bodies import in_namespace
+from core.body import Body
 from core.images import with_mirrors
 from core.problems import Path
 
@@ -37,7 +38,8 @@ class Object:
     @property
     def namespace(self) -> str | None:
         """The namespace that it is in; None: it is in none."""
-        return self.body["metadata"].get("namespace")
+        namespace: str | None = self.body["metadata"].get("namespace")
+        return namespace
 
 
 @dataclass(frozen=True)

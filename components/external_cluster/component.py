@@ -1,18 +1,19 @@
 """How the connection to an external cluster is checked, and how a job is submitted there."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pulumi
 
-from components.bodies import Body, in_namespace
+from components.bodies import in_namespace
 from components.external_cluster.manifests import connection
 from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
 from components.external_cluster.settings import ExternalClusterSettings
-from components.kubernetes import KubernetesObject
+from components.kubernetes import create
+from components.objects import Object
 from components.ray_cluster.readiness import status_summary
 from components.ray_job.component import of_a_run
 from components.ray_job.manifests import RUN_ANNOTATION
@@ -29,8 +30,8 @@ class ExternalRayClusterArgs:
 
     settings: ExternalClusterSettings
 
-    body: Body
-    """The Job that checks the connection, as `manifests.connection_check` renders it."""
+    objects: Sequence[Object]
+    """The Job that checks the connection (manifests.connection_check)."""
 
     namespace: pulumi.Input[str]
     """The tenant's namespace, in which the pod that checks the connection runs."""
@@ -69,11 +70,13 @@ class ExternalRayCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: ExternalRayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:ExternalRayCluster", name, None, opts)
         settings = args.settings
-        metadata = args.body["metadata"]
+        [check] = args.objects
+        metadata = check.body["metadata"]
         annotations = metadata["annotations"]
         described = next_check(args.context, args.namespace_name, metadata["name"], annotations[RUN_ANNOTATION])
-        body = {**args.body, "metadata": {**metadata, "annotations": {**annotations, RUN_ANNOTATION: described}}}
-        job = KubernetesObject(f"{name}-connection", in_namespace(body, args.namespace), of_a_run(self, body, opts))
+        body = {**check.body, "metadata": {**metadata, "annotations": {**annotations, RUN_ANNOTATION: described}}}
+        sent = replace(check, body=in_namespace(body, args.namespace))
+        [job] = create(name, [sent], of_a_run(self, body, opts)).values()
         self.connection = job.metadata.apply(lambda metadata: connection(settings, metadata["namespace"]))
         checked: pulumi.Output[Mapping[str, Any]] = job.metadata.apply(lambda metadata: self._checked(args, metadata))
         self.worker_groups = []
@@ -107,8 +110,8 @@ class SubmittedJobArgs:
 
     settings: RayJobSettings
 
-    body: Body
-    """The Job as `manifests.submission` renders it."""
+    objects: Sequence[Object]
+    """The Job that submits (manifests.submission)."""
 
     cluster: ExternalClusterSettings
     namespace: pulumi.Input[str]
@@ -142,8 +145,9 @@ class SubmittedJob(pulumi.ComponentResource):
         # In a preview it is not known after each change of the cluster's settings: the job would be shown as replaced.
         connected = None if pulumi.runtime.is_dry_run() else args.connected
         namespace = pulumi.Output.all(args.namespace, connected).apply(lambda known: known[0])
-        options = of_a_run(self, args.body, opts)
-        job = KubernetesObject(f"{name}-submission", in_namespace(args.body, namespace), options)
+        [submission] = args.objects
+        sent = replace(submission, body=in_namespace(submission.body, namespace))
+        [job] = create(name, [sent], of_a_run(self, submission.body, opts)).values()
         self.connection = job.metadata.apply(
             lambda metadata: {
                 "namespace": metadata["namespace"],

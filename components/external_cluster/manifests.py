@@ -27,12 +27,6 @@ RUNNING = "/tmp/running"  # noqa: S108 - alone in its container
 _AUTHORITY = "/etc/ray-platform/authority"
 """Where the pod mounts the certificate of the authority."""
 
-CONNECTION = "connection"
-"""Name of the object that is the Job which checks a connection."""
-
-SUBMISSION = "submission"
-"""Name of the object that is the Job which submits a job."""
-
 _RUN_LABEL = "batch.kubernetes.io/controller-uid"
 """Label of a Job's pods: its UID (kubernetes, pkg/apis/batch/types.go: ControllerUidLabel). Pods that follow a lost one
 have the same, so that they find the job that it has submitted."""

@@ -1,31 +1,33 @@
-"""How job templates are provisioned."""
+"""Job templates, and the authorities of their runs' RayClusters."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
-from components.bodies import in_namespace
 from components.job_template.settings import JobTemplateSettings
-from components.kubernetes import KubernetesObject
-from components.owned_cluster.component import OwnedClusterArgs, before_owned
-from components.ray_cluster.manifests import Body
+from components.kubernetes import below, create
+from components.objects import Object
+from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 
 
 @dataclass(frozen=True)
 class JobTemplatesArgs:
     """Arguments of JobTemplates."""
 
-    objects: Mapping[str, Body]
-    """The templates and the PodDisruptionBudgets of their runs' heads, by the names of the resources."""
+    objects: Sequence[Object]
+    """The templates, their schedules, and what is beside the RayClusters of their runs."""
 
     namespace: pulumi.Input[str]
 
     templates: Sequence[JobTemplateSettings] = ()
-    """The settings of the templates; each one's object has its name in `objects`."""
+    """The settings of the templates; each one's object has its name."""
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
+
+    namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Namespaces that the program creates, by name: objects in them wait for them."""
 
 
 class JobTemplates(pulumi.ComponentResource):
@@ -36,11 +38,12 @@ class JobTemplates(pulumi.ComponentResource):
         after: dict[str, pulumi.ResourceOptions] = {}
         for each in args.templates:
             if own := each.job.own_cluster:
-                spec = args.objects[each.name]["spec"]["jobTemplate"]["rayClusterSpec"]
+                body = next(one.body for one in args.objects if one.name == each.name)
+                spec = body["spec"]["jobTemplate"]["rayClusterSpec"]
                 owned = OwnedClusterArgs(own, spec, args.namespace, args.context, label=None)
-                after[each.name] = before_owned(f"{name}-{each.name}", owned, self, opts)
-        for part, body in args.objects.items():
-            options = after.get(part, opts)
-            below = pulumi.ResourceOptions(parent=self, depends_on=options.depends_on if options else None)
-            KubernetesObject(f"{name}-{part}", in_namespace(body, args.namespace), below)
+                waits = prerequisites(f"{name}-{each.name}", owned, self, opts)
+                after[each.name] = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
+        made: dict[str, pulumi.Resource] = {}
+        for one in args.objects:
+            made |= create(name, [one], after.get(one.name, below(self, opts)), args.namespaces, made)
         self.register_outputs({})

@@ -1,15 +1,15 @@
 """How Kueue is provisioned, or found."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pulumi
 
 from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
-from components.crds.provider import DefinitionsArgs, Rows
+from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
 from components.kueue.manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
@@ -30,8 +30,8 @@ class KueueArgs:
     policies: Sequence[Body] = ()
     """NetworkPolicies of Kueue's namespace, if the stack creates the namespace."""
 
-    rows: Rows = "none"
-    """What to do with CRDs that are single resources in the state."""
+    mirrors: Mapping[str, str] = field(default_factory=dict)
+    """Mirrors of images (core.images)."""
 
 
 class Kueue(pulumi.ComponentResource):
@@ -72,7 +72,11 @@ class Kueue(pulumi.ComponentResource):
                     args.context,
                     {"namespace": settings.namespace, "caBundle": certificate.bundle},
                 )
-                install(name, InstallArgs(definitions, (first, [*access, *args.policies], last), args.rows), below)
+                install(
+                    name,
+                    InstallArgs(definitions, (first, [*access, *args.policies], last), mirrors=args.mirrors),
+                    below,
+                )
                 version = settings.version
         except NOT_INSTALLED as error:
             raise pulumi.RunError(str(error)) from error

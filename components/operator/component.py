@@ -7,7 +7,7 @@ import pulumi
 
 from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
-from components.crds.provider import DefinitionsArgs, Rows
+from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, install
 from components.manifest_files import render
 from components.operator import upgrade
@@ -36,8 +36,8 @@ class KubeRayOperatorArgs:
     policies: Sequence[Body] = ()
     """NetworkPolicies of the operator's namespace, if the stack creates the namespace."""
 
-    rows: Rows = "none"
-    """What to do with CRDs that are single resources in the state."""
+    mirrors: Mapping[str, str] = field(default_factory=dict)
+    """Mirrors of images (core.images)."""
 
 
 class KubeRayOperator(pulumi.ComponentResource):
@@ -80,7 +80,7 @@ class KubeRayOperator(pulumi.ComponentResource):
                     "KubeRay", settings.version, definitions_of(tree), CrdGuardProvider("KubeRay"), args.context
                 )
                 stages = (first, [*access, *args.policies], last)
-                install(name, InstallArgs(definitions, stages, args.rows, args.namespaces), below)
+                install(name, InstallArgs(definitions, stages, args.namespaces, args.mirrors), below)
                 version = settings.version
         except _REASONS as error:
             raise pulumi.RunError(str(error)) from error

@@ -1,23 +1,23 @@
 """What a stack creates for the RayClusters of a RayJob, a RayService or the runs of a job template, before these."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
+from components.kubernetes import dependencies
 from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
 from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
 from components.ray_cluster.settings import OwnedClusterSettings
-from components.redis_gateway.manifests import NAME as GATEWAY
+from components.redis_gateway.manifests import has_gateway
 from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
-from components.state import whole
-from components.tls.authority import ClusterAuthority, ClusterAuthorityArgs
+from components.tls.authority import ClusterAuthorityArgs, generated_authority
 
 
 @dataclass(frozen=True)
 class OwnedClusterArgs:
-    """Arguments of `before_owned`."""
+    """Arguments of `prerequisites`."""
 
     settings: OwnedClusterSettings
 
@@ -34,35 +34,35 @@ class OwnedClusterArgs:
     it."""
 
 
-def before_owned(
-    name: str, args: OwnedClusterArgs, parent: pulumi.Resource, opts: pulumi.ResourceOptions | None
+def prerequisites(
+    name: str,
+    args: OwnedClusterArgs,
+    parent: pulumi.Resource,
+    opts: pulumi.ResourceOptions | None,
+    made: Sequence[pulumi.Resource] = (),
 ) -> pulumi.ResourceOptions:
     """Creates the authority of a RayCluster with TLS, and what waits for the clean-up of one with fault tolerance.
 
-    Returns the options with which its owner depends on these and on all that `opts` depends on. `name`: that of the
-    owner's resource.
+    Returns the options with which its owner depends on these, on `made`, and on all that `opts` depends on. `name`:
+    that of the owner's resource. `made`: the objects that its pods need, such as a Certificate.
     Raises pulumi.RunError if the cluster's Kubernetes is too old for the gateway.
     """
-    settings, after = args.settings, pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
-    needed: list[Any] = []
-    if settings.tls is not None:
-        authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.context)
-        made = ClusterAuthority(f"{name}-tls", authority, pulumi.ResourceOptions(parent=parent))
-        needed.append(whole(made))
+    settings = args.settings
+    authority = ClusterAuthorityArgs(settings.name, args.namespace, args.context)
+    needed: list[Any] = [*made, *generated_authority(f"{name}-tls", settings.tls, authority, parent)]
     if settings.fault_tolerance and OPTIONS in args.spec:
         _check_gateway(settings.name, args)
         if args.label:
             limit = deletion_seconds(settings.annotations)
             clean_up = RedisCleanUpArgs(args.namespace, settings.name, args.label, limit, args.context)
             # The pod that deletes the keys has the head's volumes.
-            waits = pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(parent=parent, depends_on=[*needed]))
+            waits = pulumi.ResourceOptions(parent=parent, depends_on=[*needed, *dependencies(opts)])
             needed.append(RedisCleanUp(f"{name}-redis-clean-up", clean_up, waits))
-    return pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=needed)) if needed else after
+    return pulumi.ResourceOptions(depends_on=[*needed, *dependencies(opts)])
 
 
 def _check_gateway(owner: str, args: OwnedClusterArgs) -> None:
-    initial = args.spec["headGroupSpec"]["template"]["spec"].get("initContainers") or ()
-    if not any(each.get("name") == GATEWAY for each in initial):
+    if not has_gateway(args.spec):
         return
     try:
         check_kubernetes(args.context)

@@ -1,45 +1,27 @@
-"""How queues are provisioned."""
+"""The queues of a cluster, each with a guard that refuses its deletion while it is used."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
 
-from components.bodies import Body, in_namespace
-from components.kubernetes import KubernetesObject
+from components.kubernetes import below, create
+from components.objects import Object
 from components.queues.guard import QueueGuard, QueueGuardArgs
-from components.queues.manifests import queue_objects
-from components.queues.settings import Backend, Queue
-from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
-from core.nodes import NodePool
-
-_LABELS: Mapping[Backend, str] = {"volcano": QUEUE_LABEL, "kueue": KUEUE_QUEUE_LABEL}
-"""The label of a RayCluster with its queue."""
 
 
 @dataclass(frozen=True)
 class QueuesArgs:
     """Arguments of Queues."""
 
-    backend: Backend
-    """The scheduler whose objects are created. Its CRDs exist."""
-
-    queues: Sequence[Queue]
-
-    pools: Sequence[NodePool] = ()
-    """All nodes; only Kueue needs them."""
+    objects: Sequence[Object]
+    """The queues and what they need (manifests.queue_objects). The scheduler's CRDs exist."""
 
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Namespaces that this program creates, by name: objects in them wait for them."""
+    """Namespaces that the program creates, by name: objects in them wait for them."""
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
-
-    cluster_wide: bool = True
-    """Whether this component creates shared queues and the objects that all queues need."""
-
-    has: Callable[[str], bool] = lambda _: True
-    """Whether this component creates the objects of a namespace: LocalQueues, and a tenant's own queue."""
 
 
 class Queues(pulumi.ComponentResource):
@@ -51,27 +33,12 @@ class Queues(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Queues", name, None, opts)
-        # Children do not inherit the dependencies of a component.
-        outer = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
-        made: dict[str, pulumi.Resource] = {}
-        objects = queue_objects(args.backend, args.queues, args.pools, cluster_wide=args.cluster_wide, has=args.has)
-        for each in objects:
-            after = pulumi.ResourceOptions(parent=self, depends_on=[made[part] for part in each.after])
-            made[each.part] = KubernetesObject(
-                f"{name}-{each.part}",
-                _waiting(each.body, args.namespaces),
-                pulumi.ResourceOptions.merge(after, outer),
-            )
-            if each.is_queue:
+        made = create(name, args.objects, below(self, opts), args.namespaces)
+        for each in args.objects:
+            if each.named_by:
                 QueueGuard(
-                    f"{name}-{each.part}-guard",
-                    QueueGuardArgs(each.part, _LABELS[args.backend], args.context),
-                    pulumi.ResourceOptions(parent=self, depends_on=[made[each.part]]),
+                    f"{name}-{each.name}-guard",
+                    QueueGuardArgs(each.name, each.named_by, args.context),
+                    pulumi.ResourceOptions(parent=self, depends_on=[made[each.name]]),
                 )
         self.register_outputs({})
-
-
-def _waiting(body: Body, namespaces: Mapping[str, pulumi.Input[str]]) -> Body:
-    """The object; it waits for its namespace if this program creates the namespace."""
-    namespace = body["metadata"].get("namespace")
-    return in_namespace(body, namespaces[namespace]) if namespace in namespaces else body

@@ -6,36 +6,34 @@ from typing import Any
 
 import pulumi
 
-from components.bodies import by_force, in_namespace
-from components.kubernetes import KubernetesObject, field_manager
-from components.logs.settings import LogsSettings
-from components.network.component import DashboardIngress, DashboardIngressArgs
-from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
+from components.bodies import in_namespace
+from components.kubernetes import KubernetesObject, create, dependencies, field_manager
+from components.objects import Object
 from components.ray_cluster.changes import deletion_options, scaling_hooks
-from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
     Body,
-    head_disruption_budget,
     head_ports,
     head_service,
-    ray_cluster,
     requires_token,
 )
+from components.ray_cluster.objects import RAY_CLUSTER
 from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
 from components.ray_cluster.readiness import NotReadyError, status_summary, until_ready
-from components.ray_cluster.scaled import Scaled, as_scaled, as_scaled_once, resumed, scales
+from components.ray_cluster.request import Later, Request, request
+from components.ray_cluster.scaled import Scaled
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.storage_namespace import StorageNamespace, StorageNamespaceArgs
 from components.ray_cluster.worker_groups import all_groups
+from components.redis_gateway.manifests import has_gateway
 from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
 from components.rollout.component import Rollout, RolloutArgs
 from components.rollout.replacing import Desired, cannot_join
-from components.rollout.templates import parts, recreates, stamped
-from components.state import whole
-from components.tls.authority import ClusterAuthority, ClusterAuthorityArgs
+from components.rollout.templates import parts, recreates
+from components.tls.authority import ClusterAuthorityArgs, generated_authority
 from core.nodes import NodePool
 from core.types import seconds
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
@@ -53,16 +51,16 @@ class RayClusterArgs:
 
     settings: RayClusterSettings
 
-    pools: tuple[NodePool, ...]
-    """The node pools that the settings name."""
+    objects: Sequence[Object]
+    """All objects of the RayCluster (objects.ray_cluster_objects)."""
 
     namespace: pulumi.Input[str]
 
-    service_account: pulumi.Input[str | None] = None
-    """ServiceAccount of head and workers if the settings name none. The cluster waits for this Output."""
+    pools: tuple[NodePool, ...] = ()
+    """The node pools that the settings name."""
 
-    priorities: PriorityNames = NO_PRIORITIES
-    """PriorityClasses of head and workers. They exist."""
+    service_account: pulumi.Input[str | None] = None
+    """ServiceAccount of pods for which the RayCluster names none. The cluster waits for this Output."""
 
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the cluster does not come up."""
@@ -70,14 +68,8 @@ class RayClusterArgs:
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
-    redis: RedisPlace | None = None
-    """The Redis for GCS fault tolerance, if the settings ask for it. The storage namespace is created here."""
-
     scheduling: Scheduling = NO_SCHEDULING
     """Its scheduler and its queue. The queue exists."""
-
-    logs: LogsSettings | None = None
-    """Where the logs of its pods go. The ConfigMap of their collector exists. None: they stay in the pods."""
 
     scaled: Scaled | None = None
     """The live RayCluster (scaled.read_scaled), which keeps the autoscaler's values; None if it does not exist."""
@@ -102,8 +94,8 @@ class RayCluster(pulumi.ComponentResource):
     The RayCluster is replaced if fault tolerance is switched off, if its network topology changes, or with Kueue if its
     queue changes. With Volcano a change of queue or priority takes effect at once and does not affect running pods.
 
-    Raises core.problems.Problems if the settings cannot be rendered, such as fault tolerance without `redis`, and
-    pulumi.RunError if the cluster's Kubernetes is too old for the gateway.
+    Raises pulumi.RunError if the cluster's Kubernetes is too old for the gateway, or if workers of a new version could
+    not join a head that stays.
 
     The autoscaler owns the numbers of workers once it runs. No edit changes them, and they are no difference in a
     preview. An update is refused if the autoscaler has scaled the cluster meanwhile and the update would revert that.
@@ -129,61 +121,33 @@ class RayCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: RayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayCluster", name, None, opts)
         settings = args.settings
-        keys = self._storage_namespace(name, args)
-        redis = replace(args.redis, storage_namespace=keys) if args.redis and keys else None
-        account, priorities = args.service_account, args.priorities
-        body = ray_cluster(settings, args.pools, account, priorities, redis, args.scheduling, args.logs)
-        if not requires_token(body):
+        itself = next(each for each in args.objects if each.name == RAY_CLUSTER)
+        spec = itself.body["spec"]
+        if not requires_token(itself.body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
+        if args.scaled and (why := cannot_join(settings.updates.strategy, args.scaled.spec, spec)):
+            raise pulumi.RunError(f"RayCluster {settings.name!r}: {why}")
+        queued = _queued(itself.body, args.scheduling)
+        keys = self._storage_namespace(name, args, spec)
+        sent = request(itself.body, args.scaled, field_manager(), Later(args.service_account, keys), queued=queued)
         own = pulumi.ResourceOptions(parent=self)
-        after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
-        after = pulumi.ResourceOptions.merge(after, deletion_options(body))
-        # Kueue writes into the list of worker groups, too. So an admitted RayCluster keeps its live values.
-        queued = _queued(body, args.scheduling)
-        if not queued:
-            body = resumed(body, args.scaled, field_manager())
-            body = stamped(body, args.scaled.spec if args.scaled else None)
-            _check_version(args, body)
-        if scales(body) and not queued:
-            body, ignored = as_scaled(body, args.scaled)
-            with_autoscaler = pulumi.ResourceOptions(
-                ignore_changes=ignored, hooks=scaling_hooks(name, args.context, settings.updates)
-            )
-            after = pulumi.ResourceOptions.merge(after, with_autoscaler)
-        elif not queued:
-            body = as_scaled_once(by_force(body) if keys else body, args.scaled)
-        if settings.tls is not None:
-            authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.context)
-            made = ClusterAuthority(f"{name}-tls", authority, own)
-            after = pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[whole(made)]))
-        cluster = KubernetesObject(
-            f"{name}-ray-cluster", in_namespace(body, args.namespace), pulumi.ResourceOptions.merge(own, after)
-        )
+        made: dict[str, pulumi.Resource] = {}
+        for each in args.objects:
+            if each is itself:
+                given = replace(each, body=in_namespace(sent.body, args.namespace))
+                options = pulumi.ResourceOptions.merge(own, self._options(name, args, sent, opts))
+            else:
+                given, options = replace(each, body=in_namespace(each.body, args.namespace)), own
+            made |= create(name, [given], options, made=made)
+        cluster = made[RAY_CLUSTER]
+        assert isinstance(cluster, KubernetesObject)
         if args.scheduling.backend == "volcano":
             gang = PodGroupArgs(
                 args.namespace, settings.name, args.scheduling.queue, settings.priority_class, args.context
             )
             PodGroup(f"{name}-pod-group", gang, pulumi.ResourceOptions(parent=self, depends_on=[cluster]))
-        if not settings.head.evictable:
-            KubernetesObject(
-                f"{name}-head-disruption-budget",
-                in_namespace(head_disruption_budget(settings), args.namespace),
-                own,
-            )
-        rolled = [] if queued else self._rollout(name, args, body, cluster)
-        service, ports = head_service(settings.name, body["spec"]), head_ports(body["spec"])
-        if settings.ingress:
-            DashboardIngress(
-                f"{name}-dashboard",
-                DashboardIngressArgs(
-                    settings=settings.ingress,
-                    cluster=settings.name,
-                    namespace=args.namespace,
-                    head_service=service,
-                    port=ports["dashboard"],
-                ),
-                pulumi.ResourceOptions(parent=self, depends_on=[cluster]),
-            )
+        rolled = [] if queued else self._rollout(name, args, sent.body, cluster)
+        service, ports = head_service(settings.name, spec), head_ports(spec)
         groups = all_groups(settings, args.pools)
         self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], service, ports))
         self.worker_groups = [
@@ -218,10 +182,26 @@ class RayCluster(pulumi.ComponentResource):
             }
         )
 
-    def _storage_namespace(self, name: str, args: RayClusterArgs) -> pulumi.Output[str] | None:
-        if not (args.settings.fault_tolerance and args.redis):
+    def _options(
+        self, name: str, args: RayClusterArgs, sent: Request, opts: pulumi.ResourceOptions | None
+    ) -> pulumi.ResourceOptions:
+        """Options of the RayCluster itself: what it waits for, how its autoscaler's values are kept, and how it is
+        deleted."""
+        settings = args.settings
+        authority = ClusterAuthorityArgs(settings.name, args.namespace, args.context)
+        needed = generated_authority(f"{name}-tls", settings.tls, authority, self)
+        kept = pulumi.ResourceOptions(
+            depends_on=[*needed, *dependencies(opts)],
+            import_=args.import_id,
+            ignore_changes=list(sent.ignored),
+            hooks=scaling_hooks(name, args.context, settings.updates) if sent.scales else None,
+        )
+        return pulumi.ResourceOptions.merge(kept, deletion_options(sent.body))
+
+    def _storage_namespace(self, name: str, args: RayClusterArgs, spec: Body) -> pulumi.Output[str] | None:
+        if OPTIONS not in spec:
             return None
-        if args.redis.gateway:
+        if has_gateway(spec):
             try:
                 check_kubernetes(args.context)
             except UnsupportedKubernetesError as error:
@@ -276,11 +256,6 @@ class RayCluster(pulumi.ComponentResource):
 def _queued(body: Body, scheduling: Scheduling) -> bool:
     """Whether Kueue may suspend the RayCluster while it waits in a queue."""
     return scheduling.backend == "kueue" and scheduling.queue is not None and not body["spec"].get("suspend")
-
-
-def _check_version(args: RayClusterArgs, body: Body) -> None:
-    if args.scaled and (why := cannot_join(args.settings.updates.strategy, args.scaled.spec, body["spec"])):
-        raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {why}")
 
 
 def connection(namespace: str, service: str, ports: Mapping[str, int]) -> dict[str, str]:

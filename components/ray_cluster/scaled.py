@@ -83,20 +83,6 @@ def _owners(live: Mapping[str, Any], key: str) -> Iterator[str]:
             yield str(each["manager"])
 
 
-def resumed(body: Body, scaled: Scaled | None, manager: str) -> Body:
-    """The RayCluster with `suspend: false` where this stack once set `suspend` and no longer does.
-
-    Without the field KubeRay would never resume it (ray-operator/controllers/ray/raycluster_controller.go:
-    calculateStatus). `suspend` of anybody else stays: the idle termination's, or that of somebody with kubectl.
-
-    `manager`: field manager of this stack. `scaled`: the live RayCluster; None if it is created.
-    """
-    if scaled is None or "suspend" in body["spec"] or manager not in scaled.suspenders:
-        return body
-    # Others may own the field, too.
-    return by_force({**body, "spec": {**body["spec"], "suspend": False}})
-
-
 def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
     """The RayCluster to apply, and its ignored paths as Pulumi writes them.
 

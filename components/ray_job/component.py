@@ -1,16 +1,16 @@
 """How a RayJob is provisioned."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
-from components.kubernetes import KubernetesObject
-from components.owned_cluster.component import OwnedClusterArgs, before_owned
-from components.ray_cluster.manifests import Body, head_disruption_budget
-from components.ray_job.manifests import RUN_ANNOTATION
+from components.kubernetes import create, dependencies
+from components.objects import Object
+from components.owned_cluster.component import OwnedClusterArgs, prerequisites
+from components.ray_job.manifests import RAY_JOB, RUN_ANNOTATION
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from core.types import seconds
@@ -22,8 +22,8 @@ class RayJobArgs:
 
     settings: RayJobSettings
 
-    body: Body
-    """The RayJob as `manifests.ray_job` renders it."""
+    objects: Sequence[Object]
+    """All objects of the RayJob (manifests.ray_job_objects)."""
 
     namespace: pulumi.Input[str]
 
@@ -52,7 +52,7 @@ def of_a_run(
     """
     return pulumi.ResourceOptions(
         parent=parent,
-        depends_on=opts.depends_on if opts else None,
+        depends_on=dependencies(opts),
         delete_before_replace=True,
         replace_on_changes=[f'metadata.annotations["{RUN_ANNOTATION}"]'],
         # Kueue refuses another queue's label on a RayJob that runs or has ended.
@@ -81,16 +81,18 @@ class RayJob(pulumi.ComponentResource):
     def __init__(self, name: str, args: RayJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayJob", name, None, opts)
         settings, own = args.settings, args.settings.own_cluster
+        inside = [replace(each, body=in_namespace(each.body, args.namespace)) for each in args.objects]
+        itself = next(each for each in inside if each.name == RAY_JOB)
+        beside = [each for each in inside if each is not itself]
+        made = create(name, beside, pulumi.ResourceOptions(parent=self))
         if own:
-            spec = args.body["spec"]["rayClusterSpec"]
-            opts = before_owned(name, OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL), self, opts)
-        options = of_a_run(self, args.body, opts, applied={"suspend"})
+            spec = itself.body["spec"]["rayClusterSpec"]
+            owned = OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL)
+            opts = prerequisites(name, owned, self, opts, [made[each] for each in itself.after])
+        options = of_a_run(self, itself.body, opts, applied={"suspend"})
         # What Kueue has written into a job that waits in its queue stays.
-        body = args.body if args.queued else by_force(args.body)
-        job = KubernetesObject(f"{name}-ray-job", in_namespace(body, args.namespace), options)
-        if own and not own.head.evictable:
-            budget = in_namespace(head_disruption_budget(own, JOB_LABEL), args.namespace)
-            KubernetesObject(f"{name}-head-disruption-budget", budget, pulumi.ResourceOptions(parent=self))
+        sent = itself if args.queued else replace(itself, body=by_force(itself.body))
+        job = create(name, [sent], options, made=made)[RAY_JOB]
         self.connection = job.metadata.apply(
             lambda metadata: {
                 "namespace": metadata["namespace"],

@@ -1,16 +1,17 @@
 """How a RayService is provisioned."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
-from components.kubernetes import KubernetesObject
-from components.owned_cluster.component import OwnedClusterArgs, before_owned
-from components.ray_cluster.manifests import Body, head_ports
-from components.ray_service.api_key import config_map
-from components.ray_service.manifests import SERVE_PORT, connection, heads_disruption_budget
+from components.kubernetes import create
+from components.objects import Object
+from components.owned_cluster.component import OwnedClusterArgs, prerequisites
+from components.ray_cluster.manifests import head_ports
+from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
 from components.ray_service.progress import ServiceFailedError, until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.types import seconds
@@ -22,8 +23,8 @@ class RayServiceArgs:
 
     settings: RayServiceSettings
 
-    body: Body
-    """The RayService as `manifests.ray_service` renders it."""
+    objects: Sequence[Object]
+    """All objects of the RayService (manifests.ray_service_objects)."""
 
     namespace: pulumi.Input[str]
 
@@ -56,18 +57,16 @@ class RayService(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: RayServiceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayService", name, None, opts)
-        settings, own = args.settings, args.settings.own_cluster
-        spec = args.body["spec"]["rayClusterConfig"]
-        if settings.api_key:
-            program = in_namespace(config_map(settings.name), args.namespace)
-            made = KubernetesObject(f"{name}-api-key", program, pulumi.ResourceOptions(parent=self))
-            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[made]))
-        owned = OwnedClusterArgs(own, spec, args.namespace, args.context, SERVICE_LABEL)
-        options = pulumi.ResourceOptions(parent=self, depends_on=before_owned(name, owned, self, opts).depends_on)
-        service = KubernetesObject(f"{name}-ray-service", in_namespace(by_force(args.body), args.namespace), options)
-        if not own.head.evictable:
-            budget = in_namespace(heads_disruption_budget(settings), args.namespace)
-            KubernetesObject(f"{name}-head-disruption-budget", budget, pulumi.ResourceOptions(parent=self))
+        settings = args.settings
+        inside = [replace(each, body=in_namespace(each.body, args.namespace)) for each in args.objects]
+        itself = next(each for each in inside if each.name == RAY_SERVICE)
+        spec = itself.body["spec"]["rayClusterConfig"]
+        made = create(name, [each for each in inside if each is not itself], pulumi.ResourceOptions(parent=self))
+        owned = OwnedClusterArgs(settings.own_cluster, spec, args.namespace, args.context, SERVICE_LABEL)
+        waits = prerequisites(name, owned, self, opts, [made[each] for each in itself.after])
+        options = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
+        sent = replace(itself, body=by_force(itself.body))
+        service = create(name, [sent], options, made=made)[RAY_SERVICE]
         port = head_ports(spec)[SERVE_PORT]
         self.connection = service.metadata.apply(lambda found: connection(settings, found["namespace"], port))
         self.status = service.metadata.apply(lambda metadata: self._reached(args, metadata))

@@ -1,14 +1,15 @@
 """How Redis is provisioned."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pulumi
 
 from components.bodies import in_namespace
 from components.dynamic import Keeper
-from components.kubernetes import KubernetesObject
+from components.kubernetes import KubernetesObject, below, create
+from components.objects import Object
 from components.redis.connection import (
     CA_KEY,
     CERTIFICATE_SECRET,
@@ -30,12 +31,11 @@ from components.redis.manifests import (
     Body,
     certificate_secret,
     secret,
-    stateful_set,
     tenant_secret,
     users_files,
     users_secret,
 )
-from components.redis.objects import objects
+from components.redis.objects import NODES
 from components.redis.password import GENERATIONS_KEY, Password, PasswordArgs
 from components.redis.settings import RedisSettings
 from components.tls.certificate import ServerCertificate
@@ -47,6 +47,9 @@ class RedisHaArgs:
 
     settings: RedisSettings
 
+    objects: Sequence[Object]
+    """All objects but the Secrets (objects.redis_objects)."""
+
     namespace: pulumi.Input[str]
     """All objects wait for this Output."""
 
@@ -56,16 +59,8 @@ class RedisHaArgs:
     tenants: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces of the tenants that use it, by name: each has a user and a Secret."""
 
-    clusters: int = 0
-    """How many RayClusters use it."""
-
-    priority_class: str | None = None
-
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
-
-    policies: Sequence[Body] = ()
-    """NetworkPolicies of its namespace."""
 
 
 class RedisHa(pulumi.ComponentResource):
@@ -84,45 +79,27 @@ class RedisHa(pulumi.ComponentResource):
     def __init__(self, name: str, args: RedisHaArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RedisHa", name, None, opts)
         settings = args.settings
-        # Children do not inherit the dependencies of a component.
-        self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
+        self._below = below(self, opts)
         exporter = [EXPORTER_USER] if settings.exporter else []
         passwords = {user: self._passwords(name, user, args) for user in (NODES_USER, *exporter, *sorted(args.tenants))}
         self._generations = {GENERATIONS_KEY: newest_first([str(each) for each in settings.password_generations])}
-        secret_of_users = users_secret(
-            pulumi.Output.all(**passwords).apply(lambda known: {**users_files(known), **self._generations})
-        )
-        others = objects(settings, args.namespace_name, args.clusters)
+        texts = pulumi.Output.all(**passwords).apply(lambda known: {**users_files(known), **self._generations})
         authority, certificates = self._certificates(name, args)
-        needed: list[pulumi.Resource] = [
-            *self._policies(name, args),
-            *(self._object(name, body, args.namespace) for body in (secret_of_users, *others, *certificates)),
-        ]
-        last = stateful_set(settings, args.namespace_name, args.clusters, args.priority_class)
-        self._object(name, last, args.namespace, needed)
+        secrets = [self._secret_of_nodes(name, body, args) for body in (users_secret(texts), *certificates)]
+        inside = [replace(each, body=in_namespace(each.body, args.namespace)) for each in args.objects]
+        made = create(name, [each for each in inside if each.name != NODES], self._below)
+        # Pods of Redis mount the Secrets.
+        mounting = pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=secrets))
+        create(name, [each for each in inside if each.name == NODES], mounting, made=made)
         self.secrets = {
             tenant: self._secret(name, tenant, target, passwords[tenant], authority)
             for tenant, target in args.tenants.items()
         }
         self.register_outputs({"secrets": self.secrets})
 
-    def _object(
-        self, name: str, body: Body, namespace: pulumi.Input[str], after: Sequence[pulumi.Resource] = ()
-    ) -> KubernetesObject:
+    def _secret_of_nodes(self, name: str, body: Body, args: RedisHaArgs) -> pulumi.Resource:
         part = body["metadata"]["name"].removeprefix(NAME)
-        return KubernetesObject(
-            f"{name}-{body['kind'].lower()}{part}",
-            in_namespace(body, namespace),
-            pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=list(after))),
-        )
-
-    def _policies(self, name: str, args: RedisHaArgs) -> list[pulumi.Resource]:
-        return [
-            KubernetesObject(
-                f"{name}-network-{body['metadata']['name']}", in_namespace(body, args.namespace), self._below
-            )
-            for body in args.policies
-        ]
+        return KubernetesObject(f"{name}-secret{part}", in_namespace(body, args.namespace), self._below)
 
     def _passwords(self, name: str, user: str, args: RedisHaArgs) -> pulumi.Output[list[str]]:
         """The user's passwords, the oldest first."""

@@ -4,6 +4,7 @@ KubeRay's clean-up Job is made from the head's pod template with its init contai
 (ray-operator/controllers/ray/raycluster_controller.go: buildRedisCleanupJob), so the Job also has the gateway.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from components.bodies import restricted_sidecar
@@ -38,6 +39,12 @@ USER = 65532
 _START_SECONDS = 600
 """Seconds without a master after which the gateway is restarted. The head waits for the gateway as it would for Redis.
 A RayCluster's readyTimeout reports the reason earlier."""
+
+
+def has_gateway(spec: Mapping[str, Any]) -> bool:
+    """Whether the head of a RayCluster's spec has the gateway beside it."""
+    initial = spec["headGroupSpec"]["template"]["spec"].get("initContainers") or ()
+    return any(each.get("name") == NAME for each in initial)
 
 
 def sidecar(

@@ -13,7 +13,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 from components.bodies import in_namespace
 from components.dynamic import Keeper, Resource, kept
 from components.kubernetes import KubernetesObject
-from components.tls.manifests import TlsSettings, authority_certificate, authority_secret, secret_name
+from components.state import whole
+from components.tls.manifests import TlsSettings, authority_secret, secret_name
 
 
 class _Provider(ResourceProvider):
@@ -70,8 +71,6 @@ class Authority(Resource, module="ray-platform", name="Authority"):
 class ClusterAuthorityArgs:
     """Arguments of ClusterAuthority."""
 
-    settings: TlsSettings
-
     cluster: str
     """Name of the RayCluster."""
 
@@ -82,20 +81,23 @@ class ClusterAuthorityArgs:
 
 
 class ClusterAuthority(pulumi.ComponentResource):
-    """The Secret with which each pod of a RayCluster creates its certificate. The RayCluster depends on this component.
-
-    The stack creates it, or cert-manager if the settings name an issuer.
-    """
+    """The Secret with which each pod of a RayCluster creates its certificate. The RayCluster depends on this
+    component."""
 
     def __init__(self, name: str, args: ClusterAuthorityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:ClusterAuthority", name, None, opts)
         own = pulumi.ResourceOptions(parent=self)
-        if args.settings.issuer:
-            body = authority_certificate(args.cluster, args.settings.issuer)
-            KubernetesObject(f"{name}-certificate", in_namespace(body, args.namespace), own)
-        else:
-            keeper = Keeper(args.namespace, secret_name(args.cluster), args.context)
-            authority = Authority(f"{name}-authority", AuthorityArgs(args.cluster, keeper), own)
-            body = authority_secret(args.cluster, authority.certificate, authority.key)
-            KubernetesObject(f"{name}-secret", in_namespace(body, args.namespace), own)
+        keeper = Keeper(args.namespace, secret_name(args.cluster), args.context)
+        authority = Authority(f"{name}-authority", AuthorityArgs(args.cluster, keeper), own)
+        body = authority_secret(args.cluster, authority.certificate, authority.key)
+        KubernetesObject(f"{name}-secret", in_namespace(body, args.namespace), own)
         self.register_outputs({})
+
+
+def generated_authority(
+    name: str, tls: TlsSettings | None, args: ClusterAuthorityArgs, parent: pulumi.Resource
+) -> list[pulumi.Output[pulumi.Resource]]:
+    """Creates the authority of a RayCluster with TLS, unless cert-manager does. Returns what its pods depend on."""
+    if tls is None or tls.issuer:
+        return []
+    return [whole(ClusterAuthority(name, args, pulumi.ResourceOptions(parent=parent)))]

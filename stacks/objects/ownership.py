@@ -12,7 +12,7 @@ from stacks.settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)
-class Part:
+class Ownership:
     """The part of an environment that one Pulumi stack has."""
 
     groups: int = 0
@@ -50,7 +50,7 @@ def in_group(tenant: TenantSettings, group: int, settings: StackSettings) -> boo
     return settings.split is not None and group_for(tenant.namespace_name, settings.split.stacks) == group
 
 
-def part_of(settings: StackSettings, stack: str) -> Part:
+def ownership_of(settings: StackSettings, stack: str) -> Ownership:
     """The part of a stack file's environment that a stack has. Raises StackFileError if the environment has no such
     stack."""
     groups = settings.split.stacks if settings.split else 0
@@ -63,7 +63,7 @@ def part_of(settings: StackSettings, stack: str) -> Part:
             f"{environment}`, which knows its stacks"
         )
         raise StackFileError([Finding((f"{PREFIX}split",), None, message, "no-such-part")])
-    return Part(groups, group)
+    return Ownership(groups, group)
 
 
 def stacks_of(settings: StackSettings, environment: str) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from components.access.manifests import ray_deployer, tenant_access
 from components.bodies import Body
-from components.external_cluster.manifests import CONNECTION, SUBMISSION
 from components.job_template.manifests import beside_runs
 from components.objects import Object, Part, below, sequentially
 from components.ray_cluster.objects import certificates, ray_cluster_objects
@@ -156,11 +155,11 @@ def _workloads(stack: StackSettings, tenant: TenantSettings) -> Iterator[Part]:
         listed = ray_cluster_objects(cluster, rendered(stack, tenant, cluster))
         yield Part("RayCluster", cluster.name, tuple(listed), ("clusters", at))
     for at, (name, body) in enumerate(checks(stack, tenant).items()):
-        yield Part("ExternalRayCluster", name, (Object(CONNECTION, body),), ("externalClusters", at))
+        yield Part("ExternalRayCluster", name, (Object("connection", body),), ("externalClusters", at))
     for at, job in enumerate(tenant.jobs):
         body = rendered_job(stack, tenant, job)
         if job.external_cluster:
-            yield Part("SubmittedJob", job.name, (Object(SUBMISSION, body),), ("jobs", at))
+            yield Part("SubmittedJob", job.name, (Object("submission", body),), ("jobs", at))
         else:
             yield Part("RayJob", job.name, tuple(ray_job_objects(job, body)), ("jobs", at))
     for at, service in enumerate(tenant.services):

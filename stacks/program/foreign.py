@@ -11,13 +11,13 @@ import pulumi
 from components.state import Outputs, last_resources
 from core.environment import environment_of
 from stacks.commands.environment.state_move import tenants_among
-from stacks.objects.ownership import Part
+from stacks.objects.ownership import Ownership
 
 _SHOWN = 3
 """Number of names in a message."""
 
 
-def refuse_foreign(part: Part, stack: str, last: Outputs) -> None:
+def refuse_foreign(part: Ownership, stack: str, last: Outputs) -> None:
     """Raises pulumi.RunError if the state of a stack contains resources of another stack of the environment.
 
     `last`: the stack's outputs of its last update (components.state.last_outputs).
@@ -30,7 +30,7 @@ def refuse_foreign(part: Part, stack: str, last: Outputs) -> None:
         raise pulumi.RunError(_message(environment_of(stack), stack, part, before, sorted(foreign)))
 
 
-def _message(environment: str, stack: str, part: Part, before: int | None, foreign: list[str]) -> str:
+def _message(environment: str, stack: str, part: Ownership, before: int | None, foreign: list[str]) -> str:
     if foreign:
         more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
         reason = f"stack {stack} still has {', '.join(foreign[:_SHOWN])}{more}, which belong to other stacks now"

@@ -2,39 +2,26 @@
 stack knows about the platform of another stack.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
-from components.access.component import (
-    ClusterAccess,
-    ClusterAccessArgs,
-    TenantRestrictions,
-    TenantRestrictionsArgs,
-)
-from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
-from components.crds.provider import Rows, explain, rows_of_this_stack
-from components.kubernetes import KubernetesObject
+from components.groups import GROUPS, ObjectsArgs
+from components.kubernetes import create
 from components.kueue.component import Kueue, KueueArgs
-from components.monitoring.component import Monitoring, MonitoringArgs
+from components.objects import Object, Part
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
-from components.priority_classes.component import PriorityClasses
 from components.queues.component import Queues, QueuesArgs
-from components.queues.settings import Backend, Queue
 from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
-from components.redis.manifests import namespace as redis_namespace
 from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
-from stacks.objects.access import installed_namespaces, restricted, tenants_namespaces
-from stacks.objects.monitoring import objects_of_monitoring
-from stacks.objects.network import operator_policies, redis_policies, scheduler_policies
-from stacks.objects.ownership import Part
+from stacks.objects.ownership import Ownership
+from stacks.objects.platform import NAMESPACE, parts_of_platform
 from stacks.objects.platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
-from stacks.objects.queues import queues_of
 from stacks.objects.redis import RedisPart, redis_parts, redis_users, uses_redis
-from stacks.objects.stack import tenant_namespace
+from stacks.objects.tenant import tenant_namespace
 from stacks.settings import StackSettings, TenantSettings
 
 
@@ -46,15 +33,11 @@ class Platform(pulumi.ComponentResource):
     needs its Role in them before it starts.
 
     Outputs:
-        rows: what this `up` does with CRDs that are single resources in the state.
         scheduler: the scheduler of queues and gangs, if the stack has one. The operator depends on Volcano, because it
             does not start without Volcano's CRDs. Kueue depends on the operator, because it looks for the operator's
             CRDs.
-        operator: the operator; RayClusters depend on it.
-        priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
-        queues: the queues of the cluster; RayClusters depend on them. None: there is no scheduler of queues.
-        restrictions: what the API server refuses in the tenants' namespaces; RayClusters depend on it.
-        admission_policies: the rules that the API server enforces, if they are set; RayClusters depend on them.
+        operator: the operator.
+        prerequisites: what RayClusters depend on, besides the Redis of their tenant.
         redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
         namespaces: the tenants' namespaces, by the tenants' names. The output of a namespace that the stack creates
             resolves once it exists.
@@ -63,166 +46,127 @@ class Platform(pulumi.ComponentResource):
     scheduler and priorities before.
     """
 
-    rows: Rows
     scheduler: Volcano | Kueue | None
     operator: KubeRayOperator | None
-    priority_classes: PriorityClasses | None
-    queues: Queues | None
-    restrictions: TenantRestrictions | None
-    admission_policies: AdmissionPolicies | None
+    prerequisites: list[pulumi.ComponentResource]
     redis: dict[str, pulumi.ComponentResource]
     namespaces: dict[str, pulumi.Output[str]]
 
-    def __init__(self, name: str, args: StackSettings, part: Part, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, args: StackSettings, owns: Ownership, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
-        self._part = part
-        self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in part.tenants(args)}
-        self.scheduler = self.operator = self.priority_classes = self.restrictions = self.admission_policies = None
-        self.rows = "none"
-        if part.platform:
-            self._cluster_wide(name, args)
-        self.queues = self._queues(name, args)
-        self.redis = self._redis_of_tenants(name, args)
+        self._name, self._owns = name, owns
+        self._parts = {part.name: part for part in parts_of_platform(args, pulumi.get_stack())}
+        self.namespaces = {tenant.name: self._namespace(tenant) for tenant in owns.tenants(args)}
+        self._inside: dict[str, pulumi.Input[str]] = {
+            tenant.namespace_name: self.namespaces[tenant.name] for tenant in owns.tenants(args)
+        }
+        self.scheduler = self.operator = None
+        self.prerequisites = []
+        if owns.platform:
+            self._cluster_wide(args)
+        if queues := self._queues(args):
+            self.prerequisites.append(queues)
+        self.redis = self._redis_of_tenants(args)
         self.register_outputs({})
 
-    def _cluster_wide(self, name: str, args: StackSettings) -> None:
-        self.rows = rows_of_this_stack()
-        explain(self.rows)
-        volcano = self._volcano(name, args)
+    def _cluster_wide(self, args: StackSettings) -> None:
+        context, mirrors = args.kubernetes.context, args.images.mirrors
+        volcano = kueue = None
+        if args.scheduler and args.scheduler.volcano:
+            settings = VolcanoArgs(args.scheduler.volcano, context, self._policies("volcano"), mirrors)
+            volcano = Volcano(f"{self._name}-volcano", settings, pulumi.ResourceOptions(parent=self))
         self.operator = operator = KubeRayOperator(
-            f"{name}-kuberay",
+            f"{self._name}-kuberay",
             KubeRayOperatorArgs(
                 settings=args.operator_in_force,
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.all_clusters),
-                namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in self._part.tenants(args)},
-                policies=operator_policies(args),
-                context=args.kubernetes.context,
-                rows=self.rows,
+                namespaces=self._inside,
+                policies=self._policies("kuberay"),
+                context=context,
+                mirrors=mirrors,
             ),
             # The operator does not start without the CRDs of the scheduler that it creates PodGroups for.
-            pulumi.ResourceOptions(parent=self, depends_on=[whole(volcano)] if volcano else []),
+            self._after(volcano),
         )
-        self.scheduler = volcano or self._kueue(name, args, operator)
-        self.priority_classes = PriorityClasses(
-            f"{name}-priorities", args.priorities, pulumi.ResourceOptions(parent=self)
-        )
-        ClusterAccess(
-            f"{name}-access",
-            ClusterAccessArgs(
-                settings=args.access,
-                operator_namespace=args.operator.namespace,
-                owns_kinds=args.operator.install == "manifests",
-            ),
-            pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]),
-        )
-        self.restrictions = TenantRestrictions(
-            f"{name}-restrictions",
-            TenantRestrictionsArgs(pulumi.get_stack(), restricted(args)),
-            pulumi.ResourceOptions(parent=self),
-        )
-        self.admission_policies = self._admission_policies(name, args)
-        if args.monitoring:
-            Monitoring(
-                f"{name}-monitoring",
-                MonitoringArgs(objects_of_monitoring(args), args.kubernetes.context),
-                # The operator's namespace is created with the operator.
-                pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]),
-            )
+        if args.scheduler and args.scheduler.kueue:
+            kueue_args = KueueArgs(args.scheduler.kueue, context, self._policies("kueue"), mirrors)
+            kueue = Kueue(f"{self._name}-kueue", kueue_args, self._after(operator))
+        self.scheduler = volcano or kueue
+        self._priorities = self._group("priorities", pulumi.ResourceOptions(parent=self))
+        # The operator's namespace is created with the operator.
+        self._group("access", self._after(operator))
+        enforced = [self._group(part, pulumi.ResourceOptions(parent=self)) for part in ("restrictions", "admission")]
+        self._group("monitoring", self._after(operator))
+        self.prerequisites = [each for each in (operator, self._priorities, *enforced) if each]
 
-    def _volcano(self, name: str, args: StackSettings) -> Volcano | None:
-        if args.scheduler is None or args.scheduler.volcano is None:
+    def _group(self, part: str, opts: pulumi.ResourceOptions) -> pulumi.ComponentResource | None:
+        if part not in self._parts:
             return None
-        volcano = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args), self.rows)
-        return Volcano(f"{name}-volcano", volcano, pulumi.ResourceOptions(parent=self))
+        found = self._parts[part]
+        return GROUPS[found.kind](f"{self._name}-{part}", ObjectsArgs(found.objects), opts)
 
-    def _kueue(self, name: str, args: StackSettings, operator: KubeRayOperator) -> Kueue | None:
-        if args.scheduler is None or args.scheduler.kueue is None:
+    def _after(self, *components: pulumi.ComponentResource | None) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(parent=self, depends_on=[whole(each) for each in components if each])
+
+    def _policies(self, part: str) -> list[dict[str, Any]]:
+        return [each.body for each in self._parts[part].objects]
+
+    def _queues(self, args: StackSettings) -> Queues | None:
+        part = self._parts.get("queues")
+        here = [each for each in part.objects if self._is_here(each)] if part else []
+        if not here and not (part and self._owns.platform):
             return None
-        kueue = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args), self.rows)
-        return Kueue(f"{name}-kueue", kueue, pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]))
+        queues = QueuesArgs(here, self._inside, args.kubernetes.context)
+        return Queues(f"{self._name}-queues", queues, self._after(self.scheduler))
 
-    def _queues(self, name: str, args: StackSettings) -> Queues | None:
-        queues = queues_of(args)
-        if args.scheduler is None or not (self._part.platform or _any_here(queues, args.scheduler.backend, self._part)):
-            return None
-        namespaces = {tenant.namespace_name: self.namespaces[tenant.name] for tenant in self._part.tenants(args)}
-        return Queues(
-            f"{name}-queues",
-            QueuesArgs(
-                args.scheduler.backend,
-                queues,
-                args.nodes,
-                namespaces,
-                args.kubernetes.context,
-                cluster_wide=self._part.platform,
-                has=self._part.has,
-            ),
-            pulumi.ResourceOptions(parent=self, depends_on=[whole(self.scheduler)] if self.scheduler else []),
-        )
+    def _is_here(self, each: Object) -> bool:
+        """Whether this stack has an object of queues: in an environment of several stacks, a tenant's is in that of the
+        tenant."""
+        tenant = each.tenant or each.namespace
+        return self._owns.has(tenant) if tenant else self._owns.platform
 
-    def _admission_policies(self, name: str, args: StackSettings) -> AdmissionPolicies | None:
-        if args.admission_policies is None:
-            return None
-        policies = AdmissionPoliciesArgs(args.admission_policies, tenants_namespaces(args), installed_namespaces(args))
-        return AdmissionPolicies(f"{name}-admission", policies, pulumi.ResourceOptions(parent=self))
-
-    def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.ComponentResource]:
-        users = [tenant for tenant in redis_users(args) if self._part.has(tenant.namespace_name)]
+    def _redis_of_tenants(self, args: StackSettings) -> dict[str, pulumi.ComponentResource]:
+        users = [tenant for tenant in redis_users(args) if self._owns.has(tenant.namespace_name)]
         if args.redis and args.redis.external and users:
             arguments = ExternalRedisArgs(
                 args.redis.external,
                 {tenant.namespace_name: self.namespaces[tenant.name] for tenant in users},
                 args.kubernetes.context,
             )
-            external = ExternalRedis(f"{name}-redis", arguments, pulumi.ResourceOptions(parent=self))
+            external = ExternalRedis(f"{self._name}-redis", arguments, pulumi.ResourceOptions(parent=self))
             return {tenant.name: external for tenant in users}
-        here = [part for part in redis_parts(args) if not part.of_tenant or self._part.has(part.namespace)]
-        made = [(part, self._redis(name, args, part)) for part in here]
-        return {tenant.name: redis for part, redis in made for tenant in part.tenants if uses_redis(tenant)}
+        here = [redis for redis in redis_parts(args) if not redis.of_tenant or self._owns.has(redis.namespace)]
+        made = [(redis, self._redis(args, redis, self._parts[f"redis-{redis.namespace}"])) for redis in here]
+        return {tenant.name: each for redis, each in made for tenant in redis.tenants if uses_redis(tenant)}
 
-    def _redis(self, name: str, args: StackSettings, part: RedisPart) -> RedisHa:
-        namespace: pulumi.Input[str] = part.namespace
-        if part.of_tenant:
-            namespace = self.namespaces[part.tenants[0].name]
-        elif part.own_namespace:
-            body = redis_namespace(part.namespace)
-            made = KubernetesObject(f"{name}-namespace-{part.namespace}", body, pulumi.ResourceOptions(parent=self))
-            namespace = made.id.apply(lambda _: part.namespace)
+    def _redis(self, args: StackSettings, redis: RedisPart, part: Part) -> RedisHa:
+        name, namespace = f"{self._name}-{part.name}", self._inside.get(redis.namespace, redis.namespace)
+        first = [each for each in part.objects if each.name == NAMESPACE]
+        for made in create(name, first, pulumi.ResourceOptions(parent=self)).values():
+            namespace = made.id.apply(lambda _: redis.namespace)
         return RedisHa(
-            f"{name}-redis-{part.namespace}",
+            name,
             RedisHaArgs(
-                settings=part.settings,
+                settings=redis.settings,
+                objects=[each for each in part.objects if each.name != NAMESPACE],
                 namespace=namespace,
-                namespace_name=part.namespace,
-                tenants={tenant.namespace_name: self.namespaces[tenant.name] for tenant in part.tenants},
-                clusters=part.clusters,
-                priority_class=args.priorities.names.head,
-                policies=redis_policies(args, part),
+                namespace_name=redis.namespace,
+                tenants={tenant.namespace_name: self.namespaces[tenant.name] for tenant in redis.tenants},
                 context=args.kubernetes.context,
             ),
             # The operator's namespace is created with the operator; the PriorityClasses of the pods are not.
-            pulumi.ResourceOptions(
-                parent=self, depends_on=[whole(each) for each in (self.operator, self.priority_classes) if each]
-            ),
+            self._after(self.operator, self._priorities if self._owns.platform else None),
         )
 
-    def _namespace(self, name: str, tenant: TenantSettings) -> pulumi.Output[str]:
+    def _namespace(self, tenant: TenantSettings) -> pulumi.Output[str]:
         namespace = tenant.namespace_name
         if not tenant.create_namespace:
             return pulumi.Output.from_input(namespace)
-        made = KubernetesObject(
-            f"{name}-namespace-{namespace}", tenant_namespace(tenant), pulumi.ResourceOptions(parent=self)
-        )
-        return made.id.apply(lambda _: namespace)
-
-
-def _any_here(queues: Iterable[Queue], backend: Backend, part: Part) -> bool:
-    """Whether a stack of tenants creates any object of queues: a tenant's own queue, or Kueue's objects in each
-    namespace."""
-    local = backend == "kueue"
-    return any(
-        part.has(queue.name) if queue.of_tenant else local and any(map(part.has, queue.namespaces)) for queue in queues
-    )
+        [made] = create(self._name, [tenant_namespace(tenant)], pulumi.ResourceOptions(parent=self)).values()
+        # The URN is known in a preview, the id is not.
+        return made.urn.apply(lambda _: namespace)
 
 
 @dataclass(frozen=True)

@@ -1,119 +1,63 @@
-"""A tenant's objects: access of people, accounts of pods, policies, a quota, RayClusters, and a guard of them all."""
+"""A tenant's components: what its RayClusters need, these themselves, and a guard of them all."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
-from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
-from components.access.personas import NamedCluster, Subject
-from components.idle_termination.component import IdleTermination, IdleTerminationArgs
-from components.job_template.component import JobTemplates, JobTemplatesArgs
-from components.logs.component import LogCollectors, LogCollectorsArgs
-from components.logs.settings import LogsSettings
-from components.network.component import NetworkPolicies, NetworkPoliciesArgs
-from components.network.manifests import Body
-from components.priority_classes.settings import PriorityNames
-from components.ray_cluster.component import RayCluster, RayClusterArgs
-from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
-from components.ray_cluster.settings import RayClusterSettings
-from components.run_history.component import RunHistory, RunHistoryArgs
-from components.state import whole
-from components.storage.component import Storage, StorageArgs
-from components.tenant.component import Quota, QuotaArgs
-from components.tenant.guard import TenantGuard, TenantGuardArgs
-from components.tenant.settings import counted
-from core.nodes import NodePool
-from stacks.checks.storage import uses
-from stacks.objects.access import admins_of, own_accounts
-from stacks.objects.ray_clusters import with_tenant_defaults
-from stacks.program.workloads import (
-    Reached,
-    Tenancy,
-    external_clusters,
-    ray_jobs,
-    ray_services,
-    reached,
-    submitted_jobs,
+from components.external_cluster.component import (
+    ExternalRayCluster,
+    ExternalRayClusterArgs,
+    SubmittedJob,
+    SubmittedJobArgs,
 )
-from stacks.settings import TenantSettings
-
-
-@dataclass(frozen=True)
-class TenantClustersArgs:
-    """Arguments of TenantClusters."""
-
-    settings: TenantSettings
-    pools: tuple[NodePool, ...]
-
-    namespace: pulumi.Input[str]
-    """The tenant's namespace; everything waits for this output."""
-
-    priorities: PriorityNames
-    operator_namespace: str
-
-    service_account: pulumi.Input[str | None] = None
-    """Account of the RayClusters that set none. Default: the one of the tenant's settings."""
-
-    context: str | None = None
-
-    redis: RedisPlace | None = None
-    """Where the GCS of its RayClusters may store its tables; None: they have no Redis."""
-
-    scheduling: Mapping[str, Scheduling] = field(default_factory=dict)
-    """The scheduler and queue of each RayCluster, by name. Default: Kubernetes' own scheduler."""
-
-    logs: LogsSettings | None = None
-    """Where the logs of its pods go; None: they stay in the pods."""
-
-    jobs: Mapping[str, Body] = field(default_factory=dict)
-    """The bodies of its RayJobs, by name (rendered.rendered_job)."""
-
-    checks: Mapping[str, Body] = field(default_factory=dict)
-    """The Jobs that check the connections of its external clusters, by name (external.checks)."""
-
-    services: Mapping[str, Body] = field(default_factory=dict)
-    """The bodies of its RayServices, by name (rendered.rendered_service)."""
-
-    last: Mapping[str, Any] = field(default_factory=dict)
-    """The stack's RayClusters by `<namespace>/<name>`, as its last update exported them (_summary)."""
-
-    last_jobs: Mapping[str, Any] = field(default_factory=dict)
-    """Its RayJobs in the same way."""
-
-    last_services: Mapping[str, Any] = field(default_factory=dict)
-    """Its RayServices in the same way."""
+from components.groups import GROUPS, ObjectsArgs
+from components.job_template.component import JobTemplates, JobTemplatesArgs
+from components.kubernetes import dependencies
+from components.objects import Part
+from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_job.component import RayJob, RayJobArgs
+from components.ray_service.component import RayService, RayServiceArgs
+from components.state import Outputs, whole
+from components.tenant.guard import TenantGuard, TenantGuardArgs
+from stacks.objects.queues import scheduling_of
+from stacks.objects.ray_clusters import external_cluster, with_tenant_defaults
+from stacks.objects.tenant import prerequisites, programs, workloads
+from stacks.program.facts import Facts
+from stacks.settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)
 class TenantArgs:
-    """Arguments of Tenant."""
+    """Arguments of Tenant and TenantClusters."""
 
-    clusters: TenantClustersArgs
-    """The tenant and its RayClusters."""
+    stack: StackSettings
 
-    named: tuple[NamedCluster, ...]
-    """Its RayClusters, as the access of people and the accounts of pods name them."""
+    tenant: TenantSettings
+    """One of the stack's."""
 
-    cluster_admins: tuple[Subject, ...] = ()
+    namespace: pulumi.Input[str]
+    """The tenant's namespace; everything waits for this output."""
 
-    policies: Sequence[Body] = ()
-    """NetworkPolicies of the namespace."""
+    last: Outputs
+    """The stack's outputs of its last update."""
 
-    templates: Mapping[str, Body] = field(default_factory=dict)
-    """The objects of its job templates, by the names of their resources (rendered.template_objects)."""
+    facts: Facts
+    """The live cluster."""
 
-    log_collectors: Body | None = None
-    """The configuration of the collectors of its logs (logs.log_collectors)."""
+    service_account: pulumi.Input[str | None] = None
+    """Account of the RayClusters that set none. Default: the one of the tenant's settings."""
 
-    idle_termination: Mapping[str, Body] = field(default_factory=dict)
-    """What suspends its idle RayClusters, by part (idle_termination.idle_termination)."""
+    @property
+    def context(self) -> str | None:
+        """Context of the kubeconfig, the provider's; None for the current one."""
+        return self.stack.kubernetes.context
 
-    run_history: Mapping[str, Body] = field(default_factory=dict)
-    """What keeps records of its RayJobs, by part (run_history.run_history)."""
+    @property
+    def namespaces(self) -> dict[str, pulumi.Input[str]]:
+        """The namespace by its name."""
+        return {self.tenant.namespace_name: self.namespace}
 
 
 class Tenant(pulumi.ComponentResource):
@@ -135,79 +79,41 @@ class Tenant(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Tenant", name, None, opts)
-        settings, namespace = args.clusters.settings, args.clusters.namespace
-        after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
-        waits = pulumi.ResourceOptions.merge(
-            after,
-            pulumi.ResourceOptions(parent=self, depends_on=[whole(part) for part in self._around(name, args, after)]),
-        )
-        clusters = TenantClusters(name, args.clusters, waits)
+        self._name, self._args = name, args
+        settings, platform = args.tenant, dependencies(opts)
+        around = [
+            self._group(part, platform if part.after_platform else [])
+            for part in prerequisites(args.stack, args.tenant)
+        ]
+        needed = [*platform, *map(whole, around)]
+        clusters = TenantClusters(name, args, pulumi.ResourceOptions(parent=self, depends_on=needed))
         last: list[pulumi.ComponentResource] = [clusters]
-        if args.idle_termination:
-            idle = IdleTerminationArgs(args.idle_termination, namespace)
-            after_clusters = pulumi.ResourceOptions(parent=self, depends_on=[whole(clusters)])
-            last.append(IdleTermination(f"{name}/idle-termination", idle, after_clusters))
-        if args.run_history:
-            # Beside the RayClusters: a volume that cannot be mounted must not keep them from starting.
-            last.append(RunHistory(f"{name}/run-history", RunHistoryArgs(args.run_history, namespace), waits))
+        for part in programs(args.stack, args.tenant):
+            # A volume that cannot be mounted must not keep RayClusters from starting.
+            last.append(self._group(part, [whole(clusters)] if part.kind == "IdleTermination" else needed))
         TenantGuard(
             f"{name}/guard",
             TenantGuardArgs(
                 settings.name,
-                namespace,
+                args.namespace,
                 settings.allow_delete,
-                args.clusters.context,
+                args.context,
                 tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
             ),
-            pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[whole(part) for part in last])),
+            pulumi.ResourceOptions(parent=self, depends_on=[*needed, *map(whole, last)]),
         )
         self.clusters, self.jobs, self.services = clusters.clusters, clusters.jobs, clusters.services
         self.register_outputs({})
 
-    def _around(self, name: str, args: TenantArgs, after: pulumi.ResourceOptions) -> list[pulumi.ComponentResource]:
-        """What RayClusters need in the namespace, and what limits them. `after`: options of what needs KubeRay's CRDs,
-        or the admission policies."""
-        settings, namespace = args.clusters.settings, args.clusters.namespace
-        below = pulumi.ResourceOptions(parent=self)
-        below_and_after = pulumi.ResourceOptions.merge(below, after)
-        access = TenantAccess(
-            f"{name}/access",
-            TenantAccessArgs(
-                namespace=namespace,
-                namespace_name=settings.namespace_name,
-                admins=admins_of(args.cluster_admins, settings),
-                users=settings.users,
-                clusters=args.named,
-                accounts=own_accounts(settings),
-                ingresses=settings.network.ingress,
-                templates=tuple(each.name for each in settings.job_templates),
-            ),
-            below_and_after if settings.job_templates else below,
-        )
-        policies = NetworkPolicies(f"{name}/network", NetworkPoliciesArgs(args.policies, namespace), below)
-        counts = settings.quota is not None and bool(counted(settings.quota))
-        quota = Quota(
-            f"{name}/quota",
-            QuotaArgs(namespace, settings.quota, settings.limits_in_force),
-            below_and_after if counts else below,
-        )
-        around: list[pulumi.ComponentResource] = [access, policies, quota]
-        if settings.storage:
-            storage = StorageArgs(
-                settings.storage, namespace, settings.namespace_name, uses(settings), args.clusters.context
+    def _group(self, part: Part, after: Iterable[Any]) -> pulumi.ComponentResource:
+        args, name = self._args, f"{self._name}/{part.name}"
+        opts = pulumi.ResourceOptions(parent=self, depends_on=list(after))
+        if part.kind == "JobTemplates":
+            templates = JobTemplatesArgs(
+                part.objects, args.namespace, args.tenant.job_templates, args.context, args.namespaces
             )
-            around.append(Storage(f"{name}/storage", storage, below))
-        if args.templates:
-            context = args.clusters.context
-            templates = JobTemplatesArgs(args.templates, namespace, settings.job_templates, context)
-            around.append(JobTemplates(f"{name}/job-templates", templates, below_and_after))
-        if args.log_collectors:
-            collectors = LogCollectorsArgs(args.log_collectors, namespace)
-            around.append(LogCollectors(f"{name}/logs", collectors, below))
-        if settings.ray_deployer:
-            deployer = RayDeployerArgs(settings.ray_deployer, namespace)
-            around.append(RayDeployer(f"{name}/ray-deployer", deployer, below))
-        return around
+            return JobTemplates(name, templates, opts)
+        return GROUPS[part.kind](name, ObjectsArgs(part.objects, args.namespaces), opts)
 
 
 class TenantClusters(pulumi.ComponentResource):
@@ -221,56 +127,124 @@ class TenantClusters(pulumi.ComponentResource):
     jobs: dict[str, Any]
     services: dict[str, Any]
 
-    def __init__(self, name: str, args: TenantClustersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:TenantClusters", name, None, opts)
-        settings = args.settings
-        below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
-        tenancy = Tenancy(name, settings, args.namespace, args.operator_namespace, args.context, below)
-        made = {
-            cluster.name: RayCluster(
-                # Neither part contains a slash, so the name is unique.
-                f"{name}/{cluster.name}",
-                RayClusterArgs(
-                    settings=with_tenant_defaults(settings, cluster),
-                    pools=args.pools,
-                    namespace=args.namespace,
-                    service_account=settings.service_account(cluster) or args.service_account,
-                    priorities=args.priorities,
-                    operator_namespace=args.operator_namespace,
-                    context=args.context,
-                    redis=args.redis,
-                    scheduling=args.scheduling.get(cluster.name, NO_SCHEDULING),
-                    logs=args.logs,
-                    scaled=_scaled(args.context, settings.namespace_name, cluster),
-                    import_id=tenancy.named(cluster.name) if cluster.adopt else None,
-                    last_status=args.last.get(tenancy.named(cluster.name), {}).get("status"),
-                ),
-                below,
-            )
-            for cluster in settings.clusters
-        }
-        external = external_clusters(tenancy, args.checks, args.last)
-        summaries = {cluster: _summary(resource) for cluster, resource in made.items()}
-        summaries |= {cluster: resource.summary for cluster, resource in external.items()}
-        self.clusters = {tenancy.named(cluster): summary for cluster, summary in summaries.items()}
-        queued = {name for name, each in args.scheduling.items() if each.backend == "kueue" and each.queue is not None}
-        jobs: dict[str, Reached] = {
-            **ray_jobs(tenancy, made, args.jobs, args.last_jobs, queued),
-            **submitted_jobs(tenancy, external, args.jobs, args.last_jobs),
-        }
-        self.jobs = {tenancy.named(job): reached(resource) for job, resource in jobs.items()}
-        services = ray_services(tenancy, args.services, args.last_services)
-        self.services = {tenancy.named(service): reached(resource) for service, resource in services.items()}
+        self._name, self._args = name, args
+        self._needed = dependencies(opts)
+        self._parts: dict[str, dict[str, Part]] = {}
+        for part in workloads(args.stack, args.tenant):
+            self._parts.setdefault(part.kind, {})[part.name] = part
+        tenant = args.tenant
+        clusters = {each.name: self._cluster(each.name) for each in tenant.clusters}
+        external = {each.name: self._external(each.name) for each in tenant.external_clusters}
+        summaries = {name: _summary(each) for name, each in clusters.items()}
+        summaries |= {name: each.summary for name, each in external.items()}
+        self.clusters = {self._key(name): summary for name, summary in summaries.items()}
+        jobs = {name: self._job(name, clusters) for name in self._parts.get("RayJob", {})}
+        submitted = {name: self._submitted(name, external) for name in self._parts.get("SubmittedJob", {})}
+        started: dict[str, RayJob | SubmittedJob] = {**jobs, **submitted}
+        self.jobs = {self._key(name): _reached(each) for name, each in started.items()}
+        services = {each.name: self._service(each.name) for each in tenant.services}
+        self.services = {self._key(name): _reached(each) for name, each in services.items()}
         self.register_outputs({})
 
+    def _key(self, name: str) -> str:
+        """`<namespace>/<name>`, the key in a stack's outputs."""
+        return f"{self._args.tenant.namespace_name}/{name}"
 
-def _scaled(context: str | None, namespace: str, cluster: RayClusterSettings) -> Scaled | None:
-    try:
-        return read_scaled(context, namespace, cluster.name)
-    except UnknownScaleError as error:
-        if not cluster.scales:
-            return None
-        raise pulumi.RunError(str(error)) from error
+    def _last(self, output: str, name: str) -> Mapping[str, Any]:
+        """The entry of an output after the last update; empty if there was none."""
+        found: Mapping[str, Any] = (self._args.last.get(output) or {}).get(self._key(name)) or {}
+        return found
+
+    def _options(self, *after: pulumi.ComponentResource | None) -> pulumi.ResourceOptions:
+        needed = [*self._needed, *(whole(each) for each in after if each)]
+        return pulumi.ResourceOptions(parent=self, depends_on=needed)
+
+    def _cluster(self, name: str) -> RayCluster:
+        args = self._args
+        cluster = next(each for each in args.tenant.clusters if each.name == name)
+        own = RayClusterArgs(
+            settings=with_tenant_defaults(args.tenant, cluster),
+            objects=self._parts["RayCluster"][name].objects,
+            namespace=args.namespace,
+            pools=args.stack.nodes,
+            service_account=args.service_account,
+            operator_namespace=args.stack.operator.namespace,
+            context=args.context,
+            scheduling=scheduling_of(args.stack, args.tenant, cluster),
+            scaled=args.facts.scaled.get((args.tenant.namespace_name, name)),
+            import_id=self._key(name) if cluster.adopt else None,
+            last_status=self._last("clusters", name).get("status"),
+        )
+        # Neither part contains a slash, so the name is unique.
+        return RayCluster(f"{self._name}/{name}", own, self._options())
+
+    def _external(self, name: str) -> ExternalRayCluster:
+        args = self._args
+        own = ExternalRayClusterArgs(
+            settings=next(each for each in args.tenant.external_clusters if each.name == name),
+            objects=self._parts["ExternalRayCluster"][name].objects,
+            namespace=args.namespace,
+            namespace_name=args.tenant.namespace_name,
+            context=args.context,
+            last=self._last("clusters", name) or None,
+        )
+        return ExternalRayCluster(f"{self._name}/{name}", own, self._options())
+
+    def _job(self, name: str, clusters: Mapping[str, RayCluster]) -> RayJob:
+        args = self._args
+        job = next(each for each in args.tenant.jobs if each.name == name)
+        cluster = job.own_cluster
+        scheduling = scheduling_of(args.stack, args.tenant, cluster) if cluster else None
+        own = RayJobArgs(
+            settings=job,
+            objects=self._parts["RayJob"][name].objects,
+            namespace=args.namespace,
+            operator_namespace=args.stack.operator.namespace,
+            context=args.context,
+            queued=bool(scheduling and scheduling.backend == "kueue" and scheduling.queue is not None),
+            last_status=self._last("jobs", name).get("status"),
+        )
+        selected = clusters.get(job.cluster_selector.cluster) if job.cluster_selector else None
+        return RayJob(f"{self._name}/{name}", own, self._options(selected))
+
+    def _submitted(self, name: str, external: Mapping[str, ExternalRayCluster]) -> SubmittedJob:
+        """A job on an external cluster, submitted once its connection has been checked."""
+        args = self._args
+        job = next(each for each in args.tenant.jobs if each.name == name)
+        settings = external_cluster(args.tenant, job)
+        assert settings is not None
+        cluster = external[settings.name]
+        own = SubmittedJobArgs(
+            settings=job,
+            objects=self._parts["SubmittedJob"][name].objects,
+            cluster=settings,
+            namespace=args.namespace,
+            connected=cluster.state,
+            context=args.context,
+            last_status=self._last("jobs", name).get("status"),
+        )
+        return SubmittedJob(f"{self._name}/{name}", own, self._options(cluster))
+
+    def _service(self, name: str) -> RayService:
+        args = self._args
+        own = RayServiceArgs(
+            settings=next(each for each in args.tenant.services if each.name == name),
+            objects=self._parts["RayService"][name].objects,
+            namespace=args.namespace,
+            operator_namespace=args.stack.operator.namespace,
+            context=args.context,
+            last_status=self._last("services", name).get("status"),
+        )
+        return RayService(f"{self._name}/{name}", own, self._options())
+
+
+def _reached(resource: RayJob | SubmittedJob | RayService) -> pulumi.Output[dict[str, Any]]:
+    """Where it is, and the status that the update has waited for."""
+    return pulumi.Output.all(resource.connection, resource.status).apply(
+        lambda known: {**known[0], **({"status": known[1]} if known[1] else {})}
+    )
 
 
 def _summary(cluster: RayCluster) -> pulumi.Output[dict[str, Any]]:

@@ -18,6 +18,7 @@ from policies.decode import judged_object
 from policies.values import UNKNOWN, Object, Secret
 from stacks.load import parse
 from stacks.program.build import build
+from stacks.program.facts import Facts
 from testbed.recorder import Recorder
 
 _SECRET = "c2VjcmV0"  # noqa: S105 -- stands for all of them, in base64 as Secrets require it
@@ -50,7 +51,7 @@ def stack(name: str) -> str:
         kubectl.write_text(f"#!/bin/sh\nexec cat {_light(_kuberay(), Path(folder) / 'kuberay.yaml')}\n")
         kubectl.chmod(0o755)
         with (
-            patch("stacks.program.tenant.read_scaled", lambda *_: None),
+            patch("stacks.program.build.read_facts", lambda *_: Facts()),
             patch("components.operator.upgrade.look", lambda *_: Live(None, None)),
             patch("components.crds.provider.differences", lambda *_: ()),
             patch.dict(os.environ, {"PATH": os.pathsep.join([folder, os.environ["PATH"]])}),

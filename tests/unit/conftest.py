@@ -10,14 +10,13 @@ import yaml
 from components.crds.definitions import whole
 from components.manifest_files import read
 from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
+from stacks.program.facts import Facts
 
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes sure that no cluster is found to read RayClusters, storage or an operator from."""
-    monkeypatch.setattr("stacks.program.build.cluster_of", lambda *_: None)
-    monkeypatch.setattr("stacks.program.tenant.read_scaled", lambda *_: None)
-    monkeypatch.setattr("components.storage.component.look", lambda *_: None)
+    monkeypatch.setattr("stacks.program.build.read_facts", lambda *_: Facts())
     monkeypatch.setattr("components.operator.upgrade.check_change", lambda *_: None)
     monkeypatch.setattr("components.crds.provider.differences", lambda *_: ())
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
 from components.admission_policies.settings import EXCEPTIONS, AdmissionPoliciesSettings, admission_policies
 from policies.cel import WITH_PODS, variables
 from policies.rule import Severity
@@ -150,11 +149,10 @@ def test_an_exception_ends_after_its_last_day_and_its_reason_is_in_the_cluster()
 
 
 def test_each_rule_has_a_policy_and_a_binding() -> None:
-    args = AdmissionPoliciesArgs(AdmissionPoliciesSettings(), None)
-    recorder = record(lambda: AdmissionPolicies("admission", args))
-    kinds = recorder.kinds()
-    assert "admission-ray-platform-pod-no-host-policy" in kinds[KIND]
-    assert len(kinds[KIND]) == len(kinds[f"{KIND}Binding"]) == len(ENFORCEABLE) - 1
+    found = made()
+    assert ("policy", "pod-no-host") in found
+    kinds = [kind for kind, _ in found]
+    assert kinds.count("policy") == kinds.count("binding") == len(ENFORCEABLE) - 1
 
 
 def test_rayclusters_wait_for_the_configured_policies(kubectl_that_renders: Path) -> None:
@@ -163,4 +161,6 @@ def test_rayclusters_wait_for_the_configured_policies(kubectl_that_renders: Path
     ]
     stack = parse({"operator": {"location": "config/default"}, "tenants": tenants, "admissionPolicies": {}})
     recorder = record(lambda: build(stack), {"team-a/training-ray-cluster": {"status": {"state": "ready"}}})
-    assert recorder.made_before("platform-admission-ray-platform-pod-no-host-policy", "team-a/training-ray-cluster")
+    assert recorder.made_before(
+        "platform-admission-validatingadmissionpolicy-ray-platform-pod-no-host", "team-a/training-ray-cluster"
+    )

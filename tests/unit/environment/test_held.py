@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from stacks.objects.ownership import Part, group_for
+from stacks.objects.ownership import Ownership, group_for
 from stacks.program.foreign import refuse_foreign
 from testbed.recorder import record
 
@@ -17,7 +17,10 @@ TENANTS: dict[str, dict[str, Any]] = {
 
 
 def refused(
-    part: Part, stack: str = "prod", last: dict[str, Any] | None = None, rows: dict[str, dict[str, Any]] | None = None
+    part: Ownership,
+    stack: str = "prod",
+    last: dict[str, Any] | None = None,
+    rows: dict[str, dict[str, Any]] | None = None,
 ) -> str:
     """Why a stack is refused; empty if it is not."""
     reasons: list[str] = []
@@ -33,14 +36,14 @@ def refused(
 
 
 def test_an_environment_that_is_new_or_as_it_was_is_not_refused() -> None:
-    assert refused(Part()) == ""
-    assert refused(Part(), last={"clusters": {}}) == ""
-    assert refused(Part(groups=3)) == ""
-    assert refused(Part(groups=3), last={"split": 3.0}) == ""
+    assert refused(Ownership()) == ""
+    assert refused(Ownership(), last={"clusters": {}}) == ""
+    assert refused(Ownership(groups=3)) == ""
+    assert refused(Ownership(groups=3), last={"split": 3.0}) == ""
 
 
 def test_a_stack_with_tenants_of_other_stacks_is_refused_before_it_deletes_them() -> None:
-    reason = refused(Part(groups=3), rows=TENANTS)
+    reason = refused(Ownership(groups=3), rows=TENANTS)
     assert reason.startswith(
         "stack prod still has team-0, team-1, team-2 and 2 more, which belong to other stacks now."
     )
@@ -50,14 +53,14 @@ def test_a_stack_with_tenants_of_other_stacks_is_refused_before_it_deletes_them(
 def test_a_group_keeps_its_own_tenants_and_no_others() -> None:
     [first, *_] = TENANTS
     own = group_for("team-0", 3)
-    assert refused(Part(groups=3, group=own), f"prod.tenants-0{own}", rows={first: {}}) == ""
+    assert refused(Ownership(groups=3, group=own), f"prod.tenants-0{own}", rows={first: {}}) == ""
     other = own % 3 + 1
-    reason = refused(Part(groups=3, group=other), f"prod.tenants-0{other}", rows={first: {}})
+    reason = refused(Ownership(groups=3, group=other), f"prod.tenants-0{other}", rows={first: {}})
     assert f"stack prod.tenants-0{other} still has team-0, which belong" in reason
     assert "move-state prod`" in reason
 
 
 @pytest.mark.parametrize(("groups", "now"), [(0, "one stack"), (5, "split into 5 stacks")])
 def test_another_number_of_stacks_is_refused_before_anything_is_created_twice(groups: int, now: str) -> None:
-    reason = refused(Part(groups=groups), last={"split": 3})
+    reason = refused(Ownership(groups=groups), last={"split": 3})
     assert f"prod was split into 3 stacks of tenants, and is {now} in the stack file" in reason

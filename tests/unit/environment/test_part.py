@@ -9,7 +9,7 @@ import pytest
 from components.manifest_files import read
 from core.problems import StackFileError
 from stacks.load import parse
-from stacks.objects.ownership import group_for, part_of, stack_of, stacks_of
+from stacks.objects.ownership import group_for, ownership_of, stack_of, stacks_of
 from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import Recorder, record
@@ -54,11 +54,11 @@ def test_tenants_are_spread_over_all_groups_and_few_move_if_the_number_of_groups
 
 def test_each_tenant_is_in_one_stack_and_the_platform_in_its_own() -> None:
     settings = environment()
-    parts = [part_of(settings, stack) for stack in stacks_of(settings, "prod")]
+    parts = [ownership_of(settings, stack) for stack in stacks_of(settings, "prod")]
     assert [part.platform for part in parts] == [True, False, False, False]
     found = [tenant.name for part in parts for tenant in part.tenants(settings)]
     assert sorted(found) == ["blue", "green", "red"]
-    assert part_of(environment(None), "prod").tenants(settings) == settings.tenants
+    assert ownership_of(environment(None), "prod").tenants(settings) == settings.tenants
 
 
 def test_all_stacks_together_create_the_same_as_one_stack_and_nothing_twice() -> None:
@@ -104,9 +104,9 @@ def test_the_field_manager_and_the_cluster_are_those_of_the_environment() -> Non
 
 def test_a_stack_of_tenants_that_the_environment_does_not_have_is_refused() -> None:
     with pytest.raises(StackFileError, match=re.escape("prod is split into 3 stacks of tenants")):
-        part_of(environment(), "prod.tenants-04")
+        ownership_of(environment(), "prod.tenants-04")
     with pytest.raises(StackFileError, match="prod is one stack"):
-        part_of(environment(None), "prod.tenants-01")
+        ownership_of(environment(None), "prod.tenants-01")
 
 
 @pytest.mark.parametrize(

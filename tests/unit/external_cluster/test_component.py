@@ -16,6 +16,7 @@ from components.external_cluster.component import (
 )
 from components.external_cluster.manifests import connection_check, submission
 from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
+from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import RayJobSettings
 from testbed.recorder import Recorder, record
@@ -58,10 +59,11 @@ def registered(last: dict[str, Any] | None = None, preview: bool = True) -> tupl
     settings = RayJobSettings(name="count", entrypoint="python count.py", external_cluster="lab")
 
     def program() -> None:
-        args = ExternalRayClusterArgs(cluster(), connection_check(cluster(), []), "team-a", "team-a", last=last)
+        check = Object("connection", connection_check(cluster(), []))
+        args = ExternalRayClusterArgs(cluster(), [check], "team-a", "team-a", last=last)
         made = ExternalRayCluster("team-a/lab", args)
-        body = submission(settings, cluster(), [])
-        SubmittedJob("team-a/count", SubmittedJobArgs(settings, body, cluster(), "team-a", made.state))
+        job = Object("submission", submission(settings, cluster(), []))
+        SubmittedJob("team-a/count", SubmittedJobArgs(settings, [job], cluster(), "team-a", made.state))
         made.summary.apply(found.update)
 
     return record(program, preview=preview), found

@@ -101,7 +101,8 @@ def test_it_may_read_and_patch_its_clusters_and_nothing_more() -> None:
 
 
 def test_admission_lets_its_account_suspend_and_no_other_one_of_the_namespace() -> None:
-    spec = restrictions("dev", Restricted())["scaling-only-policy"]["spec"]
+    found = {each.name: each.body for each in restrictions("dev", Restricted())}
+    spec = found["scaling-only-policy"]["spec"]
     free = "request.userInfo.username.endsWith(':ray-idle-termination') ? ['suspend'] : []"
     assert [free in each["expression"] for each in spec["validations"]][:3] == [True, True, False]
 

@@ -14,11 +14,12 @@ from pydantic import TypeAdapter
 from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.job_template.manifests import (
     BadArgumentsError,
-    heads_disruption_budget,
+    beside_runs,
     job_template,
     run_of,
 )
 from components.job_template.settings import WORD, JobTemplateSettings, ValidJobTemplate
+from components.objects import Object
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import JOB_LABEL
@@ -99,7 +100,8 @@ def test_the_options_of_a_template_are_with_its_runs() -> None:
 def test_no_drain_evicts_the_head_of_any_run() -> None:
     own = template().job.own_cluster
     assert own
-    spec = heads_disruption_budget(own)["spec"]
+    [budget] = beside_runs(own)
+    spec = budget.body["spec"]
     assert spec["minAvailable"] > 150_000
     assert spec["selector"]["matchLabels"] == {JOB_LABEL: "count", "ray.io/node-type": "head"}
 
@@ -109,7 +111,7 @@ def test_it_is_created_after_the_operator() -> None:
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
         options = pulumi.ResourceOptions(depends_on=[operator])
-        JobTemplates("team-a/job-templates", JobTemplatesArgs({"count": held()}, "team-a"), options)
+        JobTemplates("team-a/job-templates", JobTemplatesArgs([Object("count", held())], "team-a"), options)
 
     recorder = record(program)
     made = recorder.registered["team-a/job-templates-count"]

@@ -10,15 +10,16 @@ from components.cluster import ClusterUnreachableError
 from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.job_template.manifests import job_template
 from components.job_template.settings import JobTemplateSettings
+from components.objects import Object
 from components.owned_cluster import component, provider
 from components.owned_cluster.provider import cleaned_up
 from components.ray_cluster.fault_tolerance import NAME_VARIABLE, RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.component import RayJob, RayJobArgs
-from components.ray_job.manifests import ray_job
+from components.ray_job.manifests import ray_job, ray_job_objects
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from components.ray_service.component import RayService, RayServiceArgs
-from components.ray_service.manifests import ray_service
+from components.ray_service.manifests import ray_service, ray_service_objects
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
@@ -68,9 +69,11 @@ def provisioned(**cluster: Any) -> Recorder:
 
     def program() -> None:
         after = pulumi.ResourceOptions(depends_on=[pulumi.CustomResource("t:t:Redis", "redis", {})])
-        RayJob("job", RayJobArgs(of_job, job_body, "team-a"), after)
-        RayService("service", RayServiceArgs(of_service, service_body, "team-a"), after)
-        JobTemplates("templates", JobTemplatesArgs({"tune": body}, "team-a", [of_template]), after)
+        RayJob("job", RayJobArgs(of_job, list(ray_job_objects(of_job, job_body)), "team-a"), after)
+        RayService(
+            "service", RayServiceArgs(of_service, list(ray_service_objects(of_service, service_body)), "team-a"), after
+        )
+        JobTemplates("templates", JobTemplatesArgs([Object("tune", body)], "team-a", [of_template]), after)
 
     return record(program)
 

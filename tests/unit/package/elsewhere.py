@@ -14,15 +14,12 @@ import recorder  # type: ignore[import-not-found]  # it is there when this file 
 
 import components.crds.provider
 import components.operator.upgrade
-import components.storage.component
 import stacks.program.build
-import stacks.program.tenant
+import stacks.program.facts
 
 for module, name, answer in (
     # As tests/unit/conftest.py has it: there is no cluster to read from.
-    (stacks.program.build, "cluster_of", None),
-    (stacks.program.tenant, "read_scaled", None),
-    (components.storage.component, "look", None),
+    (stacks.program.build, "read_facts", stacks.program.facts.Facts()),
     (components.operator.upgrade, "check_change", None),
     (components.crds.provider, "differences", ()),
 ):

@@ -3,13 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from components.priority_classes.component import PriorityClasses
 from components.priority_classes.settings import NO_PRIORITIES, PriorityClassesSettings, PriorityNames, priority_classes
-from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
-
-KIND = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
 
 
 def test_heads_have_a_higher_priority_than_pods_without_a_class_and_workers_the_same() -> None:
@@ -21,8 +17,7 @@ def test_heads_have_a_higher_priority_than_pods_without_a_class_and_workers_the_
 
 def test_the_stack_creates_them_with_the_configured_names() -> None:
     settings = PriorityClassesSettings(head="lab-head", worker="lab-worker").beside("manifests")
-    recorder = record(lambda: PriorityClasses("priorities", settings))
-    assert recorder.kinds()[KIND] == ["priorities-lab-head", "priorities-lab-worker"]
+    assert [each["metadata"]["name"] for each in priority_classes(settings)] == ["lab-head", "lab-worker"]
     assert settings.names == PriorityNames("lab-head", "lab-worker")
 
 
@@ -37,7 +32,7 @@ def test_the_stack_creates_them_with_the_configured_names() -> None:
 def test_nothing_is_created_if_they_exist_or_pods_get_none(
     settings: PriorityClassesSettings, names: PriorityNames
 ) -> None:
-    assert KIND not in record(lambda: PriorityClasses("priorities", settings)).kinds()
+    assert priority_classes(settings) == []
     assert settings.names == names
 
 

@@ -10,6 +10,7 @@ from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.objects import ray_cluster_objects
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.rules import redis_problems, valid
 from components.ray_cluster.settings import RayClusterSettings
@@ -68,7 +69,8 @@ def found(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> list[tuple[str, str]
 
 
 def provisioned(**keys: Any) -> Recorder:
-    args = RayClusterArgs(settings(**keys), POOLS, "team-a", redis=WITH_GATEWAY)
+    objects = list(ray_cluster_objects(settings(**keys), ray_cluster(settings(**keys), POOLS, redis=WITH_GATEWAY)))
+    args = RayClusterArgs(settings(**keys), objects, "team-a", POOLS)
 
     def program() -> None:
         redis = pulumi.CustomResource("t:t:Redis", "redis", {})

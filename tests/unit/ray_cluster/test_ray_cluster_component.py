@@ -7,6 +7,8 @@ import pulumi
 import pytest
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.objects import ray_cluster_objects
 from components.ray_cluster.readiness import status_summary
 from components.ray_cluster.rules import valid
 from core.nodes import NodePool
@@ -31,7 +33,8 @@ def provisioned(
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
         account_name = account.id.apply(lambda _: "ray-deployer")
-        args = RayClusterArgs(valid(entry), POOLS, "team-a", account_name, last_status=last_status)
+        objects = list(ray_cluster_objects(valid(entry), ray_cluster(valid(entry), POOLS)))
+        args = RayClusterArgs(valid(entry), objects, "team-a", POOLS, account_name, last_status=last_status)
         RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
 
     return record(program, live, preview)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster import scaled
+from components.ray_cluster.request import _resumed
 from components.ray_cluster.scaled import (
     DIGEST,
     Scaled,
@@ -12,7 +13,6 @@ from components.ray_cluster.scaled import (
     as_scaled,
     as_scaled_once,
     read_scaled,
-    resumed,
     unscaled_since,
 )
 
@@ -125,15 +125,15 @@ def suspended(monkeypatch: pytest.MonkeyPatch, *managers: str) -> Scaled:
 
 def test_a_cluster_that_this_stack_suspended_is_resumed_explicitly(monkeypatch: pytest.MonkeyPatch) -> None:
     live = suspended(monkeypatch, "ray-platform-wake", OURS)
-    assert resumed(body("one"), live, OURS)["spec"]["suspend"] is False
+    assert _resumed(body("one"), live, OURS)["spec"]["suspend"] is False
 
 
 def test_a_cluster_that_somebody_else_suspended_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for live in (None, suspended(monkeypatch, "kubectl-patch"), suspended(monkeypatch)):
-        assert resumed(body("one"), live, OURS) == body("one")
+        assert _resumed(body("one"), live, OURS) == body("one")
 
 
 def test_a_cluster_that_the_stack_file_suspends_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
     desired = body("one")
     desired["spec"]["suspend"] = True
-    assert resumed(desired, suspended(monkeypatch, OURS), OURS) == desired
+    assert _resumed(desired, suspended(monkeypatch, OURS), OURS) == desired

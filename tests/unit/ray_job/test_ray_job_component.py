@@ -7,7 +7,7 @@ import pytest
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.component import RayJob, RayJobArgs
-from components.ray_job.manifests import RUN_ANNOTATION, ray_job
+from components.ray_job.manifests import RUN_ANNOTATION, ray_job, ray_job_objects
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from testbed.recorder import Recorder, record
 
@@ -25,7 +25,11 @@ def provisioned(suspend: bool = False, **cluster: Any) -> Recorder:
         body = ray_job(settings, ray_cluster(own, ()), own)
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
-        RayJob("team-a/count", RayJobArgs(settings, body, "team-a"), pulumi.ResourceOptions(depends_on=[operator]))
+        RayJob(
+            "team-a/count",
+            RayJobArgs(settings, list(ray_job_objects(settings, body)), "team-a"),
+            pulumi.ResourceOptions(depends_on=[operator]),
+        )
 
     return record(program)
 

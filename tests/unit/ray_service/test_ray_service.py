@@ -7,7 +7,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_service.manifests import connection, heads_disruption_budget, ray_service
+from components.ray_service.manifests import connection, ray_service, ray_service_objects
 from components.ray_service.rules import ValidRayService
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from kuberay import OperatorContext, validate
@@ -68,7 +68,8 @@ def test_its_clusters_and_their_pods_have_the_services_label() -> None:
 
 
 def test_neither_of_its_two_heads_during_an_update_is_evicted() -> None:
-    budget = heads_disruption_budget(service())["spec"]
+    found = {each.name: each for each in ray_service_objects(service(), {})}
+    budget = found["head-disruption-budget"].body["spec"]
     assert budget["minAvailable"] == 2
     assert budget["selector"]["matchLabels"] == {SERVICE_LABEL: "chat", "ray.io/node-type": "head"}
 

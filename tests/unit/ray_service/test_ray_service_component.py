@@ -7,7 +7,7 @@ import pytest
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_service.component import RayService, RayServiceArgs
-from components.ray_service.manifests import ray_service
+from components.ray_service.manifests import ray_service, ray_service_objects
 from components.ray_service.settings import RayServiceSettings
 from testbed.recorder import Recorder, record
 
@@ -24,7 +24,7 @@ def provisioned(**cluster: Any) -> Recorder:
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
         after = pulumi.ResourceOptions(depends_on=[operator])
-        RayService("team-a/chat", RayServiceArgs(settings, body, "team-a"), after)
+        RayService("team-a/chat", RayServiceArgs(settings, list(ray_service_objects(settings, body)), "team-a"), after)
 
     return record(program)
 

@@ -37,17 +37,17 @@ def built(**redis: Any) -> Recorder:
 
 def test_redis_and_the_secret_are_deleted_after_the_ray_cluster(kubectl_that_renders: Path) -> None:
     recorder = built()
-    for name in ("platform-redis-ray-system-statefulset", "platform-redis-ray-system-secret-a"):
+    for name in ("platform-redis-ray-system-nodes", "platform-redis-ray-system-secret-a"):
         assert recorder.made_before(name, "a/training-ray-cluster")
-    assert recorder.made_before("platform-kuberay-crd-guard", "platform-redis-ray-system-statefulset")
+    assert recorder.made_before("platform-kuberay-crd-guard", "platform-redis-ray-system-nodes")
 
 
 def test_its_pods_start_after_policies_and_users(kubectl_that_renders: Path) -> None:
     recorder = built(namespace="redis")
-    last = "platform-redis-redis-statefulset"
+    last = "platform-redis-redis-nodes"
     for name in ("network-default-deny", "network-ray-redis", "secret-users", "configmap-scripts"):
         assert recorder.made_before(f"platform-redis-redis-{name}", last)
-    assert recorder.made_before("platform-namespace-redis", last)
+    assert recorder.made_before("platform-redis-redis-namespace", last)
     assert recorder.registered[last].inputs["spec"]["template"]["spec"]["priorityClassName"] == "ray-head"
 
 

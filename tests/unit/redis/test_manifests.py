@@ -11,7 +11,7 @@ from components.network.settings import DnsSettings
 from components.redis.connection import EXPORTER_USER, LABELS, NODES_USER, SELECTOR, connection, gateway_password
 from components.redis.existing_server import ExternalSettings
 from components.redis.manifests import disruption_budget, services, stateful_set, tenant_secret, users_files
-from components.redis.objects import backup_objects, objects
+from components.redis.objects import backup_objects, redis_objects
 from components.redis.settings import (
     RedisBackupSettings,
     RedisExporterSettings,
@@ -119,7 +119,11 @@ def test_a_tenants_secret_has_the_newest_and_all_accepted_passwords() -> None:
 def test_one_node_needs_no_sentinel_and_no_budget() -> None:
     single = RedisSettings(mode="single")
     assert [container["name"] for container in pod(single)["containers"]] == ["redis"]
-    assert [body["kind"] for body in objects(single, "ray-system", 1)] == ["ConfigMap", "Service"]
+    assert [each.body["kind"] for each in redis_objects(single, "ray-system", 1)] == [
+        "ConfigMap",
+        "Service",
+        "StatefulSet",
+    ]
     assert not {"affinity", "initContainers"} & pod(single).keys()
 
 

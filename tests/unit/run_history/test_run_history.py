@@ -129,7 +129,7 @@ def test_it_exists_after_its_storage_and_goes_before_it_and_holds_up_no_cluster(
     settings = stack({}, clusters=[{"name": "training", **IMAGE, "autoscaling": False}])
     recorder = record(lambda: build(settings))
     history = "team-a/run-history-stateful-set"
-    assert recorder.made_before("team-a/storage/runs", history)
+    assert recorder.made_before("team-a/storage-runs-claim", history)
     assert recorder.made_before("team-a/run-history-program", history)
     assert recorder.made_before("team-a/run-history-role-binding", history)
     assert recorder.made_before(history, "team-a/guard")

@@ -11,6 +11,7 @@ from components.cluster import ClusterUnreachableError, ForbiddenError
 from stacks.__main__ import app
 from stacks.load import parse
 from stacks.program.build import build
+from stacks.program.facts import read_facts
 from stacks.program.identity import OtherClusterError, cluster_of, context_of
 from testbed.recorder import record
 
@@ -83,7 +84,7 @@ def test_a_stack_on_another_platform_reads_nothing_outside_its_namespaces(asked:
 
 
 def test_the_program_exports_the_cluster_or_ends(asked: list[str | None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stacks.program.build.cluster_of", cluster_of)
+    monkeypatch.setattr("stacks.program.build.read_facts", read_facts)
     outputs: dict[str, Any] = {}
     record(lambda: outputs.update(build(parse({"platform": {}, "kubernetes": {"cluster": OURS}}))))
     assert outputs["kubernetes"] == {"cluster": OURS}

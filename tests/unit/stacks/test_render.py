@@ -1,40 +1,33 @@
-"""`check` validates what is applied: the program registers the rendered objects, and no others."""
+"""The program creates all objects of the list of a stack, and no others."""
 
 import functools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.ray_cluster.fault_tolerance import OPTIONS
 from components.redis.existing import Seen
-from components.rollout.templates import unstamped
 from core.environment import tenants_stack
 from core.images import images_in
 from core.yaml_reader.document import document
 from stacks.commands.render.files import dump
 from stacks.commands.render.stages import rendered_stack
 from stacks.load import load, parse
-from stacks.objects.stack import STACK, Key, Manifest, _key, ray_clusters, render
+from stacks.objects.stack import STACK, Key, key_of, ray_clusters, render
 from stacks.program.build import build
 from stacks.settings import PlatformReference, StackSettings
-from testbed.recorder import Recorder, record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[3]
 GOOD = [*sorted((ROOT / "tests" / "stack_files" / "good").glob("*.yaml")), *sorted(ROOT.glob("Pulumi.*.yaml"))]
 
-OF_AN_UPDATE = ("pulumi.com/patchFieldManager", "pulumi.com/patchForce", "ray-platform/digest")
-"""Annotations that an update adds: the field manager, and how the autoscaler's values are kept."""
-
 
 @pytest.fixture(autouse=True)
 def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KubeRay, Volcano and Kueue have no objects of their own here; external ones, external Redis
-    and the Prometheus operator exist."""
+    """KubeRay, Volcano and Kueue have no objects of their own here; external ones and external Redis exist."""
     for program in ("operator", "volcano", "kueue"):
         component = f"components.{program}.component"
         monkeypatch.setattr(f"{component}.{program}_objects", lambda *_: ([], [], []))
@@ -45,7 +38,6 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("components.operator.upgrade.check_existing", lambda *_: "1.6.2")
     monkeypatch.setattr("components.install.Installed.look", lambda *_: None)
     monkeypatch.setattr("components.install.Installed.check", lambda *_: "1.0.0")
-    monkeypatch.setattr("components.monitoring.component.check_kinds", lambda *_: None)
     monkeypatch.setattr("components.redis.component.see", lambda *_: Seen({"username": "u", "password": "p"}, None))
     monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
     monkeypatch.setattr("components.owned_cluster.component.check_kubernetes", lambda _: None)
@@ -61,45 +53,20 @@ Secrets = set[tuple[str, str]]
 """Their namespaces and names."""
 
 
-def registered(stack: StackSettings) -> tuple[dict[Key, Any], Secrets]:
-    """The objects that the program of all parts of an environment registers; the Secrets among them by name alone."""
+def registered(stack: StackSettings) -> tuple[set[Key], Secrets]:
+    """The objects that the program of all parts of an environment registers; the Secrets among them apart."""
     groups = stack.split.stacks if stack.split else 0
     names = [STACK, *(tenants_stack(STACK, group) for group in range(1, groups + 1))]
-    found: dict[Key, Any] = {}
+    found: list[Key] = []
     secrets: Secrets = set()
     for name in names:
-        for key, body in objects(record(lambda: build(stack), stack=name)):
-            if key[0] == "Secret":
-                secrets.add((body["metadata"]["namespace"], body["metadata"]["name"]))
-                continue
-            assert key not in found
-            found[key] = plain(body)
-    return found, secrets
-
-
-def objects(recorder: Recorder) -> Iterator[tuple[Key, Any]]:
-    for each in recorder.registered.values():
-        if each.type.startswith("kubernetes:"):
-            metadata = each.inputs["metadata"]
-            inside = f"{metadata['namespace']}/" if "namespace" in metadata else ""
-            yield (each.inputs["kind"], f"{inside}{metadata['name']}"), each.inputs
-
-
-def plain(body: Any) -> Any:
-    """The object without values that only an update knows."""
-    metadata = dict(body["metadata"])
-    kept = {key: each for key, each in (metadata.pop("annotations", None) or {}).items() if key not in OF_AN_UPDATE}
-    spec = body.get("spec")
-    if body["kind"] == "RayCluster":
-        spec = unstamped(spec)
-        if OPTIONS in spec:
-            spec[OPTIONS] = {key: each for key, each in spec[OPTIONS].items() if key != "externalStorageNamespace"}
-    found = {**body, "metadata": {**metadata, **({"annotations": kept} if kept else {})}, "spec": spec}
-    return {key: each for key, each in found.items() if each is not None}
-
-
-def bodies(found: dict[Key, Manifest]) -> dict[Key, Any]:
-    return {key: plain(each.body) for key, each in found.items()}
+        for each in record(lambda: build(stack), stack=name).registered.values():
+            if each.type == "kubernetes:core/v1:Secret":
+                secrets.add((each.inputs["metadata"]["namespace"], each.inputs["metadata"]["name"]))
+            elif each.type.startswith("kubernetes:"):
+                found.append(key_of(each.inputs))
+    assert len(found) == len({*found}), "no object is in two stacks"
+    return {*found}, secrets
 
 
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
@@ -109,7 +76,7 @@ def test_the_program_registers_the_rendered_objects(file: Path) -> None:
         # Only an update knows the outputs of another stack.
         stack = stack.model_copy(update={"platform": PlatformReference()})
     found, secrets = registered(stack)
-    assert found == bodies(dict(render(stack)))
+    assert found == render(stack).keys()
     assert_that_plain_manifests_refer_to(secrets, stack)
 
 
@@ -119,8 +86,8 @@ def test_each_object_has_its_place_in_the_stack_file(file: Path) -> None:
     settings = stack.model_dump(by_alias=True)
     for key, each in render(stack).items():
         at: Any = settings
-        for step in each.path:
-            assert isinstance(step, int) or step in at, (key, each.path)
+        for step in each.place:
+            assert isinstance(step, int) or step in at, (key, each.place)
             at = at[step]
         if key[0] == "RayCluster":
             assert at["name"] == each.body["metadata"]["name"]
@@ -130,7 +97,7 @@ def test_each_object_has_its_place_in_the_stack_file(file: Path) -> None:
 def test_plain_manifests_are_the_rendered_objects_as_yaml(file: Path) -> None:
     stack = read(file)
     found = rendered_stack(stack, STACK, ())
-    plain = {_key(body): body for bodies in found.stages.values() for body in bodies}
+    plain = {key_of(body): body for bodies in found.stages.values() for body in bodies}
     left = {kind for kind, _ in render(stack).keys() - plain.keys()}
     assert plain.keys() <= render(stack).keys()
     assert left <= {"Job", "RayJob", "PodDisruptionBudget"}

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 
 from stacks.load import parse
@@ -31,27 +30,18 @@ def built(kubectl_that_renders: Path) -> Recorder:
 
 def test_claims_exist_before_the_ray_clusters_that_mount_them(built: Recorder) -> None:
     for claim in ("models", "cache", "data"):
-        assert built.made_before("platform-namespace-a", f"a/storage/{claim}")
-        assert built.made_before(f"a/storage/{claim}", "a/training-ray-cluster")
-    assert built.made_before("a/storage/data-volume", "a/storage/data")
-    assert "a/storage/old" not in built.registered
+        assert built.made_before("platform-namespace-a", f"a/storage-{claim}-claim")
+        assert built.made_before(f"a/storage-{claim}-claim", "a/training-ray-cluster")
+    assert built.made_before("a/storage-data-volume", "a/storage-data-claim")
+    assert "a/storage-old-claim" not in built.registered
 
 
 def test_pulumi_keeps_a_claim_whose_data_exist_nowhere_else(built: Recorder) -> None:
-    kept = {name: (each.protect, each.retained) for name, each in built.registered.items() if "/storage/" in name}
+    kept = {name: (each.protect, each.retained) for name, each in built.registered.items() if "/storage-" in name}
     assert kept == {
-        "a/storage/models": (True, True),
-        "a/storage/cache": (False, False),
-        "a/storage/data-volume": (False, False),
-        "a/storage/data": (False, False),
+        "a/storage-models-claim": (True, True),
+        "a/storage-cache-claim": (False, False),
+        "a/storage-data-volume": (False, False),
+        "a/storage-data-claim": (False, False),
     }
     assert built.registered["a/guard"].inputs["storage"] == ["models", "old"]
-
-
-def test_storage_that_the_cluster_shows_to_be_unfit_is_refused(
-    kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("components.storage.component.look", lambda storage, *_: f"is {storage.name}")
-    tenant = {"name": "a", "storage": SOURCES}
-    with pytest.raises(pulumi.RunError, match="storage 'models' of namespace 'a' is models"):
-        record(lambda: build(parse({"operator": {"location": "config/default"}, "tenants": [tenant]})))

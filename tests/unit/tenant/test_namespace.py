@@ -2,10 +2,8 @@
 
 import json
 
-import pulumi
 import pytest
 
-from components.tenant.component import Quota, QuotaArgs
 from components.tenant.settings import (
     DEFAULT_LIMITS,
     Amounts,
@@ -13,11 +11,11 @@ from components.tenant.settings import (
     QuotaSettings,
     limit_range,
     namespace,
+    quota,
     resource_quota,
 )
 from core.nodes import GPU_RESOURCE
 from stacks.settings import TenantSettings
-from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 
@@ -98,18 +96,6 @@ def test_limits_that_kubernetes_would_refuse_are_refused() -> None:
         LimitSettings(default_request=Amounts(memory="2Gi"), max=Amounts(memory="1Gi"))
 
 
-def test_quota_and_limits_are_created_only_if_set() -> None:
-    def program() -> None:
-        made = pulumi.CustomResource("kubernetes:core/v1:Namespace", "team-a", {"kind": "Namespace"})
-        namespace = made.id.apply(lambda _: "team-a")
-        Quota("bound", QuotaArgs(namespace, QuotaSettings(gpus=8), DEFAULT_LIMITS))
-        Quota("free", QuotaArgs(namespace))
-
-    recorder = record(program)
-    made = [each for each in recorder.registered.values() if each.parent in ("bound", "free")]
-    assert {each.name: each.inputs["kind"] for each in made} == {
-        "bound-resource-quota": "ResourceQuota",
-        "bound-limit-range": "LimitRange",
-    }
-    assert {each.inputs["metadata"]["namespace"] for each in made} == {"team-a"}
-    assert recorder.made_before("team-a", "bound-resource-quota")
+def test_quota_and_limits_exist_only_if_set() -> None:
+    assert list(quota(QuotaSettings(gpus=8), DEFAULT_LIMITS)) == ["resource-quota", "limit-range"]
+    assert quota(None, None) == {}

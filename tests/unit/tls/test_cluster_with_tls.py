@@ -6,6 +6,7 @@ import pytest
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.objects import ray_cluster_objects
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.tls.manifests import ENVIRONMENT, FOLDER
@@ -34,7 +35,8 @@ def pods(made: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def provisioned(**keys: Any) -> Recorder:
-    return record(lambda: RayCluster("team-a-training", RayClusterArgs(settings(**keys), POOLS, "team-a")))
+    objects = list(ray_cluster_objects(settings(**keys), ray_cluster(settings(**keys), POOLS)))
+    return record(lambda: RayCluster("team-a-training", RayClusterArgs(settings(**keys), objects, "team-a", POOLS)))
 
 
 def test_every_container_that_runs_ray_uses_the_pods_certificate() -> None:
