@@ -10,7 +10,7 @@ from components.bodies import Body, in_namespace
 from components.cluster import ClusterUnreachableError, request
 from components.crds.definitions import MissingDefinitionError
 from components.crds.guard import CrdGuard, CrdGuardArgs
-from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows
+from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs
 from components.kubernetes import KubernetesObject
 from components.manifest_files import ManifestError
 from core.versions import UnsupportedVersionError, image_release, release_of
@@ -28,9 +28,6 @@ class InstallArgs:
     stages: Sequence[Sequence[Body]]
     """Its objects; each stage needs the one before it."""
 
-    rows: Rows = "none"
-    """What to do with definitions that are single resources in the state."""
-
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces that the stack creates, by name: objects in them wait for them."""
 
@@ -41,11 +38,7 @@ def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGu
     `opts`: of each resource. Raises ClusterUnreachableError.
     """
     given = args.definitions
-    made: list[pulumi.Resource] = []
-    if args.rows == "keep":
-        made += retained_rows(name, list(given.definitions), given.webhook, opts)
-    else:
-        made.append(CustomResourceDefinitions(f"{name}-crds", given, opts))
+    made: list[pulumi.Resource] = [CustomResourceDefinitions(f"{name}-crds", given, opts)]
     for stage in args.stages:
         # The previous stage depends on all stages before it.
         after = _after(made, opts)

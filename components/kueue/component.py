@@ -9,7 +9,7 @@ import pulumi
 
 from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
-from components.crds.provider import DefinitionsArgs, Rows
+from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
 from components.kueue.manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
@@ -29,9 +29,6 @@ class KueueArgs:
 
     policies: Sequence[Body] = ()
     """NetworkPolicies of Kueue's namespace, if the stack creates the namespace."""
-
-    rows: Rows = "none"
-    """What to do with CRDs that are single resources in the state."""
 
 
 class Kueue(pulumi.ComponentResource):
@@ -72,7 +69,7 @@ class Kueue(pulumi.ComponentResource):
                     args.context,
                     {"namespace": settings.namespace, "caBundle": certificate.bundle},
                 )
-                install(name, InstallArgs(definitions, (first, [*access, *args.policies], last), args.rows), below)
+                install(name, InstallArgs(definitions, (first, [*access, *args.policies], last)), below)
                 version = settings.version
         except NOT_INSTALLED as error:
             raise pulumi.RunError(str(error)) from error

@@ -7,7 +7,7 @@ import pulumi
 
 from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
-from components.crds.provider import DefinitionsArgs, Rows
+from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, install
 from components.manifest_files import render
 from components.operator import upgrade
@@ -35,9 +35,6 @@ class KubeRayOperatorArgs:
 
     policies: Sequence[Body] = ()
     """NetworkPolicies of the operator's namespace, if the stack creates the namespace."""
-
-    rows: Rows = "none"
-    """What to do with CRDs that are single resources in the state."""
 
 
 class KubeRayOperator(pulumi.ComponentResource):
@@ -80,7 +77,7 @@ class KubeRayOperator(pulumi.ComponentResource):
                     "KubeRay", settings.version, definitions_of(tree), CrdGuardProvider("KubeRay"), args.context
                 )
                 stages = (first, [*access, *args.policies], last)
-                install(name, InstallArgs(definitions, stages, args.rows, args.namespaces), below)
+                install(name, InstallArgs(definitions, stages, args.namespaces), below)
                 version = settings.version
         except _REASONS as error:
             raise pulumi.RunError(str(error)) from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.crds.definitions import definitions_of
-from components.crds.provider import DefinitionsArgs, Rows
+from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
 from components.manifest_files import read
 from components.tls.certificate import ServerCertificate
@@ -28,9 +28,6 @@ class VolcanoArgs:
 
     policies: Sequence[Body] = ()
     """NetworkPolicies of Volcano's namespace, if the stack creates the namespace."""
-
-    rows: Rows = "none"
-    """What to do with CRDs that are single resources in the state."""
 
 
 class Volcano(pulumi.ComponentResource):
@@ -63,7 +60,7 @@ class Volcano(pulumi.ComponentResource):
                     "Volcano", settings.version, definitions_of(manifest), crd_guard(), args.context
                 )
                 stages = (first, [*access, *args.policies], last)
-                install(name, InstallArgs(definitions, stages, args.rows), pulumi.ResourceOptions(parent=self))
+                install(name, InstallArgs(definitions, stages), pulumi.ResourceOptions(parent=self))
                 version = settings.version
         except NOT_INSTALLED as error:
             raise pulumi.RunError(str(error)) from error

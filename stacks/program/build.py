@@ -9,7 +9,6 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
-from components.crds.provider import OUTPUT, OUTPUTS
 from components.state import Outputs, last_outputs, whole
 from core.environment import environment_of
 from core.images import with_mirrors
@@ -65,12 +64,12 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     """Creates the stack's resources. Returns its outputs by name. `opts`: of all top-level resources.
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the largest
-    worker, and state. `operator`: version and namespace. If this stack has the platform, `crds`: whether the state
-    contains CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: separate stacks of
-    tenants are validated against these (`platform_outputs.exported`). `split`, if the environment is split: the number
-    of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.cluster_of`).
-    `cmlClusters`: by name the same of clusters on Cloudera ML, `cmlTokens` their tokens, and `cmlServeKeys` the keys
-    for what they serve; both are secrets.
+    worker, and state. `operator`: version and namespace. If this stack has the platform, `tenants`, `priorityClasses`
+    and, if it has one, `scheduler`: separate stacks of tenants are validated against these
+    (`platform_outputs.exported`). `split`, if the environment is split: the number of tenants' stacks. `kubernetes`:
+    the UID of the cluster, which later updates compare (`identity.cluster_of`). `cmlClusters`: by name the same of
+    clusters on Cloudera ML, `cmlTokens` their tokens, and `cmlServeKeys` the keys for what they serve; both are
+    secrets.
 
     Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now,
     or the cluster is not the stack's.
@@ -161,7 +160,7 @@ def _with_platform(
     outputs: dict[str, Any] = {"split": part.groups} if part.groups else {}
     if platform.operator:
         outputs["operator"] = {"version": platform.operator.version, "namespace": platform.operator.namespace}
-        outputs |= {OUTPUT: OUTPUTS[platform.rows], **exported(settings), **_scheduler(settings, platform)}
+        outputs |= {**exported(settings), **_scheduler(settings, platform)}
     if tenants or not part.groups:
         outputs["clusters"] = {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()}
     if jobs := {name: job for tenant in tenants for name, job in tenant.jobs.items()}:

@@ -15,7 +15,6 @@ from components.access.component import (
     TenantRestrictionsArgs,
 )
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
-from components.crds.provider import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
 from components.monitoring.component import Monitoring, MonitoringArgs
@@ -46,7 +45,6 @@ class Platform(pulumi.ComponentResource):
     needs its Role in them before it starts.
 
     Outputs:
-        rows: what this `up` does with CRDs that are single resources in the state.
         scheduler: the scheduler of queues and gangs, if the stack has one. The operator depends on Volcano, because it
             does not start without Volcano's CRDs. Kueue depends on the operator, because it looks for the operator's
             CRDs.
@@ -63,7 +61,6 @@ class Platform(pulumi.ComponentResource):
     scheduler and priorities before.
     """
 
-    rows: Rows
     scheduler: Volcano | Kueue | None
     operator: KubeRayOperator | None
     priority_classes: PriorityClasses | None
@@ -78,7 +75,6 @@ class Platform(pulumi.ComponentResource):
         self._part = part
         self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in part.tenants(args)}
         self.scheduler = self.operator = self.priority_classes = self.restrictions = self.admission_policies = None
-        self.rows = "none"
         if part.platform:
             self._cluster_wide(name, args)
         self.queues = self._queues(name, args)
@@ -86,8 +82,6 @@ class Platform(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _cluster_wide(self, name: str, args: StackSettings) -> None:
-        self.rows = rows_of_this_stack()
-        explain(self.rows)
         volcano = self._volcano(name, args)
         self.operator = operator = KubeRayOperator(
             f"{name}-kuberay",
@@ -97,7 +91,6 @@ class Platform(pulumi.ComponentResource):
                 namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in self._part.tenants(args)},
                 policies=operator_policies(args),
                 context=args.kubernetes.context,
-                rows=self.rows,
             ),
             # The operator does not start without the CRDs of the scheduler that it creates PodGroups for.
             pulumi.ResourceOptions(parent=self, depends_on=[whole(volcano)] if volcano else []),
@@ -132,13 +125,13 @@ class Platform(pulumi.ComponentResource):
     def _volcano(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
-        volcano = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args), self.rows)
+        volcano = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args))
         return Volcano(f"{name}-volcano", volcano, pulumi.ResourceOptions(parent=self))
 
     def _kueue(self, name: str, args: StackSettings, operator: KubeRayOperator) -> Kueue | None:
         if args.scheduler is None or args.scheduler.kueue is None:
             return None
-        kueue = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args), self.rows)
+        kueue = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args))
         return Kueue(f"{name}-kueue", kueue, pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]))
 
     def _queues(self, name: str, args: StackSettings) -> Queues | None:
