@@ -95,7 +95,7 @@ def container(
     return made
 
 
-def of_a_program(settings: RayClusterSettings, **other: Any) -> RayClusterSettings:
+def with_image_alone(settings: RayClusterSettings, **other: Any) -> RayClusterSettings:
     """The settings for a pod that needs Ray's image, and nothing else that Ray's pods have. `other`: settings that
     differ."""
     return settings.model_copy(update={"env": {}, "labels": {}, "volumes": (), "volume_mounts": (), **other})

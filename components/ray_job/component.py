@@ -40,7 +40,7 @@ class RayJobArgs:
     """Its `status` after the last update, which a preview shows again; None if there was none."""
 
 
-def of_a_run(
+def run_once_options(
     parent: pulumi.ComponentResource,
     body: Mapping[str, Any],
     opts: pulumi.ResourceOptions | None,
@@ -84,7 +84,7 @@ class RayJob(pulumi.ComponentResource):
         if own:
             spec = args.body["spec"]["rayClusterSpec"]
             opts = before_owned(name, OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL), self, opts)
-        options = of_a_run(self, args.body, opts, applied={"suspend"})
+        options = run_once_options(self, args.body, opts, applied={"suspend"})
         # What Kueue has written into a job that waits in its queue stays.
         body = args.body if args.queued else by_force(args.body)
         job = KubernetesObject(f"{name}-ray-job", in_namespace(body, args.namespace), options)

@@ -8,7 +8,7 @@ from typing import Any
 
 from components.access.manifests import PREFIX, account, role, role_binding, service_account, subject
 from components.access.personas import RAY_GROUP, Rule, Subject, rule
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.run_history.program import NAME, PORT
 from components.run_history.settings import RunHistorySettings
@@ -94,7 +94,7 @@ def _program() -> Body:
 
 
 def _stateful_set(settings: RunHistorySettings, namespace: str, place: RayClusterSettings, claim: str) -> Body:
-    plain = of_a_program(place, tls=None)
+    plain = with_image_alone(place, tls=None)
     program = container(plain, NAME, settings.image or place.head.image, {}, {})
     program |= {
         "command": ["python", "-m", _PROGRAM.name, json.dumps(_argument(settings, namespace))],

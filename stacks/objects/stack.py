@@ -34,7 +34,7 @@ from components.tls.manifests import authority_certificate
 from components.volcano.manifests import volcano_images
 from core.images import images_in, mirrored, with_mirrors
 from core.problems import Path
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.access import admins_of, enforced, named_clusters, own_accounts, restricted
 from stacks.objects.cml import installs_operator, without_kubernetes
 from stacks.objects.external_ray import checks
@@ -71,7 +71,7 @@ Manifests = Mapping[Key, Manifest]
 Placed = Iterator[tuple[Path, Body]]
 
 
-@once
+@cached
 def render(stack: StackSettings) -> Manifests:
     """`render_as` with the name STACK."""
     return render_as(stack, STACK)
@@ -92,7 +92,7 @@ def render_as(stack: StackSettings, name: str) -> Manifests:
     return {**of_platform, **{key: each for found in of_tenants for key, each in found.items()}, **ray_clusters(stack)}
 
 
-@once
+@cached
 def ray_clusters(stack: StackSettings) -> Manifests:
     """The RayClusters of a stack; no other object is rendered for them. Raises Problems as `render` does."""
     return _by_key(
