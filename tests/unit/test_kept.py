@@ -51,7 +51,7 @@ def test_where_there_is_none_one_is_made(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_certificate_of_a_server_is_found_again_if_it_is_for_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    authority, certificate, key = new_certificate("ray-redis", ["ray-redis-0", "ray-redis-1"])
+    authority, certificate, key, _ = new_certificate("ray-redis", ["ray-redis-0", "ray-redis-1"])
     live(monkeypatch, KEEPER["manager"] or "", ca_crt=authority, tls_crt=certificate, tls_key=key)
 
     def key_for(*names: str) -> str:
