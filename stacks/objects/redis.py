@@ -119,7 +119,7 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
 
 
 def gateway_without_image(stack: StackSettings) -> Iterator[Problem]:
-    """The gateway's default image where it is used: only the rehearsal has it, which sets it (local/pulumi.py)."""
+    """The gateway's default image where it is used: only the rehearsal has it (local/rehearsed_file.py)."""
     settings = stack.redis
     if settings is None or stack.platform is not None or not any(uses_redis(tenant) for tenant in stack.tenants):
         return

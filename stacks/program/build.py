@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date
 from typing import Any
 
 import pulumi
@@ -13,7 +12,6 @@ from components.state import Outputs, last_outputs, whole
 from core.environment import environment_of
 from core.images import with_mirrors
 from core.stack_file import PROJECT
-from stacks.checks.advice import advice
 from stacks.objects.access import named_clusters
 from stacks.objects.cml import without_kubernetes
 from stacks.objects.external_ray import checks
@@ -78,8 +76,6 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     part = part_of(settings, stack)
     last = last_outputs()
     refuse_foreign(part, stack, last)
-    for each in advice(settings, stack, date.today()) if part.platform else ():
-        pulumi.log.warn(str(each))
     on_cml = _on_cml(settings, opts) if part.platform else {}
     if without_kubernetes(settings):
         return on_cml
