@@ -119,7 +119,13 @@ REDACTIONS = (
         _MASKED,
         has=_HAVE_NAMES,
     ),
-    Redaction("an option of a command", rf"(?i)(--[\w-]*{_NAMES}\s+)(?:{_QUOTED}|[^\s\"'-]\S*)", _MASKED, has=("--",)),
+    # It begins a word: Python would try each of many hyphens.
+    Redaction(
+        "an option of a command",
+        rf"(?i)((?:^|[^\w-])--[\w-]*{_NAMES}\s+)(?:{_QUOTED}|[^\s\"'-]\S*)",
+        _MASKED,
+        has=("--",),
+    ),
     # 32 random bytes in base64 (ray-operator/controllers/ray/raycluster_controller.go: generateRandomToken).
     Redaction("a token of KubeRay", r"(^|[^\w+/])[A-Za-z0-9+/]{43}=", f"$1{MASK}", has=("=",)),
     # 32 random bytes in hexadecimal (ray/_private/authentication/authentication_token_generator.py). A checksum looks

@@ -53,3 +53,10 @@ def test_a_runtime_environment_keeps_names_and_not_the_values_of_secrets() -> No
 )
 def test_one_that_cannot_be_read_is_not_kept(text: str) -> None:
     assert REDACT.settings(text) is None
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("part", ["-", "--_", "key=", "-----BEGIN PRIVATE KEY-----"])
+def test_no_pattern_takes_long_for_what_people_write(part: str) -> None:
+    """Python tries a pattern at each place, unlike the collector's RE2."""
+    assert REDACT.text(part * 20_000)
