@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.body import Body as Body
+from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD
 
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
 """Annotation with the name of the field manager, which the provider reads."""
@@ -33,14 +34,8 @@ def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
 def restricted_sidecar(user: int | None) -> dict[str, Any]:
     """The security context of a sidecar in a pod of Ray, which meets Pod Security `restricted` and writes no file
     outside its volumes. `user`: None for that of the image."""
-    return {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": True,
-        "runAsNonRoot": True,
-        "seccompProfile": {"type": "RuntimeDefault"},
-        **({} if user is None else {"runAsUser": user}),
-    }
+    own = {} if user is None else {"runAsUser": user}
+    return {**RESTRICTED_CONTAINER, **RESTRICTED_POD, "readOnlyRootFilesystem": True, **own}
 
 
 def disruption_budget(name: str, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:

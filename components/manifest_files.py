@@ -101,8 +101,7 @@ def _folder() -> Path:
 
 
 def _name(location: str) -> str:
-    # Files of an older layout are named by the digest of the location alone.
-    return f"{hashlib.sha256(f'referred {location}'.encode()).hexdigest()}.json"
+    return f"{hashlib.sha256(location.encode()).hexdigest()}.json"
 
 
 _RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))

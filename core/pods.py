@@ -1,6 +1,6 @@
 """Pods: the paths of pod templates and of RayCluster specs by kind, and Pod Security levels of namespaces."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from core.problems import Path
 
@@ -57,3 +57,16 @@ def level_labels(level: PodSecurityLevel) -> dict[str, str]:
         for mode in _MODES
         for part, value in (("", level), ("-version", "latest"))
     }
+
+
+RESTRICTED_CONTAINER: dict[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""The security context of a container that meets `restricted` in such a pod (kubernetes.io, Pod Security Standards)."""
+
+RESTRICTED_POD: dict[str, Any] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+"""The security context of a pod that meets `restricted`."""
+
+RESTRICTED_CAPABILITIES = ("NET_BIND_SERVICE",)
+"""Capabilities that `restricted` lets a container add."""
+
+PROFILES = ("RuntimeDefault", "Localhost")
+"""Types of seccomp and AppArmor profiles that `baseline` and `restricted` allow."""

@@ -81,7 +81,7 @@ def older(version: tuple[int, ...], than: tuple[int, ...]) -> bool:
     return version + (0,) * (length - len(version)) < than + (0,) * (length - len(than))
 
 
-def release_of(text: str) -> tuple[int, int, int] | None:
+def semver_numbers(text: str) -> tuple[int, int, int] | None:
     """The numbers of a version; None for a pre-release or another text (Masterminds/semver: NewVersion)."""
     found = _SEMVER.fullmatch(text)
     if found is None or found[4]:

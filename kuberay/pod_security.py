@@ -7,7 +7,7 @@ Windows. tests/differential compares them with that evaluator.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from core.pods import PodSecurityLevel
+from core.pods import PROFILES, RESTRICTED_CAPABILITIES, PodSecurityLevel
 from core.problems import Path, Problem, shown
 from kuberay.rules import Body, Found, problem
 
@@ -31,7 +31,6 @@ BASELINE_CAPABILITIES = frozenset(
         "SYS_CHROOT",
     }
 )
-RESTRICTED_CAPABILITIES = frozenset({"NET_BIND_SERVICE"})
 
 SYSCTLS = frozenset(
     {
@@ -50,7 +49,6 @@ SYSCTLS = frozenset(
     }
 )
 SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
-PROFILES = ("RuntimeDefault", "Localhost")
 
 _VOLUMES = frozenset(
     {
@@ -205,7 +203,7 @@ def _restricted_container(container: Body, path: Path, pod: Body) -> _Found:
         fault = f"container {name!r} keeps capabilities"
         yield _Violation((*at, "capabilities", "drop"), None, fault, "Set capabilities.drop: [ALL]")
     for index, added in enumerate(capabilities.get("add") or ()):
-        if added in BASELINE_CAPABILITIES - RESTRICTED_CAPABILITIES:
+        if added in BASELINE_CAPABILITIES.difference(RESTRICTED_CAPABILITIES):
             where = (*at, "capabilities", "add", index)
             yield _Violation(where, added, f"container {name!r} adds capability {added!r}", "Remove it")
     if context.get("runAsUser") == 0:

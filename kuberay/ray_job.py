@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from core.problems import Path
 from kuberay import features, ray_cluster
-from kuberay.formats import is_json_of_numbers, is_mapping, older, release_of
+from kuberay.formats import is_json_of_numbers, is_mapping, older, semver_numbers
 from kuberay.releases import OperatorContext
 from kuberay.rules import Body, Cluster, Found, problem
 
@@ -113,7 +113,7 @@ def _submission(spec: Body, path: Path) -> Found:
 
 
 def _metadata(ray_version: str, path: Path) -> Found:
-    release = release_of(ray_version)
+    release = semver_numbers(ray_version)
     if release is None or older(release, _METADATA_SINCE):
         message = f"metadata needs Ray 2.6.0 or later and rayVersion is {ray_version!r}: set it, or remove metadata"
         yield problem("job-metadata", (*path, "rayClusterSpec", "rayVersion"), ray_version or None, message)

@@ -81,7 +81,7 @@ class RehearsalStack:
             "KUBECONFIG": str(self._rehearsal.kubeconfig),
             "PULUMI_HOME": str(self._home),
             # No attribute files beside each file: those that a killed command leaves empty make a state unreadable
-            # (stacks/recovery/folder.py).
+            # (stacks/commands/recover/cli.py).
             "PULUMI_BACKEND_URL": f"file://{self._folder}?metadata=skip",
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(self._passphrase),
             "PULUMI_OPTION_STACK": self.name,

@@ -10,7 +10,7 @@ Parts = TypeVarTuple("Parts")
 Result = TypeVar("Result")
 
 
-def once(function: Callable[[StackSettings, *Parts], Result]) -> Callable[[StackSettings, *Parts], Result]:
+def cached(function: Callable[[StackSettings, *Parts], Result]) -> Callable[[StackSettings, *Parts], Result]:
     """Caches the result of a function of a stack, or of a stack and some of its tenants and RayClusters.
 
     All callers get the same object: none of them may change it.

@@ -281,7 +281,7 @@ class StackSettings(Settings):
 
     @functools.cached_property
     def kept(self) -> dict[Any, Any]:
-        """The cache of results derived from these settings (cache.once)."""
+        """The cache of results derived from these settings (`stacks.cached`)."""
         return {}
 
     @property

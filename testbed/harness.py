@@ -154,11 +154,11 @@ class Project:
         """`pulumi up` without the preview."""
         return self.pulumi("up", "--yes", "--skip-preview", fails=fails, environment=environment)
 
-    def killed(self, come: Callable[[], bool], command: "subprocess.Popen[str] | None" = None) -> None:
-        """Kills a command (by default `pulumi up`) with all its child processes (SIGKILL) once `come` is true, so that
-        the state lacks the result of the current step. Fails the test if the command ends before."""
+    def killed(self, reached: Callable[[], bool], command: "subprocess.Popen[str] | None" = None) -> None:
+        """Kills a command (by default `pulumi up`) with all its child processes (SIGKILL) once `reached` is true, so
+        that the state lacks the result of the current step. Fails the test if the command ends before."""
         update = command or self.start("up", "--yes", "--skip-preview")
-        while not come():
+        while not reached():
             assert update.poll() is None, update.communicate()[0]
             time.sleep(0.02)
         process = psutil.Process(update.pid)

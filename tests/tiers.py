@@ -67,7 +67,6 @@ TIERS: Mapping[str, Tier] = {
             "Redis",
             "Ray on Cloudera ML",
             "draining",
-            "moved definitions",
             "full disk",
             "wheel",
             "pages",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.access.personas import ALL_RAY_KINDS, RAY_GROUP
-from core.pods import POD_SECURITY_PREFIX
+from core.pods import POD_SECURITY_PREFIX, PROFILES
 from policies.cel import before, listed, text, variables
 
 Body = dict[str, Any]
@@ -60,7 +60,7 @@ _MEETS_RESTRICTED = (
     " c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false"
     " && 'ALL' in c.?securityContext.?capabilities.?drop.orValue([])"
     f" && {_in_force('runAsNonRoot')}.orValue(false) == true"
-    f" && {_in_force('seccompProfile', 'type')}.orValue('') in ['RuntimeDefault', 'Localhost'])"
+    f" && {_in_force('seccompProfile', 'type')}.orValue('') in {listed(PROFILES)})"
 )
 """What Pod Security `restricted` requires of each container of a pod's `spec`."""
 

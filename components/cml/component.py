@@ -32,7 +32,7 @@ class CmlRayCluster(pulumi.ComponentResource):
         token: Ray's token, a secret, which callers of the addresses need.
         serve_key: the key for `endpoint`, a secret; None if nothing is served.
         worker_groups: name, GPUs, CPUs, memory and replicas of each group.
-        greatest_gpus: GPUs of the largest worker.
+        largest_gpus: GPUs of the largest worker.
         status: state, the head's application, the numbers of workers, and the status of each application.
         state: the state in `status`.
         summary: all of it but the token, with the keys that a stack's output has for a RayCluster.
@@ -42,7 +42,7 @@ class CmlRayCluster(pulumi.ComponentResource):
     token: pulumi.Output[str]
     serve_key: pulumi.Output[str] | None
     worker_groups: list[dict[str, Any]]
-    greatest_gpus: int
+    largest_gpus: int
     status: pulumi.Output[dict[str, Any]]
     state: pulumi.Output[str | None]
     summary: pulumi.Output[dict[str, Any]]
@@ -67,7 +67,7 @@ class CmlRayCluster(pulumi.ComponentResource):
             }
             for group in cluster.groups
         ]
-        self.greatest_gpus = max((group.resources.gpus for group in cluster.groups if group.replicas), default=0)
+        self.largest_gpus = max((group.resources.gpus for group in cluster.groups if group.replicas), default=0)
         self.status = pulumi.Output.all(made.state, made.joined, made.applications).apply(
             lambda known: {
                 "state": known[0],
@@ -82,7 +82,7 @@ class CmlRayCluster(pulumi.ComponentResource):
                 **self.connection,
                 "state": status["state"],
                 "status": status,
-                "greatestGpus": self.greatest_gpus,
+                "largestGpus": self.largest_gpus,
                 "workerGroups": self.worker_groups,
             }
         )

@@ -70,14 +70,7 @@ class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
     """Is deleted before all resources that it depends on. The deletion fails while objects of its kinds exist."""
 
     def __init__(self, name: str, args: CrdGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        # States of earlier releases have a separate type for each owner.
-        earlier = [
-            pulumi.Alias(type_=f"pulumi-python:dynamic/ray-platform:{owner}CrdGuard") for owner in ("Volcano", "Kueue")
-        ]
-        inputs = {"resources": args.resources, "context": args.context}
-        super().__init__(
-            args.provider, name, inputs, pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=earlier))
-        )
+        super().__init__(args.provider, name, {"resources": args.resources, "context": args.context}, opts)
 
 
 def _has_owner(body: Mapping[str, Any]) -> bool:

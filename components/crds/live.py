@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from components.bodies import FIELD_MANAGER_ANNOTATION
 from components.cluster import NoAnswerError, request
 from components.crds.definitions import Body, Definition, content
 
@@ -50,13 +49,6 @@ def owned_fields(found: Mapping[str, Any], manager: str) -> str | None:
     entries = (entry for entry in found.get("managedFields") or () if entry["manager"] == manager)
     fields = next((entry["fieldsV1"] for entry in entries if entry["operation"] == "Apply"), None)
     return None if fields is None else hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
-
-
-def is_ours(found: Mapping[str, Any], manager: str) -> bool:
-    """Whether a field manager has created a definition: by server-side apply, or as a resource of an earlier release,
-    which the provider created under another field manager."""
-    annotations = found.get("annotations") or {}
-    return owned_fields(found, manager) is not None or annotations.get(FIELD_MANAGER_ANNOTATION) == manager
 
 
 def owns_versions(found: Mapping[str, Any], manager: str) -> bool:
@@ -112,12 +104,7 @@ def applied(body: Body, digest: str, webhook: Mapping[str, Any] | None) -> Body:
     """A definition to apply: with its digest, and with its conversion webhook, if there is one."""
     own = {key: value for key, value in body["metadata"].items() if key != "creationTimestamp"}
     own["annotations"] = {**(own.get("annotations") or {}), DIGEST_ANNOTATION: digest}
-    return {**body_of_row(body, webhook), "metadata": own}
-
-
-def body_of_row(body: Body, webhook: Mapping[str, Any] | None) -> Body:
-    """A definition without its status, and with its conversion webhook, if there is one."""
-    body = {key: value for key, value in body.items() if key != "status"}
+    body = {**{key: value for key, value in body.items() if key != "status"}, "metadata": own}
     conversion = body["spec"].get("conversion") or {}
     if webhook is None or conversion.get("strategy") != "Webhook":
         return body

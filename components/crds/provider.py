@@ -1,25 +1,24 @@
 """The CustomResourceDefinitions of a program as one resource, and its provider.
 
-The provider runs in Pulumi's Python plugin; states refer to it by this path. In states of earlier releases each
-definition is a resource; see docs/decisions/0024-definitions-outside-the-state.md.
+The provider runs in Pulumi's Python plugin; states refer to it by this path. See
+docs/decisions/0024-definitions-outside-the-state.md.
 """
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, ResourceProvider, UpdateResult
 
 from components.crds import live
-from components.crds.definitions import Body, Definition, content, resource_of
+from components.crds.definitions import Definition, resource_of
 from components.crds.guard import CrdGuardProvider
 from components.crds.live import differences
 from components.dynamic import Resource
-from components.kubernetes import KubernetesObject, field_manager
-from components.state import last_outputs, last_resources
+from components.kubernetes import field_manager
 
 _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 """The variable with which Pulumi's Kubernetes provider imports existing objects into the state."""
@@ -106,7 +105,7 @@ def _refuse_existing(props: Mapping[str, Any]) -> None:
     others = {
         name: live.other_managers(body, manager)
         for name, body in existing.items()
-        if body is not None and not live.is_ours(body, manager)
+        if body is not None and live.owned_fields(body, manager) is None
     }
     if others:
         named = ", ".join(f"{name} (of {', '.join(managers) or 'others'})" for name, managers in others.items())
@@ -162,74 +161,3 @@ class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomRes
         super().__init__(DefinitionsProvider(args.guard), name, inputs, opts)
         for line in differences(args.context, args.definitions, manager):
             pulumi.log.info(line, self)
-
-
-Rows = Literal["keep", "drop", "none"]
-"""What an `up` does with definitions that are single resources in the state: it keeps them and marks them as retained;
-it removes them from the state; or there are none."""
-
-OUTPUT = "crds"
-"""The stack's output with the action of the last `up`: `retained`, or `separate`."""
-
-OUTPUTS: Mapping[Rows, str] = {"keep": "retained", "drop": "separate", "none": "separate"}
-
-_RETAINED = "ray-platform/retained"
-"""Annotation of a definition whose row in the state has `retainOnDelete`. The same step writes both."""
-
-_TYPE = "$kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition::"
-
-
-def rows_of_this_stack() -> Rows:
-    """The action of this `up` on rows of the state.
-
-    If the program no longer registers a row, Pulumi's engine decides by the state of the last `up` whether to delete
-    the object. So rows are dropped only if both the last outputs and every row have the mark.
-    """
-    last = last_outputs().get(OUTPUT)
-    if last == OUTPUTS["none"]:
-        return "none"
-    rows = [outputs for urn, outputs in last_resources().items() if _TYPE in urn]
-    if not rows:
-        return "none"
-    return "drop" if last == OUTPUTS["keep"] and all(map(_is_retained, rows)) else "keep"
-
-
-def explain(rows: Rows) -> None:
-    """Explains added and removed rows to the reader of a preview."""
-    if rows == "keep":
-        pulumi.log.info(
-            "The state of this stack holds CustomResourceDefinitions of up to a megabyte each. This `pulumi up` marks "
-            "them as retained, and the next `pulumi up` removes them from the state. They stay in the cluster"
-        )
-    elif rows == "drop":
-        pulumi.log.info(
-            "This `pulumi up` removes CustomResourceDefinitions from the state, where each was a resource. The preview "
-            "shows them as deleted; they are retained in the cluster"
-        )
-
-
-def retained_rows(
-    name: str,
-    definitions: list[Definition],
-    webhook: Mapping[str, pulumi.Input[str]] | None,
-    opts: pulumi.ResourceOptions,
-) -> list[pulumi.Resource]:
-    """The definitions as earlier releases registered them, with the mark."""
-    opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(retain_on_delete=True))
-    return [
-        KubernetesObject(
-            f"{name}-customresourcedefinition-{each.name}",
-            _marked(live.body_of_row(content(each.digest), webhook)),
-            opts,
-        )
-        for each in definitions
-    ]
-
-
-def _marked(body: Body) -> Body:
-    own = body["metadata"]
-    return {**body, "metadata": {**own, "annotations": {**(own.get("annotations") or {}), _RETAINED: "true"}}}
-
-
-def _is_retained(outputs: Mapping[str, Any]) -> bool:
-    return bool((outputs.get("metadata") or {}).get("annotations", {}).get(_RETAINED) == "true")

@@ -15,7 +15,7 @@ from components.external_cluster.settings import ExternalClusterSettings
 from components.kubernetes import create
 from components.objects import Object
 from components.ray_cluster.readiness import status_summary
-from components.ray_job.component import of_a_run
+from components.ray_job.component import run_once_options
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import RayJobSettings
 from core.types import seconds
@@ -54,7 +54,7 @@ class ExternalRayCluster(pulumi.ComponentResource):
     Outputs, with the meaning of those of a RayCluster:
         connection: addresses. `namespace` and `headService` are those of its Service, if it is one of Kubernetes.
         worker_groups: none are known.
-        greatest_gpus: GPUs of its largest node at the check; 0 if it did not report them.
+        largest_gpus: GPUs of its largest node at the check; 0 if it did not report them.
         status: state `ready` and the number of workers, as of the check.
         state: the state in `status`.
         summary: all of it, with the keys that a stack's output has for a RayCluster.
@@ -62,7 +62,7 @@ class ExternalRayCluster(pulumi.ComponentResource):
 
     connection: pulumi.Output[dict[str, str]]
     worker_groups: list[dict[str, Any]]
-    greatest_gpus: pulumi.Output[int]
+    largest_gpus: pulumi.Output[int]
     status: pulumi.Output[dict[str, Any]]
     state: pulumi.Output[str | None]
     summary: pulumi.Output[dict[str, Any]]
@@ -76,11 +76,11 @@ class ExternalRayCluster(pulumi.ComponentResource):
         described = next_check(args.context, args.namespace_name, metadata["name"], annotations[RUN_ANNOTATION])
         body = {**check.body, "metadata": {**metadata, "annotations": {**annotations, RUN_ANNOTATION: described}}}
         sent = replace(check, body=in_namespace(body, args.namespace))
-        [job] = create(name, [sent], of_a_run(self, body, opts)).values()
+        [job] = create(name, [sent], run_once_options(self, body, opts)).values()
         self.connection = job.metadata.apply(lambda metadata: connection(settings, metadata["namespace"]))
         checked: pulumi.Output[Mapping[str, Any]] = job.metadata.apply(lambda metadata: self._checked(args, metadata))
         self.worker_groups = []
-        self.greatest_gpus = checked.apply(lambda found: found["greatestGpus"])
+        self.largest_gpus = checked.apply(lambda found: found["largestGpus"])
         self.status = checked.apply(lambda found: found["status"])
         self.state = self.status.apply(lambda status: status["state"])
         self.summary = pulumi.Output.all(self.connection, checked).apply(
@@ -88,14 +88,14 @@ class ExternalRayCluster(pulumi.ComponentResource):
                 **known[0],
                 "state": known[1]["status"]["state"],
                 "status": known[1]["status"],
-                "greatestGpus": known[1]["greatestGpus"],
+                "largestGpus": known[1]["largestGpus"],
                 "workerGroups": self.worker_groups,
             }
         )
         self.register_outputs({"connection": self.connection, "status": self.status, "state": self.state})
 
     async def _checked(self, args: ExternalRayClusterArgs, metadata: dict[str, Any] | None) -> Mapping[str, Any]:
-        """`status` and `greatestGpus`: in a preview the last known ones, in an update those of the check."""
+        """`status` and `largestGpus`: in a preview the last known ones, in an update those of the check."""
         if pulumi.runtime.is_dry_run() or metadata is None:
             return args.last or _summary(None, {})
         limit = seconds(args.settings.ready_timeout) + _START_SECONDS
@@ -147,7 +147,7 @@ class SubmittedJob(pulumi.ComponentResource):
         namespace = pulumi.Output.all(args.namespace, connected).apply(lambda known: known[0])
         [submission] = args.objects
         sent = replace(submission, body=in_namespace(submission.body, namespace))
-        [job] = create(name, [sent], of_a_run(self, submission.body, opts)).values()
+        [job] = create(name, [sent], run_once_options(self, submission.body, opts)).values()
         self.connection = job.metadata.apply(
             lambda metadata: {
                 "namespace": metadata["namespace"],
@@ -193,4 +193,4 @@ def _reported(message: str) -> dict[str, Any]:
 def _summary(state: str | None, reported: Mapping[str, Any]) -> dict[str, Any]:
     status = status_summary({"state": state, "head": {"podName": "", "serviceName": ""}})
     workers = dict.fromkeys(status["workers"], int(reported.get("workers", 0)))
-    return {"status": {**status, "workers": workers}, "greatestGpus": int(reported.get("greatestGpus", 0))}
+    return {"status": {**status, "workers": workers}, "largestGpus": int(reported.get("largestGpus", 0))}

@@ -125,7 +125,7 @@ def nodes(client: Any) -> dict[str, Any]:
                 break
             time.sleep(PAUSE)
         gpus = [int((each.get("resources_total") or {}).get("GPU", 0)) for each in alive]
-        return {"workers": sum(not each["is_head_node"] for each in alive), "greatestGpus": max(gpus, default=0)}
+        return {"workers": sum(not each["is_head_node"] for each in alive), "largestGpus": max(gpus, default=0)}
     except Exception as error:
         print(f"its nodes are not known: {error}", flush=True)
         return {}

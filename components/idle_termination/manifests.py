@@ -10,7 +10,7 @@ from components.access.manifests import PREFIX, account, role, role_binding, ser
 from components.access.personas import RAY_GROUP, RAY_WRITE, NamedCluster, rule
 from components.idle_termination.in_pod import NAME, TOKEN_FILE
 from components.ray_cluster.manifests import TOKEN_KEY, Body, head_ports, head_service
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 
 LABELS = {"app.kubernetes.io/name": NAME}
@@ -68,7 +68,7 @@ def _rights(clusters: Sequence[NamedCluster]) -> list[dict[str, Any]]:
 
 def _deployment(watched: Sequence[Watched], namespace: str) -> Body:
     first = watched[0].settings
-    plain = of_a_program(first, tls=None)
+    plain = with_image_alone(first, tls=None)
     program = container(plain, NAME, first.head.image, {}, {})
     program["command"] = ["python", "-c", _SCRIPT.read_text(), json.dumps(_argument(watched, namespace))]
     program["resources"] = _AMOUNTS

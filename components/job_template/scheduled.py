@@ -8,7 +8,7 @@ from components.access.personas import schedule_of
 from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, TEMPLATE_LABEL
 from components.job_template.settings import CronSettings, JobTemplateSettings
 from components.ray_cluster.manifests import Body
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 
 SCHEDULE_LABEL = "ray-platform/job-schedule"
@@ -60,7 +60,7 @@ def _cron_job(settings: JobTemplateSettings, cron: CronSettings, namespace: str,
         "SUCCESSFUL": str(cron.successful_jobs_history_limit),
         "FAILED": str(cron.failed_jobs_history_limit),
     }
-    plain = of_a_program(place, labels={SCHEDULE_LABEL: settings.name}, tls=None)
+    plain = with_image_alone(place, labels={SCHEDULE_LABEL: settings.name}, tls=None)
     starts = container(plain, "start", place.head.image, _AMOUNTS, env)
     # The name of the Job is that of the CronJob and its time.
     time: Any = {"fieldRef": {"fieldPath": "metadata.labels['batch.kubernetes.io/job-name']"}}

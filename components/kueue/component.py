@@ -105,8 +105,7 @@ KUEUE = Installed(
 
 
 class KueueCertificate(ServerCertificate, module="ray-platform", name="KueueCertificate"):
-    """The certificate of the webhook and its key, a secret of Pulumi, valid for ten years. Afterwards Kueue creates new
-    ones.
+    """The certificate of the webhook and its key, a secret of Pulumi.
 
     Kueue manages certificates itself (internalCertManagement) and creates none if it finds a valid one. That must also
     be a certificate of its authority, with an RSA key (cert-controller, pkg/rotator/rotator.go: refreshCertIfNeeded and

@@ -1,9 +1,11 @@
-"""The secrets that a collector masks, as regular expressions in the common syntax of RE2 and Python.
+"""The secrets that the log collector and the run history mask, as regular expressions in the common syntax of RE2 and
+Python.
 
 Beside the secrets that are known by their look (core/secrets.py) these are values behind a name that tells what they
 are, and Ray's own tokens.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -25,6 +27,11 @@ class Redaction:
     pattern: str
     replacement: str = MASK
     has: tuple[str, ...] = ()
+
+    @property
+    def replacement_of_python(self) -> str:
+        """The replacement for Python's `re.sub`."""
+        return re.sub(r"\$(\d)", r"\\g<\1>", self.replacement)
 
 
 _NAMES = (
@@ -106,8 +113,19 @@ REDACTIONS = (
         has=("sig=", "signature="),
     ),
     Redaction("a secret known by its look", "|".join(_LOOKS), has=_HAVE_LOOKS),
-    Redaction("a value of a name", rf"(?i)({_NAMES}(?:{_IS}|{_NEXT}))(?:{_QUOTED}|{_WORD})", _MASKED, has=_HAVE_NAMES),
-    Redaction("an option of a command", rf"(?i)(--[\w-]*{_NAMES}\s+)(?:{_QUOTED}|[^\s\"'-]\S*)", _MASKED, has=("--",)),
+    Redaction(
+        "a value of a name",
+        rf"(?i)({_NAMES}(?:{_IS}|{_NEXT}))(?:{_QUOTED}|(?:{_SCHEME}[ \t]+)?{_WORD})",
+        _MASKED,
+        has=_HAVE_NAMES,
+    ),
+    # It begins a word: Python would try each of many hyphens.
+    Redaction(
+        "an option of a command",
+        rf"(?i)((?:^|[^\w-])--[\w-]*{_NAMES}\s+)(?:{_QUOTED}|[^\s\"'-]\S*)",
+        _MASKED,
+        has=("--",),
+    ),
     # 32 random bytes in base64 (ray-operator/controllers/ray/raycluster_controller.go: generateRandomToken).
     Redaction("a token of KubeRay", r"(^|[^\w+/])[A-Za-z0-9+/]{43}=", f"$1{MASK}", has=("=",)),
     # 32 random bytes in hexadecimal (ray/_private/authentication/authentication_token_generator.py). A checksum looks

@@ -68,7 +68,7 @@ def scaling_hooks(name: str, context: str | None, updates: UpdatesSettings) -> p
 
     return pulumi.ResourceHookBinding(
         before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)],
-        after_update=[pulumi.ResourceHook(f"{name}-overtaken", repair)],
+        after_update=[pulumi.ResourceHook(f"{name}-restored", repair)],
     )
 
 

@@ -103,7 +103,7 @@ class RayCluster(pulumi.ComponentResource):
     Outputs:
         connection: namespace, head service, addresses.
         worker_groups: name, GPUs, CPUs, memory and maximum replicas of each worker group of the settings.
-        greatest_gpus: GPUs of the largest worker.
+        largest_gpus: GPUs of the largest worker.
         status: KubeRay's state, the head's pod and Service, numbers of desired, available and ready workers,
             conditions. In a preview it is the one after the last update, in an update it is known once the cluster is
             ready. If that takes longer than `ready_timeout`, the update fails with the reasons (pulumi.RunError).
@@ -113,7 +113,7 @@ class RayCluster(pulumi.ComponentResource):
 
     connection: pulumi.Output[dict[str, str]]
     worker_groups: list[dict[str, Any]]
-    greatest_gpus: int
+    largest_gpus: int
     status: pulumi.Output[dict[str, Any]]
     state: pulumi.Output[str | None]
     storage_namespace: pulumi.Output[str] | None
@@ -160,7 +160,7 @@ class RayCluster(pulumi.ComponentResource):
             }
             for group in groups
         ]
-        self.greatest_gpus = max((group.gpus for group in groups if group.max_replicas != 0), default=0)
+        self.largest_gpus = max((group.gpus for group in groups if group.max_replicas != 0), default=0)
         if (last := args.last_status) and pulumi.runtime.is_dry_run():
             # The state has the status from when the object was written, which is none after a creation: a preview right
             # after `up` would show a changed output.
@@ -175,7 +175,7 @@ class RayCluster(pulumi.ComponentResource):
             {
                 "connection": self.connection,
                 "worker_groups": self.worker_groups,
-                "greatest_gpus": self.greatest_gpus,
+                "largest_gpus": self.largest_gpus,
                 "status": self.status,
                 "state": self.state,
                 "storage_namespace": keys,

@@ -12,7 +12,7 @@ from core.problems import Path, Problem
 Body = Mapping[str, Any]
 
 
-def beside_ray(settings: RayClusterSettings, logs: LogsSettings | None) -> Beside:
+def log_sidecar(settings: RayClusterSettings, logs: LogsSettings | None) -> Beside:
     """What each pod of Ray has for its logs."""
     if logs is None:
         return NOTHING_BESIDE
@@ -30,7 +30,7 @@ def logs_problems(settings: RayClusterSettings, logs: LogsSettings | None, body:
     if logs is None:
         return
     spec = body["spec"]
-    expected = beside_ray(settings, logs)
+    expected = log_sidecar(settings, logs)
     groups: list[tuple[Path, Any]] = [(("spec", "headGroupSpec"), spec["headGroupSpec"])]
     groups += [(("spec", "workerGroupSpecs", at), each) for at, each in enumerate(spec.get("workerGroupSpecs") or ())]
     for path, group in groups:

@@ -72,7 +72,7 @@ def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
         yield problem("ray-start-gpus", (*at, "num-gpus"), offered, message)
 
 
-def of_the_defaults(settings: RayClusterSettings, problems: Sequence[Problem]) -> list[Problem]:
+def due_to_defaults(settings: RayClusterSettings, problems: Sequence[Problem]) -> list[Problem]:
     """The problems of a cluster's pods, if it has no defaults: all of Pod Security as one, at the setting that is the
     reason. Its path is in the settings."""
     refused = [each for each in problems if each.rule == "pod-security"]

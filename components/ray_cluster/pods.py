@@ -12,6 +12,7 @@ from typing import Any
 from components.ray_cluster.settings import RayClusterSettings
 from components.tls import manifests as tls
 from core.nodes import GPU_PRODUCT_LABEL, NodePool
+from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD
 from core.problems import Path, Problems
 from core.strategic_merge import merge
 
@@ -95,7 +96,7 @@ def container(
     return made
 
 
-def of_a_program(settings: RayClusterSettings, **other: Any) -> RayClusterSettings:
+def with_image_alone(settings: RayClusterSettings, **other: Any) -> RayClusterSettings:
     """The settings for a pod that needs Ray's image, and nothing else that Ray's pods have. `other`: settings that
     differ."""
     return settings.model_copy(update={"env": {}, "labels": {}, "volumes": (), "volume_mounts": (), **other})
@@ -196,19 +197,13 @@ _TOKEN: Body = {
 _HEAD_ENDS_WITHIN = 10
 """Seconds."""
 
-_RESTRICTED: Body = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""The requirements of `restricted` for each container (kubernetes.io, Pod Security Standards)."""
-
-_RESTRICTED_POD: Body = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-"""The requirements of `restricted` for a pod."""
-
 
 def container_defaults(settings: RayClusterSettings) -> Body:
     """The defaults of a container that runs Ray, and of the autoscaler, before pod templates are merged into it."""
     if settings.pod_defaults == "none":
         return {}
     user = {"runAsUser": settings.run_as_user} if settings.run_as_user != "image" else {}
-    return {"securityContext": {**_RESTRICTED, **user}}
+    return {"securityContext": {**RESTRICTED_CONTAINER, **user}}
 
 
 def pod_defaults(settings: RayClusterSettings, priority_class: str | None) -> Body:
@@ -216,7 +211,7 @@ def pod_defaults(settings: RayClusterSettings, priority_class: str | None) -> Bo
     if settings.pod_defaults == "none":
         return {}
     priority = {"priorityClassName": priority_class} if priority_class else {}
-    return {"securityContext": _RESTRICTED_POD, **priority}
+    return {"securityContext": RESTRICTED_POD, **priority}
 
 
 def completed(settings: RayClusterSettings, template: Body) -> Body:
@@ -269,4 +264,6 @@ def uses_kubernetes_tokens(settings: RayClusterSettings) -> bool:
 def _restricted(containers: Any) -> Any:
     if not isinstance(containers, list):
         return containers
-    return [{"securityContext": _RESTRICTED, **each} if isinstance(each, dict) else each for each in containers]
+    return [
+        {"securityContext": RESTRICTED_CONTAINER, **each} if isinstance(each, dict) else each for each in containers
+    ]

@@ -130,7 +130,7 @@ _MOST_GROUPS = 7
 """A Workload of Kueue has 8 pod sets, one of which is the head."""
 
 
-def gang_in_part(settings: RayClusterSettings, body: Mapping[str, Any]) -> Iterator[Problem]:
+def unguarded_gang(settings: RayClusterSettings, body: Mapping[str, Any]) -> Iterator[Problem]:
     """Worker groups that can scale although `gang` is `all`; the path is in the settings.
 
     KubeRay's gang is the head and minReplicas of each group. Raising minReplicas to maxReplicas implicitly would start

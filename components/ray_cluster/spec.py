@@ -7,7 +7,7 @@ from typing import Any
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
 from components.ray_cluster.fault_tolerance import OPTIONS, RedisPlace, beside_head, options
-from components.ray_cluster.logs import beside_ray
+from components.ray_cluster.logs import log_sidecar
 from components.ray_cluster.node_settings import WorkersSettings
 from components.ray_cluster.pods import (
     HEAD_CONTAINER,
@@ -70,7 +70,7 @@ def cluster_spec(
     if a pod template or the overrides cannot be merged, and if fault tolerance is set and there is no Redis.
     """
     redis = redis if settings.fault_tolerance else None
-    of_logs = beside_ray(settings, logs)
+    of_logs = log_sidecar(settings, logs)
     of_head = beside_head(settings, redis) + of_logs
     account = settings.service_account or service_account
     head, worker = PodIdentity(account, priorities.head), PodIdentity(account, priorities.worker)

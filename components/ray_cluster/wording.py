@@ -25,7 +25,7 @@ _VOLUMES = {
 """Volumes that the stack adds to pods, with their content."""
 
 
-def of_the_stack(settings: RayClusterSettings, problem: Problem, body: Mapping[str, Any]) -> Problem:
+def reworded(settings: RayClusterSettings, problem: Problem, body: Mapping[str, Any]) -> Problem:
     """A problem from KubeRay's rules, in terms of the stack file if it is about a part that the stack adds."""
     match problem.path:
         case ("spec", "workerGroupSpecs", int(index), "template") if problem.rule == "required-field":

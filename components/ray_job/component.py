@@ -40,7 +40,7 @@ class RayJobArgs:
     """Its `status` after the last update, which a preview shows again; None if there was none."""
 
 
-def of_a_run(
+def run_once_options(
     parent: pulumi.ComponentResource,
     body: Mapping[str, Any],
     opts: pulumi.ResourceOptions | None,
@@ -89,7 +89,7 @@ class RayJob(pulumi.ComponentResource):
             spec = itself.body["spec"]["rayClusterSpec"]
             owned = OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL)
             opts = prerequisites(name, owned, self, opts, [made[each] for each in itself.after])
-        options = of_a_run(self, itself.body, opts, applied={"suspend"})
+        options = run_once_options(self, itself.body, opts, applied={"suspend"})
         # What Kueue has written into a job that waits in its queue stays.
         sent = itself if args.queued else replace(itself, body=by_force(itself.body))
         job = create(name, [sent], options, made=made)[RAY_JOB]

@@ -8,7 +8,7 @@ from typing import Any
 from components.objects import Object, below
 from components.ray_cluster.manifests import API_VERSION, Body
 from components.ray_cluster.objects import beside_ray_clusters, certificates
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL, RayJobSettings, RuntimeEnvSettings
 from core.yaml_writer import go_yaml
@@ -117,6 +117,6 @@ def _submitter(settings: RayJobSettings, cluster: RayClusterSettings | None) -> 
     """The pod that submits. KubeRay's own has no security context, so that Pod Security `restricted` refuses it."""
     if settings.submission_mode != "K8sJobMode" or cluster is None:
         return settings.submitter_pod_template or None
-    plain = of_a_program(cluster, tls=None)
+    plain = with_image_alone(cluster, tls=None)
     ray = {**container(plain, SUBMITTER, cluster.head.image, {}, {}), "resources": SUBMITTER_AMOUNTS}
     return template(plain, ray, PodIdentity(), None, [(("submitterPodTemplate",), settings.submitter_pod_template)])

@@ -110,10 +110,10 @@ class RedisHa(pulumi.ComponentResource):
         made = [
             Password(
                 f"{name}-password-{user}-{generation}",
-                PasswordArgs(f"user {user} of Redis", keeper, key, generation, place),
+                PasswordArgs(f"user {user} of Redis", keeper, key, generation),
                 self._below,
             ).password
-            for place, generation in enumerate(args.settings.password_generations)
+            for generation in args.settings.password_generations
         ]
         return pulumi.Output.all(*made)
 

@@ -23,12 +23,8 @@ class _Provider(ResourceProvider):
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         secret = kept(props.get("keeper"))
-        passwords = secret.get(props.get("key", ""), "").split()
-        generations = secret.get(GENERATIONS_KEY, "").split()
-        if generations:
-            found = dict(zip(generations, passwords, strict=False)).get(str(int(props["generation"])))
-        else:  # Secrets of releases that keep no generations.
-            found = dict(enumerate(reversed(passwords))).get(int(props["place"]))
+        known = zip(secret.get(GENERATIONS_KEY, "").split(), secret.get(props.get("key", ""), "").split(), strict=False)
+        found = dict(known).get(str(int(props["generation"])))
         return CreateResult("password", {**props, "password": found or new_password()})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -51,9 +47,6 @@ class PasswordArgs:
     generation: int
     """Its generation. A password is found again by it, so that a new generation is a new password."""
 
-    place: int
-    """Its position among them, 0 for the oldest; identifies it in a Secret without generations."""
-
 
 class Password(Resource, module="ray-platform", name="Password"):
     """A password of letters, digits, hyphens and underscores. It does not change until the resource is deleted.
@@ -71,7 +64,6 @@ class Password(Resource, module="ray-platform", name="Password"):
             "keeper": args.keeper.inputs(),
             "key": args.key,
             "generation": args.generation,
-            "place": args.place,
         }
         super().__init__(_Provider(), name, {**inputs, "password": None}, pulumi.ResourceOptions.merge(opts, secret))
 

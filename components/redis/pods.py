@@ -21,6 +21,7 @@ from components.redis.connection import (
     hosts,
 )
 from components.redis.settings import SENTINEL, RedisSettings, client_memory, max_memory, output_buffer, resources
+from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD
 
 Body = dict[str, Any]
 
@@ -50,11 +51,7 @@ _HOSTS = "hosts"
 _NAMES = "/run/names"
 _DATA = "/data"
 
-RESTRICTED: Body = {
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"]},
-}
+RESTRICTED: Body = {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
 """The security context of a container. Only its volumes are writable."""
 
 
@@ -104,12 +101,11 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
 def pod_security() -> Body:
     """The security context of a pod for Pod Security `restricted`."""
     return {
-        "runAsNonRoot": True,
+        **RESTRICTED_POD,
         "runAsUser": USER,
         "runAsGroup": USER,
         "fsGroup": USER,
         "fsGroupChangePolicy": "OnRootMismatch",
-        "seccompProfile": {"type": "RuntimeDefault"},
     }
 
 

@@ -12,7 +12,7 @@ from components.dynamic import Resource
 from components.rollout.pods import Pods
 from components.rollout.replacing import Desired, has_pods_to_replace, replace_old
 
-_COMPARED = ("strategy", "limit", "parts", "rayVersion", "headMayGo", "context")
+_COMPARED = ("strategy", "limit", "parts", "rayVersion", "workersOutliveHead", "context")
 
 
 class RolloutError(Exception):
@@ -61,7 +61,7 @@ def _pods(props: dict[str, Any]) -> Pods:
 
 
 def _desired(props: dict[str, Any]) -> Desired:
-    return Desired(props["strategy"], props["limit"], props["parts"], props["rayVersion"], props["headMayGo"])
+    return Desired(props["strategy"], props["limit"], props["parts"], props["rayVersion"], props["workersOutliveHead"])
 
 
 def _report(line: str) -> None:
@@ -105,6 +105,6 @@ class Rollout(Resource, module="ray-platform", name="Rollout"):
             "limit": desired.limit,
             "parts": desired.parts,
             "rayVersion": desired.ray_version,
-            "headMayGo": desired.workers_outlive_head,
+            "workersOutliveHead": desired.workers_outlive_head,
         }
         super().__init__(_Provider(), name, {**inputs, "left": None}, opts)

@@ -8,12 +8,13 @@ from typing import Any
 
 from components.access.manifests import PREFIX, account, role, role_binding, service_account, subject
 from components.access.personas import RAY_GROUP, Rule, Subject, rule
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.logs.redaction import REDACTIONS
+from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.run_history.program import NAME, PORT
 from components.run_history.settings import RunHistorySettings
 from core.quantities import amount
-from core.secrets import ABOUT_A_SECRET, SECRET, SECRET_VALUE
+from core.secrets import ABOUT_A_SECRET, SECRET
 
 Body = dict[str, Any]
 
@@ -94,7 +95,7 @@ def _program() -> Body:
 
 
 def _stateful_set(settings: RunHistorySettings, namespace: str, place: RayClusterSettings, claim: str) -> Body:
-    plain = of_a_program(place, tls=None)
+    plain = with_image_alone(place, tls=None)
     program = container(plain, NAME, settings.image or place.head.image, {}, {})
     program |= {
         "command": ["python", "-m", _PROGRAM.name, json.dumps(_argument(settings, namespace))],
@@ -131,6 +132,12 @@ def _stateful_set(settings: RunHistorySettings, namespace: str, place: RayCluste
     }
 
 
+def redaction() -> Body:
+    """The fields of program/redaction.py: Redaction. What the log collector masks is masked in records, too."""
+    masks = [(each.pattern, each.replacement_of_python) for each in REDACTIONS]
+    return {"secret": SECRET.pattern, "about": ABOUT_A_SECRET.pattern, "masks": masks}
+
+
 def _argument(settings: RunHistorySettings, namespace: str) -> Body:
     """The fields of program/collector.py: Configured."""
     return {
@@ -139,9 +146,5 @@ def _argument(settings: RunHistorySettings, namespace: str) -> Body:
         "retention_days": settings.retention_days,
         "log_bytes": int(amount(settings.log_size)),
         "read_heads": settings.read_heads,
-        "redaction": {
-            "secret": SECRET.pattern,
-            "about": ABOUT_A_SECRET.pattern,
-            "values": SECRET_VALUE.pattern,
-        },
+        "redaction": redaction(),
     }

@@ -1,4 +1,4 @@
-"""The certificate authority for the pods of one RayCluster: created once by the stack, or by cert-manager.
+"""The certificate authority for the pods of one RayCluster: created and renewed by the stack, or by cert-manager.
 
 Its key is a secret of Pulumi. Pulumi's own provider for this, pulumi-tls, would be one more plugin to download for a
 key and a certificate.
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from components.bodies import in_namespace
 from components.dynamic import Keeper, Resource, kept
@@ -21,18 +21,25 @@ class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        existing = kept(props.get("keeper"))
-        if "tls.crt" in existing and "tls.key" in existing:
-            certificate, key = existing["tls.crt"], existing["tls.key"]
-        else:
-            # Imported here: only the creation of a certificate needs `cryptography`.
-            from components.tls.issuing import new_authority
+        # Imported here and below: the program itself does not need `cryptography`.
+        from components.tls.issuing import ends_soon, new_authority
 
-            certificate, key = new_authority(props["name"])
+        existing = kept(props.get("keeper"))
+        certificate, key = existing.get("tls.crt"), existing.get("tls.key")
+        if certificate is None or key is None or ends_soon(certificate):
+            certificate, key = new_authority(props["name"], key)
         return CreateResult("authority", {**props, "certificate": certificate, "key": key})
 
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        return DiffResult(changes=False)
+    def diff(self, _id: str, olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        from components.tls.issuing import ends_soon
+
+        return DiffResult(changes=ends_soon(olds["certificate"]))
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        from components.tls.issuing import new_authority
+
+        certificate, key = new_authority(news["name"], olds["key"])
+        return UpdateResult({**news, "certificate": certificate, "key": key})
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,9 @@ class AuthorityArgs:
 
 
 class Authority(Resource, module="ray-platform", name="Authority"):
-    """The certificate and the key of an authority. They do not change until the resource is deleted.
+    """The certificate and the key of an authority. The key does not change until the resource is deleted. An update
+    renews the certificate in the last third of its ten years; running pods and pods of the renewed one accept each
+    other.
 
     Outputs:
         certificate: PEM.

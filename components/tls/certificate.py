@@ -1,12 +1,13 @@
-"""The certificate of a server without an issuer in the cluster: created once, its key a secret of Pulumi.
+"""The certificate of a server without an issuer in the cluster, and its renewal.
 
-It has its own authority, whose key is not stored. So nobody can create another certificate that clients would accept.
+It has its own authority, whose key is only in Pulumi's state, as a secret: in the cluster nobody can create another
+certificate that clients would accept.
 """
 
 from typing import Any, ClassVar
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from components.dynamic import Keeper, Resource, kept
 
@@ -20,23 +21,36 @@ class _Provider(ResourceProvider):
         self._with_rsa = with_rsa
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        # Imported here: only the creation of a certificate needs `cryptography`.
-        from components.tls.issuing import names_of, new_certificate
+        # Imported here and below: the program itself does not need `cryptography`.
+        from components.tls.issuing import ends_soon, names_of
 
         existing = kept(props.get("keeper"))
-        if names_of(existing.get("tls.crt")) == list(props["names"]):
-            authority, certificate, key = existing["ca.crt"], existing["tls.crt"], existing["tls.key"]
-        else:
-            authority, certificate, key = new_certificate(self._subject, props["names"], with_rsa=self._with_rsa)
-        return CreateResult("certificate", {**props, "authority": authority, "certificate": certificate, "key": key})
+        if names_of(existing.get("tls.crt")) == list(props["names"]) and not ends_soon(existing["tls.crt"]):
+            found = {"authority": existing["ca.crt"], "certificate": existing["tls.crt"], "key": existing["tls.key"]}
+            return CreateResult("certificate", {**props, **found})
+        return CreateResult("certificate", self._issued(props, None))
 
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        changes = list(_olds["names"]) != list(_news["names"])
-        return DiffResult(changes=changes, replaces=["names"] if changes else [])
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        from components.tls.issuing import ends_soon
+
+        renamed = list(olds["names"]) != list(news["names"])
+        return DiffResult(changes=renamed or ends_soon(olds["certificate"]), replaces=["names"] if renamed else [])
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        return UpdateResult(self._issued(news, olds.get("authorityKey")))
+
+    def _issued(self, props: dict[str, Any], authority_key: str | None) -> dict[str, Any]:
+        from components.tls.issuing import new_certificate
+
+        made = new_certificate(self._subject, props["names"], with_rsa=self._with_rsa, authority_key=authority_key)
+        issued = {"authority": made.authority, "certificate": made.certificate, "key": made.key}
+        return {**props, **issued, "authorityKey": made.authority_key}
 
 
 class ServerCertificate(Resource, module="ray-platform", name="ServerCertificate"):
-    """A certificate and its key, valid for ten years. They do not change while the names are the same.
+    """A certificate and its key, valid for ten years. While the names are the same, an update renews them in the last
+    third of these. Clients that trust the old authority accept the renewed certificate, because the authority's key
+    stays. Only if the state was lost, a renewal makes another authority: its key was only there.
 
     Outputs:
         authority: the certificate authority for clients, PEM.
@@ -63,7 +77,7 @@ class ServerCertificate(Resource, module="ray-platform", name="ServerCertificate
     ) -> None:
         """`args`: the DNS names of the server. `keeper`: the Secret with `ca.crt`, `tls.crt` and `tls.key`, if a
         running server cannot switch to another certificate."""
-        secret = pulumi.ResourceOptions(additional_secret_outputs=["key"])
+        secret = pulumi.ResourceOptions(additional_secret_outputs=["key", "authorityKey"])
         outputs = dict.fromkeys(("authority", "certificate", "key"))
         properties = {"names": args, **({"keeper": keeper.inputs()} if keeper else {}), **outputs}
         super().__init__(

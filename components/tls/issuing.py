@@ -1,6 +1,7 @@
-"""Creates authorities and certificates. Imports `cryptography`, which other modules do not need."""
+"""Creates and renews authorities and certificates. Imports `cryptography`, which other modules do not need."""
 
 import datetime
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -30,9 +31,35 @@ _CERTIFIES = x509.KeyUsage(
 """The key usage of the authority."""
 
 
-def new_authority(name: str) -> tuple[str, str]:
-    """The self-signed certificate of a new authority, and its key. Both PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+_PART_LEFT = 3
+"""A certificate is renewed when less than this part of its validity is left: a third, as cert-manager does by default
+(cert-manager.io, Certificate, renewBefore). Of ten years these are three years and four months. Until its end, pods
+that started before the renewal work with the old one."""
+
+
+class Issued(NamedTuple):
+    """A server certificate. All PEM."""
+
+    authority: str
+    certificate: str
+    key: str
+    authority_key: str
+
+
+def ends_soon(certificate: str) -> bool:
+    """Whether a certificate (PEM) has to be renewed."""
+    made = x509.load_pem_x509_certificate(certificate.encode())
+    left = made.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
+    return left < (made.not_valid_after_utc - made.not_valid_before_utc) / _PART_LEFT
+
+
+def new_authority(name: str, key_of: str | None = None) -> tuple[str, str]:
+    """The self-signed certificate of an authority, and its key. Both PEM.
+
+    `key_of`: the key of an authority of that name, which is renewed: whoever trusts the old certificate accepts what
+    the new one has signed, and the other way round, because name and key are the same.
+    """
+    key = _signing_key(key_of) if key_of else ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
@@ -53,15 +80,15 @@ def new_authority(name: str) -> tuple[str, str]:
     return certificate.public_bytes(pem).decode(), private.decode()
 
 
-def new_certificate(subject: str, names: list[str], *, with_rsa: bool = False) -> tuple[str, str, str]:
-    """The certificate of a new authority, a server certificate for these names, and its key. All PEM.
+def new_certificate(
+    subject: str, names: list[str], *, with_rsa: bool = False, authority_key: str | None = None
+) -> Issued:
+    """A server certificate for these names, of an authority of its own.
 
-    `with_rsa`: see ServerCertificate.
+    `with_rsa`: see ServerCertificate. `authority_key`: the key of its authority if that is renewed (`new_authority`).
     """
-    authority, signing = new_authority(f"{subject}-authority")
-    ca = x509.load_pem_x509_certificate(authority.encode())
-    ca_key = serialization.load_pem_private_key(signing.encode(), None)
-    assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+    authority, signing = new_authority(f"{subject}-authority", authority_key)
+    ca, ca_key = x509.load_pem_x509_certificate(authority.encode()), _signing_key(signing)
     key = rsa.generate_private_key(65537, _RSA_BITS) if with_rsa else ec.generate_private_key(ec.SECP256R1())
     made = (
         x509.CertificateBuilder()
@@ -80,7 +107,13 @@ def new_certificate(subject: str, names: list[str], *, with_rsa: bool = False) -
     )
     written = serialization.PrivateFormat.TraditionalOpenSSL if with_rsa else serialization.PrivateFormat.PKCS8
     private = key.private_bytes(serialization.Encoding.PEM, written, serialization.NoEncryption())
-    return authority, made.public_bytes(serialization.Encoding.PEM).decode(), private.decode()
+    return Issued(authority, made.public_bytes(serialization.Encoding.PEM).decode(), private.decode(), signing)
+
+
+def _signing_key(pem: str) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(pem.encode(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return key
 
 
 def names_of(certificate: str | None) -> list[str]:

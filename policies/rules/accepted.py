@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from core.pods import RAY, RAY_CLUSTERS
+from core.pods import PROFILES, RAY, RAY_CLUSTERS
 from core.problems import Path
 from kuberay import OperatorContext, validate
-from kuberay.pod_security import APP_ARMOR, HANDLERS, PROFILES, SELINUX_TYPES, SYSCTLS
+from kuberay.pod_security import APP_ARMOR, HANDLERS, SELINUX_TYPES, SYSCTLS
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import NEXT, stored
 from kuberay.validation import SHAPE

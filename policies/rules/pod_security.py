@@ -1,5 +1,6 @@
 """What pods may do on their node. The rules apply to every pod template of an object."""
 
+from core.pods import PROFILES, RESTRICTED_CAPABILITIES
 from core.types import Settings
 from policies.cel import listed, of_containers, of_pods
 from policies.rule import Severity, Violations, rule
@@ -76,7 +77,7 @@ def drop_all(container: Container) -> Violations:
 class AddedCapabilities(Settings):
     """Options of pod-no-added-capabilities."""
 
-    allowed: tuple[str, ...] = ("NET_BIND_SERVICE",)
+    allowed: tuple[str, ...] = RESTRICTED_CAPABILITIES
     """Capabilities that may be added."""
 
 
@@ -108,12 +109,12 @@ def no_added_capabilities(container: Container, options: AddedCapabilities) -> V
     source=_RESTRICTED,
     fix="Set securityContext.seccompProfile.type: RuntimeDefault in the pod.",
     remedy=remedies.runtime_default,
-    cel=of_containers(f"{_in_force_in_cel('seccompProfile', 'type')}.orValue('') in ['RuntimeDefault', 'Localhost']"),
+    cel=of_containers(f"{_in_force_in_cel('seccompProfile', 'type')}.orValue('') in {listed(PROFILES)}"),
 )
 def seccomp(container: Container) -> Violations:
     """Requires the profile of the container runtime or one of the node."""
     profile = in_force(container, "seccompProfile", "type")
-    if profile.text not in ("RuntimeDefault", "Localhost"):
+    if profile.text not in PROFILES:
         yield profile.wrong(f"the profile is {profile.shown() if profile.is_set else 'not set'}")
 
 

@@ -4,6 +4,7 @@ A remedy sets a missing field, and only where Kubernetes accepts it and nothing 
 changes a field that is set: the value may be intended, and the violation blocks as before.
 """
 
+from core.pods import PROFILES
 from policies.rule import Changes
 from policies.values import Node, Object
 from policies.walk import Container, RayCluster
@@ -35,7 +36,7 @@ def drop_all(container: Container) -> Changes:
 def runtime_default(container: Container) -> Changes:
     """Sets `seccompProfile.type: RuntimeDefault` in the container."""
     if not in_force(container, "seccompProfile").is_set:
-        yield container.node.at("securityContext", "seccompProfile", "type").change("RuntimeDefault")
+        yield container.node.at("securityContext", "seccompProfile", "type").change(PROFILES[0])
 
 
 def no_token_in_workers(cluster: RayCluster) -> Changes:

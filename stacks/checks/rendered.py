@@ -8,13 +8,13 @@ from components.logs.settings import LogsSettings
 from components.network.rules import exposed, ingress_not_allowed
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.logs import logs_problems
-from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
+from components.ray_cluster.pod_problems import due_to_defaults, pod_problems
 from components.ray_cluster.rules import redis_problems
-from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
+from components.ray_cluster.scheduling import not_with_kueue, unguarded_gang
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.slots import without_slots
 from components.ray_cluster.undone import undone
-from components.ray_cluster.wording import of_the_stack
+from components.ray_cluster.wording import reworded
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.settings import RayServiceSettings
 from core.problems import Problem, Problems
@@ -98,7 +98,7 @@ def _of_cluster(
     except Problems as error:
         yield from error.problems
         return
-    refused = [of_the_stack(cluster, each, body) for each in validate(body, operator)]
+    refused = [reworded(cluster, each, body) for each in validate(body, operator)]
     yield from _of_body(tenant, stack, cluster, body, refused)
     if stack.scheduler and stack.scheduler.kueue:
         yield from not_with_kueue(cluster, scheduling_of(stack, tenant, cluster), stack.scheduler.kueue, body)
@@ -121,11 +121,11 @@ def _of_body(
         *without_slots(body),
         *pod_problems(body, tenant.level_in_force),
     ]
-    if by_default := of_the_defaults(cluster, refused):
+    if by_default := due_to_defaults(cluster, refused):
         refused = [each for each in refused if each.rule != "pod-security"]
     yield from by_default
     if stack.scheduler:
-        yield from gang_in_part(cluster, body)
+        yield from unguarded_gang(cluster, body)
     if not refused:
         yield from problems_of_home(stack, tenant, cluster, body)
     yield from (where_set(cluster, stack.nodes, body, problem) for problem in refused)
@@ -183,7 +183,7 @@ def _of_own_cluster(
 ) -> Iterator[Problem]:
     """The problems of the RayCluster of a RayJob or RayService. `refused`: those that KubeRay finds in the whole."""
     cluster = rendered(stack, tenant, own)
-    of_cluster = [of_the_stack(own, in_cluster(each), cluster) for each in refused if is_in_cluster(each)]
+    of_cluster = [reworded(own, in_cluster(each), cluster) for each in refused if is_in_cluster(each)]
     found = _of_body(tenant, stack, own, cluster, of_cluster)
     yield from (problem.below(("cluster",)) for problem in found)
 

@@ -13,7 +13,7 @@ from kuberay import OperatorContext
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from kuberay.schema import stored
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.access import unknown
 from stacks.settings import StackSettings, TenantSettings
 
@@ -26,7 +26,7 @@ def unknown_external(tenant: TenantSettings, name: str) -> Iterator[Problem]:
     yield from unknown(tenant, ("externalCluster",), name, "external cluster", names, "externalClusters")
 
 
-@once
+@cached
 def checks(_: StackSettings, tenant: TenantSettings) -> dict[str, Body]:
     """The Jobs that check the connections, by the names of the external clusters."""
     return {each.name: connection_check(each, tenant.images.pull_secrets) for each in tenant.external_clusters}

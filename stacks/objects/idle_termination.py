@@ -2,13 +2,13 @@
 
 from components.idle_termination.manifests import Watched, objects
 from components.ray_cluster.manifests import Body
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.access import named_cluster
-from stacks.objects.ray_clusters import for_a_program, rendered, with_tenant_defaults
+from stacks.objects.ray_clusters import rendered, with_pod_defaults, with_tenant_defaults
 from stacks.settings import StackSettings, TenantSettings
 
 
-@once
+@cached
 def idle_termination(stack: StackSettings, tenant: TenantSettings) -> dict[str, Body]:
     """The objects that suspend the tenant's idle RayClusters, by part; empty if it has no RayCluster to suspend.
 
@@ -19,6 +19,6 @@ def idle_termination(stack: StackSettings, tenant: TenantSettings) -> dict[str, 
         if cluster.idle_termination_options:
             spec = rendered(stack, tenant, cluster)["spec"]
             access = named_cluster(cluster.name, spec)
-            place = for_a_program(tenant, with_tenant_defaults(tenant, cluster))
+            place = with_pod_defaults(tenant, with_tenant_defaults(tenant, cluster))
             watched.append(Watched(place, spec, access))
     return objects(watched, tenant.namespace_name)

@@ -5,12 +5,12 @@ from collections import defaultdict
 from components.monitoring.manifests import Body, monitoring_objects
 from components.monitoring.targets import Monitored
 from components.ray_cluster.worker_groups import all_groups
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
 
 
-@once
+@cached
 def monitored(stack: StackSettings) -> Monitored:
     """The parts of the stack that have metrics."""
     exported = [part for part in redis_parts(stack) if part.settings.exporter]
@@ -28,7 +28,7 @@ def monitored(stack: StackSettings) -> Monitored:
     )
 
 
-@once
+@cached
 def objects_of_monitoring(stack: StackSettings) -> list[Body]:
     """All objects of monitoring; none if the stack has none."""
     return list(monitoring_objects(stack.monitoring, monitored(stack))) if stack.monitoring else []

@@ -19,7 +19,7 @@ from components.queues.manifests import queue_objects
 from components.redis.manifests import namespace as redis_namespace
 from components.redis.objects import redis_objects
 from core.problems import Path
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.access import enforced, restricted
 from stacks.objects.cml import without_kubernetes
 from stacks.objects.monitoring import objects_of_monitoring
@@ -32,7 +32,7 @@ NAMESPACE = "namespace"
 """Name of the object that is the Namespace of a Redis."""
 
 
-@once
+@cached
 def parts_of_platform(stack: StackSettings, name: str) -> tuple[Part, ...]:
     """The components of a stack's platform, or of the whole environment's if it is split; places are below
     `ray-platform:`.

@@ -19,7 +19,7 @@ from components.tenant.demand import Demand
 from components.tenant.settings import QuotaSettings, hard
 from core.problems import Path, Problem
 from core.quantities import amount
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.settings import StackSettings, TenantSettings
 
 _NO_SCHEDULER = (
@@ -28,7 +28,7 @@ _NO_SCHEDULER = (
 )
 
 
-@once
+@cached
 def queues_of(stack: StackSettings) -> list[Queue]:
     """The queues that the stack creates: those that tenants share, and a tenant's own."""
     users = _users(stack)
@@ -69,7 +69,7 @@ def usable(stack: StackSettings, tenant: TenantSettings) -> list[str]:
     return _usable(stack)[tenant.namespace_name]
 
 
-@once
+@cached
 def rooms_of(stack: StackSettings) -> Mapping[str, Mapping[str, Room]]:
     """By queue and resource, the most that each queue of the stack can have."""
     return rooms(queues_of(stack), stack.nodes) if stack.scheduler else {}
@@ -112,7 +112,7 @@ def beyond_queue(
         yield from beyond_room(demand.name, demand, queue, rooms[queue])
 
 
-@once
+@cached
 def _usable(stack: StackSettings) -> Mapping[str, list[str]]:
     """By namespace, the names of the queues that may be used there and have no child queues."""
     queues, usable_by_namespace = queues_of(stack), defaultdict(list)

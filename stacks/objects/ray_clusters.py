@@ -30,7 +30,7 @@ from core.images import not_allowed
 from core.nodes import NodePool
 from core.problems import Path, Problems
 from core.quantities import amount
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.logs import logs_of
 from stacks.objects.queues import scheduling_of
 from stacks.objects.redis import redis_connection
@@ -65,7 +65,7 @@ def with_tenant_defaults(tenant: TenantSettings, cluster: RayClusterSettings) ->
     )
 
 
-def for_a_program(tenant: TenantSettings, cluster: RayClusterSettings) -> RayClusterSettings:
+def with_pod_defaults(tenant: TenantSettings, cluster: RayClusterSettings) -> RayClusterSettings:
     """A RayCluster for a pod of the stack's own with its image. The pod templates by which a RayCluster with
     `podDefaults: none` meets Pod Security are not those of that pod, so it has the defaults."""
     needed = {"pod_defaults": "secure"} if tenant.level_in_force == "restricted" else {}
@@ -95,7 +95,7 @@ def _within_budget(tenant: TenantSettings, workers: WorkersSettings) -> WorkersS
     return workers.model_copy(update={"budget": workers.budget.model_copy(update=least)})
 
 
-@once
+@cached
 def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Body:
     """The RayCluster's body with all values from stack and tenant, except those that only an update knows.
 
@@ -103,18 +103,18 @@ def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSe
     """
     place, scheduling = redis_place(stack, tenant), scheduling_of(stack, tenant, cluster)
     known = with_ray_dashboard(stack, cluster)
-    return as_tenant_gives(
+    return with_tenant_values(
         tenant, known, stack.nodes, place, scheduling, stack.priorities.names, logs_of(stack, tenant)
     )
 
 
-@once
+@cached
 def demanded(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Demand:
     """What the RayCluster uses of its tenant's quota. Raises Problems as `rendered` does."""
     return demand(rendered(stack, tenant, cluster), tenant.limits_in_force)
 
 
-@once
+@cached
 def rendered_job(stack: StackSettings, tenant: TenantSettings, job: RayJobSettings) -> Body:
     """The RayJob's body, or that of the Job that submits to an external cluster, with all values from stack and tenant.
 
@@ -149,14 +149,14 @@ def external_cluster(tenant: TenantSettings, job: RayJobSettings) -> ExternalClu
     return next((each for each in tenant.external_clusters if each.name == job.external_cluster), None)
 
 
-@once
+@cached
 def demanded_by_job(stack: StackSettings, tenant: TenantSettings, job: RayJobSettings) -> Demand:
     """What the RayJob and its cluster use of their tenant's quota. Raises Problems as `rendered_job` does."""
     of = demand_of_submission if job.external_cluster else demand_of_job
     return of(rendered_job(stack, tenant, job), tenant.limits_in_force)
 
 
-@once
+@cached
 def rendered_service(stack: StackSettings, tenant: TenantSettings, service: RayServiceSettings) -> Body:
     """The RayService's body with all values from stack and tenant. Raises Problems, with paths in its settings."""
     try:
@@ -165,7 +165,7 @@ def rendered_service(stack: StackSettings, tenant: TenantSettings, service: RayS
         raise Problems(problem.below(("cluster",)) for problem in error.problems) from error
 
 
-@once
+@cached
 def demanded_by_service(stack: StackSettings, tenant: TenantSettings, service: RayServiceSettings) -> Demand:
     """What the RayService uses of its tenant's quota between updates. Raises Problems as `rendered_service` does."""
     return demand_of_service(rendered_service(stack, tenant, service), tenant.limits_in_force)
@@ -175,13 +175,13 @@ def template_objects(stack: StackSettings, tenant: TenantSettings, template: Job
     """A job template and its schedule, by the names of their resources. Raises Problems as `rendered_job` does."""
     made = {template.name: job_template(template, rendered_job(stack, tenant, template.job))}
     if template.cron and (place := _place(tenant, template.job)):
-        program = for_a_program(tenant, place)
+        program = with_pod_defaults(tenant, place)
         scheduled = schedule_objects(template, template.cron, tenant.namespace_name, program)
         made |= {f"{template.name}:{part}": body for part, body in scheduled.items()}
     return made
 
 
-def as_tenant_gives(
+def with_tenant_values(
     tenant: TenantSettings,
     cluster: RayClusterSettings,
     pools: tuple[NodePool, ...] = (),

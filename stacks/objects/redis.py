@@ -10,7 +10,7 @@ from components.redis.settings import RedisSettings
 from components.redis_gateway.settings import IMAGE
 from core.images import full_name, mirrored
 from core.problems import Problem
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.settings import StackSettings, TenantSettings
 
 
@@ -56,7 +56,7 @@ def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:
     return tuple(tenant for tenant in stack.tenants if uses_redis(tenant))
 
 
-@once
+@cached
 def redis_parts(stack: StackSettings) -> list[RedisPart]:
     """All Redis instances that the stack creates."""
     settings = stack.redis
@@ -71,7 +71,7 @@ def redis_parts(stack: StackSettings) -> list[RedisPart]:
     return [RedisPart(settings, namespace, stack.tenants, of_tenant=False, own_namespace=own)]
 
 
-@once
+@cached
 def redis_stateful_set(stack: StackSettings, part: RedisPart) -> Body:
     """The StatefulSet of a Redis; its namespace is the part's."""
     return stateful_set(part.settings, part.namespace, part.clusters, stack.priorities.names.head)
@@ -90,7 +90,7 @@ def backups_of(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     return backup_objects(part.settings, backup, part.namespace, part.clusters) if part and backup else []
 
 
-@once
+@cached
 def _own_parts(stack: StackSettings) -> Mapping[str, RedisPart]:
     """By namespace, each Redis of a single tenant."""
     return {part.namespace: part for part in redis_parts(stack) if part.of_tenant}
@@ -119,7 +119,7 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
 
 
 def gateway_without_image(stack: StackSettings) -> Iterator[Problem]:
-    """The gateway's default image where it is used: only the rehearsal has it, which sets it (local/pulumi.py)."""
+    """The gateway's default image where it is used: only the rehearsal has it (local/rehearsed_file.py)."""
     settings = stack.redis
     if settings is None or stack.platform is not None or not any(uses_redis(tenant) for tenant in stack.tenants):
         return

@@ -8,16 +8,16 @@ from components.run_history.manifests import objects
 from components.run_history.program import NAME
 from components.run_history.settings import LEAST_TTL_SECONDS
 from core.problems import Path, Problem
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.access import admins_of, unknown
-from stacks.objects.ray_clusters import Body, for_a_program, with_tenant_defaults
+from stacks.objects.ray_clusters import Body, with_pod_defaults, with_tenant_defaults
 from stacks.settings import StackSettings, TenantSettings
 
 _ANY_RAY = "2.60.0"
 """The pod runs no Ray."""
 
 
-@once
+@cached
 def run_history(stack: StackSettings, tenant: TenantSettings) -> dict[str, Body]:
     """The objects that keep the tenant's run history, by part; empty if it has none."""
     settings = tenant.run_history
@@ -68,4 +68,4 @@ def _place(tenant: TenantSettings) -> RayClusterSettings | None:
     first = next(iter(tenant.all_clusters), None)
     if first is None and tenant.run_history and tenant.run_history.image:
         first = RayClusterSettings(name=NAME, ray_version=_ANY_RAY, image=tenant.run_history.image)
-    return for_a_program(tenant, with_tenant_defaults(tenant, first)) if first else None
+    return with_pod_defaults(tenant, with_tenant_defaults(tenant, first)) if first else None

@@ -7,7 +7,7 @@ from components.kueue.manifests import kueue_image
 from components.objects import Object, below
 from components.volcano.manifests import volcano_images
 from core.images import images_in, mirrored
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.cml import installs_operator
 from stacks.objects.platform import parts_of_platform
 from stacks.objects.tenant import parts_of_tenant, tenant_namespace, workloads
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 Objects = Mapping[Key, Object]
 
 
-@once
+@cached
 def render(stack: StackSettings) -> Objects:
     """`render_as` with the name STACK."""
     return render_as(stack, STACK)
@@ -45,7 +45,7 @@ def render_as(stack: StackSettings, name: str) -> Objects:
     return {key_of(each.body): each for each in made}
 
 
-@once
+@cached
 def ray_clusters(stack: StackSettings) -> Objects:
     """The RayClusters of a stack. Raises Problems as `render` does."""
     return {

@@ -18,7 +18,7 @@ from components.ray_service.manifests import ray_service_objects
 from components.storage.manifests import objects as storage_objects
 from components.tenant.settings import counted, namespace, quota
 from core.problems import Path
-from stacks.cached import once
+from stacks.cached import cached
 from stacks.objects.access import admins_of, named_clusters, own_accounts
 from stacks.objects.external_ray import checks
 from stacks.objects.idle_termination import idle_termination
@@ -31,7 +31,7 @@ from stacks.settings import StackSettings, TenantSettings
 Parts = tuple[Part, ...]
 
 
-@once
+@cached
 def parts_of_tenant(stack: StackSettings, tenant: TenantSettings) -> Parts:
     """The tenant's components; places are below the tenant's settings. Raises Problems as `rendered` does."""
     if stack.platform:
@@ -52,7 +52,7 @@ def prerequisites(stack: StackSettings, tenant: TenantSettings) -> Parts:
     return _finished(stack, tenant, _prerequisites(stack, tenant))
 
 
-@once
+@cached
 def workloads(stack: StackSettings, tenant: TenantSettings) -> Parts:
     """RayClusters, RayJobs and RayServices: all that a stack creates on the platform of another stack."""
     return _finished(stack, tenant, _workloads(stack, tenant))

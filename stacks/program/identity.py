@@ -26,8 +26,8 @@ class OtherClusterError(ClusterUnreachableError):
 def cluster_of(stack: StackSettings, last: Mapping[str, Any]) -> str | None:
     """The UID of the stack's cluster; None if this update records none, because the cluster cannot be read yet.
 
-    `last`: the stack's outputs of its last update; those of an older release have no UID. A stack on the platform of
-    another one reads nothing outside its tenants' namespaces, so it is compared only if the stack file has the UID.
+    `last`: the stack's outputs of its last update; empty before the first. A stack on the platform of another one
+    reads nothing outside its tenants' namespaces, so it is compared only if the stack file has the UID.
     Raises OtherClusterError.
     """
     desired, source = _desired(stack.kubernetes, last)

@@ -253,7 +253,7 @@ def _summary(cluster: RayCluster) -> pulumi.Output[dict[str, Any]]:
             **known[0],
             "state": known[1]["state"],
             "status": known[1],
-            "greatestGpus": cluster.greatest_gpus,
+            "largestGpus": cluster.largest_gpus,
             "workerGroups": cluster.worker_groups,
             **({"storageNamespace": known[2]} if known[2] else {}),
         }

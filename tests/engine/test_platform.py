@@ -27,7 +27,7 @@ def test_the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
     assert made["status"]["head"]["service"] == "training-head-svc"
     assert made["status"]["workers"] == {"desired": 0, "available": 0, "ready": 0, "min": 0, "max": 10}
     assert {each["type"] for each in made["status"]["conditions"]} >= {"HeadPodReady", "RayClusterProvisioned"}
-    assert made["greatestGpus"] == 8
+    assert made["largestGpus"] == 8
     assert [group["gpus"] for group in made["workerGroups"]] == [1, 2, 4, 8]
     assert made["dashboardUrl"] == "http://training-head-svc.team-a.svc:8265"
 

@@ -39,12 +39,12 @@ def test_one_command_recovers_an_update_that_is_killed_several_times(
     dev.killed(lambda: "definition rayclusters.ray.io" in existing(cluster))
     made = len(existing(cluster)) + CHANCE.randrange(2, 12)
     before: dict[str, str] = {}
-    for come in (
+    for reached in (
         lambda: "binding kuberay-operator" in existing(cluster),
         lambda: len(existing(cluster)) >= made,
         lambda: rays.exists("team-a", "training"),
     ):
-        dev.killed(come, dev.start_recovery())
+        dev.killed(reached, dev.start_recovery())
         now = uids(cluster)
         assert {name: now.get(name) for name in before} == before, "recreated"
         before = now

@@ -55,13 +55,13 @@ class Store:
         """Kills an update so many seconds after so many objects exist; returns the uids of its objects."""
         update = self.project.start("up", "--yes", "--skip-preview", environment=environment)
 
-        def come() -> bool:
+        def reached() -> bool:
             if len(self.uids()) < made:
                 return False
             time.sleep(seconds)
             return True
 
-        self.project.killed(come, update)
+        self.project.killed(reached, update)
         return self.uids()
 
     def is_whole(self, before: Mapping[str, str]) -> None:

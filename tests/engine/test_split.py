@@ -182,14 +182,14 @@ def test_one_command_recovers_an_update_that_was_killed_in_all_stacks(
         for tenant in settings["tenants"]:
             tenant["quota"]["cpu"] += 1
 
-    def come() -> bool:
+    def reached() -> bool:
         both = environment.own.locked() == {"wide.tenants-01", "wide.tenants-02"}
         time.sleep(MOMENT if both else 0)
         return both
 
     before = identities(shared_cluster)
     environment.edit(another_quota)
-    environment.own.killed(come, environment.start("up", "--yes"))
+    environment.own.killed(reached, environment.start("up", "--yes"))
     refused = environment.run("up", "--yes", fails=True)
     assert refused.endswith("python -m stacks recover wide\n")
     environment.run("recover", "--yes")

@@ -104,7 +104,7 @@ def test_jobs_run_on_clusters_that_somebody_has_started_and_a_wrong_token_is_rep
     outputs = platform.stack.outputs()
     for (name, gpus), address in zip(GPUS.items(), (IN_A_POD, OUTSIDE), strict=True):
         cluster = outputs["clusters"][f"{NAMESPACE}/{name}"]
-        assert (cluster["state"], cluster["greatestGpus"], cluster["jobsUrl"]) == ("ready", gpus, address)
+        assert (cluster["state"], cluster["largestGpus"], cluster["jobsUrl"]) == ("ready", gpus, address)
         assert outputs["jobs"][f"{NAMESPACE}/job-{name}"]["status"] == "SUCCEEDED"
         log = platform.kubectl("logs", "--follow", "-n", NAMESPACE, f"job/job-{name}-external")
         assert f"GPUs there {gpus}.0" in log

@@ -204,7 +204,7 @@ class Pods:
             for index, address in enumerate(addresses)
         ]
         if settings.tls:
-            self.certify(*new_certificate("ray-redis", ["ray-redis-0"]))
+            self.certify(*new_certificate("ray-redis", ["ray-redis-0"])[:3])
 
     def set_users(self, passwords: Mapping[str, Sequence[str]]) -> None:
         """Changes the Secret and atomically its files, as a kubelet does."""

@@ -88,21 +88,6 @@ ALONE: Mapping[str, Suite] = {
         files=("tests/rollout/test_draining.py",),
         share=0.0,
     ),
-    "moved definitions": Suite(
-        inputs=(
-            "__main__.py",
-            "core/**/*.py",
-            "components/**/*",
-            "kuberay/**/*.py",
-            "local/plugins/**/*",
-            "local/tools/kuberay/*",
-            "local/tools/kubernetes/*",
-            "local/tools/pulumi/*",
-            "stacks/*.py",
-        ),
-        files=("tests/engine/test_crds_moved.py",),
-        share=0.0,
-    ),
     "full disk": Suite(
         inputs=(
             "local/checkpoint.py",

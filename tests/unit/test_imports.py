@@ -3,6 +3,7 @@ short."""
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,6 @@ WITH_PULUMI = {
         "component.py",
         "kubernetes.py",
         "guard.py",
-        "crd_guard.py",
         "install.py",
         "provider.py",
         "dynamic.py",
@@ -92,6 +92,29 @@ def test_imports_go_one_way(part: str) -> None:
         if package in ours - MAY_IMPORT[part]
     ]
     assert wrong == []
+
+
+MODULES = {".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in IMPORTS}
+
+
+def modules_imported(module: str, file: Path) -> Iterator[str]:
+    """The modules of this repository that a module imports, at any place in it."""
+    package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
+    for node in IMPORTS[file]:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            inner = [f"{source}.{alias.name}" for alias in node.names]
+            names = [name if name in MODULES else source for name in inner]
+        yield from (name for name in names if name in MODULES and name != module)
+
+
+def test_no_modules_import_each_other() -> None:
+    """Neither when they are loaded, nor later in a function."""
+    imports = {module: set(modules_imported(module, file)) for module, file in MODULES.items()}
+    TopologicalSorter(imports).prepare()  # a CycleError names the modules
 
 
 @pytest.mark.parametrize(

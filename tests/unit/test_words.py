@@ -17,8 +17,8 @@ AVOIDED = frozenset(
 )
 """Those words to avoid that have no other meaning here."""
 
-KEPT = ("img-said", "said-twice", '"says"', "-overtaken")
-"""Rule ids and a key of reports, which others read, and a name in the states of stacks."""
+KEPT = ("img-said", "said-twice", '"says"')
+"""Rule ids and a key of reports, which others read."""
 
 IN_PODS = ROOT / "components" / "redis" / "scripts"
 """Scripts that run in pods: an edit restarts them."""

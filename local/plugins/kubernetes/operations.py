@@ -76,16 +76,16 @@ class Operations:
         """The server's result of a dry run; values that it cannot know yet stay as in the program."""
         obj = plain(inputs)
         if has_unknown(inputs) or not self._knows(Kind.of_object(obj)):
-            return state.foresee_create(inputs)
+            return state.predict_create(inputs)
         try:
             live = self.cluster.create(obj, fields.CREATOR, dry_run=True)
         except ApiError as error:
             if error.namespace_not_found or error.already_exists or error.forbidden:
                 # The namespace comes with the same program, the object is about to be replaced, or dry runs are
                 # forbidden.
-                return state.foresee_create(inputs)
+                return state.predict_create(inputs)
             raise refused_create(error) from error
-        return state.pack(state.foresee_create(live), inputs, _manager(inputs, {}), obj["apiVersion"])
+        return state.pack(state.predict_create(live), inputs, _manager(inputs, {}), obj["apiVersion"])
 
     def update(
         self, urn: str, olds: Json, inputs: Json, ignored: list[str], timeout: float

@@ -142,7 +142,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         inputs = state.from_program(decode(request.properties))
         if request.preview:
-            known = state.foresee_create(inputs) if self._cluster is None else self._operations().preview_create(inputs)
+            known = state.predict_create(inputs) if self._cluster is None else self._operations().preview_create(inputs)
             return provider_pb2.CreateResponse(properties=encode(known))
         outputs, problem = self._operations().create(request.urn, inputs, request.timeout)
         if problem:

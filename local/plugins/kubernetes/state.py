@@ -98,7 +98,7 @@ def live_of(state: Json) -> Json:
     return result
 
 
-def foresee_create(obj: Json) -> Json:
+def predict_create(obj: Json) -> Json:
     """An object in a preview of its creation: values that only the server can set are unknown.
 
     Without these, a program that reads `metadata["uid"]` or `status` would fail in previews.

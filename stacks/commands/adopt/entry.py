@@ -22,7 +22,7 @@ from stacks.commands.adopt.live import Body, CannotAdoptError
 from stacks.commands.importing.manifests import from_manifest
 from stacks.commands.importing.reader import RefusedError
 from stacks.objects.queues import queue_of, scheduling_of
-from stacks.objects.ray_clusters import as_tenant_gives
+from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
 
 _NOT_OURS = "kubectl.kubernetes.io/last-applied-configuration"
@@ -129,7 +129,7 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, stack: S
 def _rendered(cluster: dict[str, Any], tenant: TenantSettings, stack: StackSettings) -> Body:
     settings = valid(cluster)
     scheduling = scheduling_of(stack, tenant, settings)
-    return with_mirrors(as_tenant_gives(tenant, settings, scheduling=scheduling), stack.images.mirrors)
+    return with_mirrors(with_tenant_values(tenant, settings, scheduling=scheduling), stack.images.mirrors)
 
 
 _TENANTS = f"{PROJECT}:tenants"

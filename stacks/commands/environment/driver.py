@@ -24,7 +24,7 @@ from stacks.settings import StackSettings
 
 Operation = Literal["preview", "up", "refresh", "destroy"]
 
-Result = Literal["done", "failed", "left out"]
+Result = Literal["done", "failed", "skipped"]
 
 CHANGES = ("create", "update", "replace", "delete")
 """Counted operations on resources, by Pulumi's names."""
@@ -132,8 +132,8 @@ def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome],
 
 
 def _line(outcome: Outcome) -> str:
-    if outcome.result == "left out":
-        return f"{outcome.stack}: left out, because {outcome.errors[0]}"
+    if outcome.result == "skipped":
+        return f"{outcome.stack}: skipped, because {outcome.errors[0]}"
     counted = [f"{number} {key}" for key, number in outcome.changes.items() if number and key != UNCHANGED]
     what = ", ".join(counted) or ("no change" if outcome.result == "done" else "nothing done")
     return f"{outcome.stack}: {'FAILED, ' if outcome.result == 'failed' else ''}{what}, {outcome.seconds:.0f} s"
@@ -189,7 +189,7 @@ def run(stacks: Stacks, settings: StackSettings, operation: Operation, options: 
     with configuration_of(stacks.file) as file:
         for turn in turns:
             if failed := [name for name, each in outcomes.items() if each.result != "done"]:
-                outcomes |= _left_out(turn, f"{failed[0]} has failed", show)
+                outcomes |= _skipped(turn, f"{failed[0]} has failed", show)
                 continue
             with _threads(options.parallel) as threads:
                 running = [
@@ -211,8 +211,8 @@ def _selected(stacks: Stacks, settings: StackSettings, operation: Operation, exi
     return [name for name in stacks_of(settings, environment) if name in existing_stacks | tenants]
 
 
-def _left_out(names: Iterable[str], reason: str, show: Show) -> Mapping[str, Outcome]:
-    found = {name: Outcome(name, "left out", errors=(reason,)) for name in names}
+def _skipped(names: Iterable[str], reason: str, show: Show) -> Mapping[str, Outcome]:
+    found = {name: Outcome(name, "skipped", errors=(reason,)) for name in names}
     for each in found.values():
         show(each)
     return found

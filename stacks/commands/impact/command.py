@@ -45,14 +45,14 @@ def impact(
     from core.stack_file import stack_name
     from stacks.commands.impact.comparison import impact_of, impact_on
     from stacks.commands.impact.report import as_object, report
-    from stacks.commands.impact.sources import LIVE, NoSuchSourceError, running, stack_before
+    from stacks.commands.impact.sources import LIVE, NoSuchSourceError, stack_before
     from stacks.load import load
 
     file = stack_path(to)
     try:
         after = load(file)
         if from_ == LIVE:
-            from stacks.commands.impact.live import ask, with_busy
+            from stacks.commands.impact.live import ask, running, with_busy
 
             live = running(after)
             found = impact_on(live, after, stack_name(file))

@@ -18,12 +18,26 @@ import kubernetes
 from components.cluster import ClusterUnreachableError, connect, read
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves
+from core.versions import release_of
 from stacks.commands.impact.comparison import Impact
 from stacks.commands.impact.effects import Effect, ObjectImpact, Range
 from stacks.commands.impact.ray_pods import Known
+from stacks.commands.impact.sources import NoSuchSourceError
+from stacks.program.identity import context_of, named
+from stacks.settings import StackSettings
 
 _OF_RAY = ("head", "worker")
 """Not the pod of the cleanup Job for Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""
+
+
+def running(stack: StackSettings) -> dict[str, Known]:
+    """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
+    context = stack.kubernetes.context
+    namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
+    try:
+        return live(context_of(stack), namespaces, release_of(stack.operator.version))
+    except ClusterUnreachableError as error:
+        raise NoSuchSourceError(f"the cluster cannot be read with {named(context)}: {error}") from error
 
 
 def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[str, Known]:

@@ -9,8 +9,6 @@ from typing import Any
 from components.rollout.settings import UpdatesSettings
 from core.problems import Finding, StackFileError
 from core.stack_file import UNREADABLE, StackFile, stack_file
-from core.versions import release_of
-from stacks.commands.impact.ray_pods import Known
 from stacks.load import load, settings_of
 from stacks.objects import stack as render
 from stacks.settings import StackSettings
@@ -70,21 +68,6 @@ def _base(revision: str, file: Path, path: str) -> tuple[str, str]:
         return f"{revision}:{normpath(file.parent / path)}", _shown(revision, file, path)
     except NoSuchSourceError as error:
         raise StackFileError([Finding((), None, f"cannot be read: {error}", UNREADABLE)]) from error
-
-
-def running(stack: StackSettings) -> dict[str, Known]:
-    """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
-    # Imported here: importing the Kubernetes client takes longer than comparing two files.
-    from components.cluster import ClusterUnreachableError
-    from stacks.commands.impact.live import live
-    from stacks.program.identity import context_of, named
-
-    context = stack.kubernetes.context
-    namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
-    try:
-        return live(context_of(stack), namespaces, release_of(stack.operator.version))
-    except ClusterUnreachableError as error:
-        raise NoSuchSourceError(f"the cluster cannot be read with {named(context)}: {error}") from error
 
 
 def _neither(word: str) -> str:

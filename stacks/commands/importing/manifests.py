@@ -20,7 +20,7 @@ from kuberay.schema import stored
 from stacks.commands.importing.cluster_spec import image_of, settings_of
 from stacks.commands.importing.names import is_secret_annotation, of_groups, versions
 from stacks.commands.importing.reader import Answers, Imported, Log, Note, Reader, RefusedError
-from stacks.objects.ray_clusters import as_tenant_gives
+from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import TenantSettings
 
 _TENANT = TenantSettings(name="any")
@@ -258,7 +258,7 @@ def _rendered(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The spec that an entry renders to, with its defaults."""
     try:
         settings = RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
-        return defaulted(as_tenant_gives(_TENANT, settings)["spec"])
+        return defaulted(with_tenant_values(_TENANT, settings)["spec"])
     except ValidationError as error:
         raise RefusedError(*_faults(error, path)) from error
     except ValueError as error:

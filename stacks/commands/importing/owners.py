@@ -15,7 +15,7 @@ from core.yaml_reader.scalars import resolve_of_kubernetes
 from stacks.commands.importing.manifests import from_manifest, secrets_in
 from stacks.commands.importing.reader import Answers, Imported, Owner, Reader, RefusedError
 from stacks.load import parse
-from stacks.objects.ray_clusters import as_tenant_gives
+from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import TenantSettings
 
 
@@ -169,6 +169,6 @@ def _submitter(entry: dict[str, Any], cluster: Mapping[str, Any]) -> dict[str, A
     own = plain.own_cluster
     assert own
     tenant = TenantSettings(name="any")
-    made = ray_job(plain, as_tenant_gives(tenant, own), own)["spec"]["submitterPodTemplate"]
+    made = ray_job(plain, with_tenant_values(tenant, own), own)["spec"]["submitterPodTemplate"]
     found: dict[str, Any] = difference(made, template)
     return found

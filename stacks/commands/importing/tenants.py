@@ -16,7 +16,7 @@ from stacks.checks.namespaces import DEFAULT
 from stacks.commands.importing.names import dns_name
 from stacks.commands.importing.owners import faults
 from stacks.commands.importing.reader import Imported
-from stacks.objects.ray_clusters import as_tenant_gives
+from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, TenantSettings
 
 NO_NAMESPACE = "imported"
@@ -91,7 +91,7 @@ def _owners(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
     """The RayCluster of an entry; empty if the entry is not valid, which is reported elsewhere."""
     try:
-        return as_tenant_gives(TenantSettings(name=NO_NAMESPACE), valid(cluster))
+        return with_tenant_values(TenantSettings(name=NO_NAMESPACE), valid(cluster))
     except (ValidationError, Problems):
         return {}
 

@@ -46,7 +46,7 @@ def page(
 
         plan = plan_of(settings)
         if live:
-            _serve(looking(name, plan, settings, tenant, context), name, PORT if port is None else port)
+            _serve(page_source(name, plan, settings, tenant, context), name, PORT if port is None else port)
             return
 
         from stacks.commands.page.html import html
@@ -69,7 +69,7 @@ def _serve(look: Callable[[], str], name: str, port: int) -> None:
         server.serve_forever()
 
 
-def looking(
+def page_source(
     name: str, plan: "Plan", settings: "StackSettings", tenant: str | None, context: str | None
 ) -> Callable[[], str]:
     """A function that looks at what runs and makes the page. `tenant`: as of the command. Raises NoSuchTargetError.

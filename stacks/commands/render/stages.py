@@ -72,7 +72,7 @@ Stages = Mapping[str, Sequence[Body]]
 
 
 @dataclass(frozen=True)
-class Left:
+class Omission:
     """A part of a stack that is no plain manifest."""
 
     what: str
@@ -97,7 +97,7 @@ class Rendered:
     stages: Stages
     """The objects of each stage, in a stable order."""
 
-    left: tuple[Left, ...]
+    left: tuple[Omission, ...]
     secrets: tuple[SecretReference, ...]
 
 
@@ -197,36 +197,36 @@ def _references(value: Any, key: str = "") -> Iterator[str]:
                 yield from _references(item, inner)
 
 
-def _left(stack: StackSettings, bodies: Sequence[Body]) -> Iterator[Left]:
+def _left(stack: StackSettings, bodies: Sequence[Body]) -> Iterator[Omission]:
     for program, install in _schedulers(stack):
         if install == "manifests":
-            yield Left(program, "`up` generates the certificate of its webhook: install it before stage 30-rules")
+            yield Omission(program, "`up` generates the certificate of its webhook: install it before stage 30-rules")
     if jobs := [f"{tenant.namespace_name}/{job.name}" for tenant in stack.tenants for job in tenant.jobs]:
         why = "a job runs once, when it is created; Argo CD and Flux would start it again: submit it yourself"
-        yield Left(f"Jobs {shown_names(jobs)}", why)
+        yield Omission(f"Jobs {shown_names(jobs)}", why)
     if names := [f"{each.namespace_name}/{one.name}" for each in stack.tenants for one in each.external_clusters]:
-        yield Left(f"Checks of external clusters {shown_names(names)}", "they are Jobs, which run once")
+        yield Omission(f"Checks of external clusters {shown_names(names)}", "they are Jobs, which run once")
     if names := _named(bodies, scaling=True):
         why = (
             "the autoscaler writes `replicas` into the same list that the manifest owns. Never apply it with "
             "--force-conflicts; Argo CD needs the ignoreDifferences of argocd.yaml; Flux only creates it, so edits are "
             "up to you"
         )
-        yield Left(f"Numbers of workers of {shown_names(names)}", why)
+        yield Omission(f"Numbers of workers of {shown_names(names)}", why)
     if names := _named(bodies):
         why = "KubeRay does not replace pods for most edits: `up` does, or deletes groups only once they are idle"
-        yield Left(f"Rollout of edits of {shown_names(names)}", why)
+        yield Omission(f"Rollout of edits of {shown_names(names)}", why)
     if any(cluster.fault_tolerance for tenant in stack.tenants for cluster in tenant.all_clusters):
         why = "`up` generates it, and removes its keys from Redis; without it KubeRay uses the UID of the RayCluster"
-        yield Left("The storage namespace in Redis", why)
+        yield Omission("The storage namespace in Redis", why)
     if stack.platform is None:
         why = (
             "`up` refuses to delete definitions, queues and tenants that are in use. Here they are kept: delete them "
             "by hand, tenants first, definitions last"
         )
-        yield Left("Guards", why)
+        yield Omission("Guards", why)
     why = "checks against the live cluster (upgrades of the operator, storage classes, its identity) and waiting"
-    yield Left("What a preview does", f"{why}: `kubectl wait`")
+    yield Omission("What a preview does", f"{why}: `kubectl wait`")
 
 
 def _schedulers(stack: StackSettings) -> Iterator[tuple[str, str]]:

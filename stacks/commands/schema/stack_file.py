@@ -25,7 +25,7 @@ FILE = Path(__file__).parents[3] / NAME
 """The committed schema; the first line of a stack file names it."""
 
 BASE_FILE = FILE.with_name("base.schema.json")
-"""The committed schema of bases (core/extends.py), whose required keys may be in the files that extend them."""
+"""The committed schema of bases (core/stack_file.py), whose required keys may be in the files that extend them."""
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 """The draft that yaml-language-server supports best."""

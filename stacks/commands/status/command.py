@@ -143,10 +143,10 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
         target = target_of(settings, name, context)
 
         from components.cluster import ForbiddenError, request
-        from stacks.commands.status.waking import WHO_WAKES, NotWokenError, wakes
+        from stacks.commands.status.waking import WHO_WAKES, NotWokenError, wake_patch
 
         try:
-            if (asked := wakes(target, settings)) is None:
+            if (asked := wake_patch(target, settings)) is None:
                 typer.echo(f"{target.title} is not suspended")
                 return
             request(context or settings.kubernetes.context, **asked)

@@ -26,7 +26,7 @@ _OF_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 """Last statuses of a job, with which the message of its pod begins."""
 
 
-class Reached(StrEnum):
+class Reachability(StrEnum):
     """What the last check of a connection has shown."""
 
     CONNECTED = "connected"
@@ -40,7 +40,7 @@ class ExternalStatus:
     """The status of an external cluster, as of its last check."""
 
     name: str
-    state: Reached
+    state: Reachability
     address: str
     checked: str | None = None
     """When the check ended, in RFC 3339."""
@@ -50,7 +50,7 @@ class ExternalStatus:
     @property
     def ok(self) -> bool:
         """Whether it could be reached."""
-        return self.state is Reached.CONNECTED
+        return self.state is Reachability.CONNECTED
 
 
 def external_status(cluster: ExternalClusterSettings, found: Found) -> ExternalStatus:
@@ -58,13 +58,15 @@ def external_status(cluster: ExternalClusterSettings, found: Found) -> ExternalS
     pods = _pods(cluster.name, found)
     if not pods:
         why = found.absence("pods")[1]
-        return ExternalStatus(cluster.name, Reached.UNKNOWN, cluster.dashboard_address, reasons=(f"its check: {why}",))
+        return ExternalStatus(
+            cluster.name, Reachability.UNKNOWN, cluster.dashboard_address, reasons=(f"its check: {why}",)
+        )
     pod, ended = pods[-1], phase(pods[-1])
     if ended == "Succeeded":
         return ExternalStatus(
-            cluster.name, Reached.CONNECTED, cluster.dashboard_address, _end(pod), _version(message_of(pod))
+            cluster.name, Reachability.CONNECTED, cluster.dashboard_address, _end(pod), _version(message_of(pod))
         )
-    state = Reached.FAILED if ended == "Failed" else Reached.CHECKED_NOW
+    state = Reachability.FAILED if ended == "Failed" else Reachability.CHECKED_NOW
     return ExternalStatus(
         cluster.name, state, cluster.dashboard_address, _end(pod), reasons=tuple(_reasons(pod, "it is being checked"))
     )

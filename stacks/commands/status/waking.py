@@ -20,8 +20,9 @@ class NotWokenError(Exception):
     """The RayCluster is not woken; the message has the reason, and what to do."""
 
 
-def wakes(target: Target, settings: StackSettings) -> dict[str, Any] | None:
-    """The request to the API server (components.cluster.request) that wakes a RayCluster; None if it is not suspended.
+def wake_patch(target: Target, settings: StackSettings) -> dict[str, Any] | None:
+    """The request to the API server (components.cluster.request) that wakes a RayCluster; None if it is not
+    suspended.
 
     Raises NotWokenError.
     """

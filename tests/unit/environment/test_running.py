@@ -97,12 +97,12 @@ def test_after_a_killed_command_the_summary_has_the_command_that_recovers(capsys
 
 
 @pytest.mark.parametrize(
-    ("operation", "failing", "left_out"),
+    ("operation", "failing", "skipped"),
     [("up", "prod", ["prod.tenants-01", "prod.tenants-02"]), ("destroy", "prod.tenants-02", ["prod"])],
 )
-def test_stacks_that_need_a_failed_stack_are_skipped(operation: Operation, failing: str, left_out: list[str]) -> None:
+def test_stacks_that_need_a_failed_stack_are_skipped(operation: Operation, failing: str, skipped: list[str]) -> None:
     outcomes = ran(Engine(failing=[failing]), operation)
-    assert [each.stack for each in outcomes if each.result == "left out"] == left_out
+    assert [each.stack for each in outcomes if each.result == "skipped"] == skipped
     assert exit_code(outcomes) == 1
 
 

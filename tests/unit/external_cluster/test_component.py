@@ -87,18 +87,18 @@ def test_a_job_is_submitted_after_its_cluster_was_checked(live: dict[str, Any]) 
 
 @pytest.mark.usefixtures("live")
 def test_a_preview_has_what_the_last_update_found() -> None:
-    last = {"status": {"state": "ready"}, "greatestGpus": 8}
-    assert registered(last)[1]["greatestGpus"] == 8
+    last = {"status": {"state": "ready"}, "largestGpus": 8}
+    assert registered(last)[1]["largestGpus"] == 8
     _, unknown = registered()
-    assert (unknown["state"], unknown["greatestGpus"], unknown["workerGroups"]) == (None, 0, [])
+    assert (unknown["state"], unknown["largestGpus"], unknown["workerGroups"]) == (None, 0, [])
 
 
 def test_an_update_has_what_the_check_has_reported(live: dict[str, Any]) -> None:
     live.update(
-        job=job("Complete"), pods=[pod("Succeeded", '{"rayVersion": "2.60.0", "workers": 3, "greatestGpus": 8}')]
+        job=job("Complete"), pods=[pod("Succeeded", '{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')]
     )
     _, found = registered(preview=False)
-    assert (found["state"], found["greatestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
+    assert (found["state"], found["largestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
 
 
 def test_a_failed_check_fails_the_update_with_its_reason(live: dict[str, Any]) -> None:

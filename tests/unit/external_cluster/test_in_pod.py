@@ -78,9 +78,9 @@ class Nodes:
 
 def test_resources_of_nodes_that_have_just_started_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = Nodes([], [None], [{"GPU": 3.0}, {}], [{"GPU": 3.0}, {"GPU": 8.0}])
-    assert nodes(starts) == {"workers": 1, "greatestGpus": 8}
+    assert nodes(starts) == {"workers": 1, "largestGpus": 8}
     monkeypatch.setattr(in_pod, "SETTLED", 0.05)
-    assert nodes(Nodes([{"CPU": 1.0}, {}])) == {"workers": 1, "greatestGpus": 0}
+    assert nodes(Nodes([{"CPU": 1.0}, {}])) == {"workers": 1, "largestGpus": 0}
 
 
 def test_a_job_that_succeeds_ends_the_pod_and_its_log_is_the_pods(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from kuberay.cron import cron_job_fault, schedule_fault
-from kuberay.formats import duration, generic_version, integer, is_mapping, is_qualified_name, older, release_of
+from kuberay.formats import duration, generic_version, integer, is_mapping, is_qualified_name, older, semver_numbers
 
 pytestmark = pytest.mark.unit
 
@@ -31,8 +31,8 @@ def test_versions_of_unequal_length_are_compared_as_with_zeros() -> None:
 
 
 def test_a_pre_release_is_no_release() -> None:
-    assert release_of("2.6") == (2, 6, 0)
-    assert release_of("2.6.0-rc.1") is None
+    assert semver_numbers("2.6") == (2, 6, 0)
+    assert semver_numbers("2.6.0-rc.1") is None
 
 
 @pytest.mark.parametrize(("text", "number"), [("+5", 5), ("-5", -5), ("1_0", None), ("٣", None), (str(2**63), None)])

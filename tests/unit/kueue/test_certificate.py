@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 def test_its_rsa_key_is_in_the_format_of_kueue_and_it_has_both_names() -> None:
     """With another format Kueue never became ready: `failed to parse private key`."""
     assert KueueCertificate.with_rsa
-    _, pem, key = new_certificate("kueue", webhook_names(KueueSettings()), with_rsa=KueueCertificate.with_rsa)
+    _, pem, key, _ = new_certificate("kueue", webhook_names(KueueSettings()), with_rsa=KueueCertificate.with_rsa)
     assert key.startswith("-----BEGIN RSA PRIVATE KEY-----")
     private = serialization.load_pem_private_key(key.encode(), None)
     assert isinstance(private, rsa.RSAPrivateKey)

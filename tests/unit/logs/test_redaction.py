@@ -16,7 +16,7 @@ def masked(text: str, *further: str) -> str:
     for each in redactions(further):
         if each.has and not any(part in text.upper().lower() for part in each.has):
             continue
-        text = re.sub(each.pattern, re.sub(r"\$(\d)", r"\\g<\1>", each.replacement), text)
+        text = re.sub(each.pattern, each.replacement_of_python, text)
     return text
 
 

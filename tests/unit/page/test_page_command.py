@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from components import cluster as reads
 from components.cluster import ClusterUnreachableError
 from stacks.__main__ import app
-from stacks.commands.page.command import looking
+from stacks.commands.page.command import page_source
 from stacks.commands.page.server import Server
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Found, Live
@@ -122,7 +122,7 @@ def test_a_port_in_use_ends_with_1_and_what_to_do() -> None:
 
 def test_after_an_outage_the_last_status_stays_with_the_reason(answers: list[Exception]) -> None:
     settings = load(Path("Pulumi.prod.yaml"))
-    look = looking("prod", plan_of(settings), settings, None, None)
+    look = page_source("prod", plan_of(settings), settings, None, None)
     assert "could not be read again" not in look()
     answers.append(ClusterUnreachableError("connection <refused>"))
     page = look()
@@ -141,7 +141,7 @@ def test_a_stack_on_cloudera_ml_alone_needs_no_cluster_and_is_as_status_shows_it
         f"config:\n  ray-platform:cml: {{host: 'https://ml.example.test', clusters: [{cluster}]}}\n"
     )
     settings = load(Path("Pulumi.cml.yaml"))
-    page = looking("cml", plan_of(settings), settings, None, None)()
+    page = page_source("cml", plan_of(settings), settings, None, None)()
     assert "▲ not as desired" in page
     assert "0 of 1 Ray clusters on Cloudera ML ready" in page
     assert "no API key of Cloudera ML: set CML_API_KEY" in page

@@ -51,7 +51,7 @@ def test_schema_extensions_have_dashes_for_kubernetes_and_underscores_for_progra
 
 
 def test_a_preview_of_a_creation_knows_the_name_but_not_the_servers_values() -> None:
-    shown = state.foresee_create({"metadata": {"name": "a", "uid": "made up by the dry run"}, "spec": {"x": 1}})
+    shown = state.predict_create({"metadata": {"name": "a", "uid": "made up by the dry run"}, "spec": {"x": 1}})
     assert shown["metadata"]["name"] == "a"
     assert shown["metadata"]["uid"] is UNKNOWN
     assert shown["status"] is UNKNOWN

@@ -14,7 +14,7 @@ from components.ray_cluster.objects import ray_cluster_objects
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.rules import redis_problems, valid
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.wording import of_the_stack
+from components.ray_cluster.wording import reworded
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
 from core.nodes import NodePool
@@ -61,7 +61,7 @@ def found(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> list[tuple[str, str]
     """The problems and their paths."""
     cluster = settings(**keys)
     body = ray_cluster(cluster, POOLS, redis=place)
-    problems = [of_the_stack(cluster, each, body) for each in validate(body, OperatorContext())]
+    problems = [reworded(cluster, each, body) for each in validate(body, OperatorContext())]
     problems = problems or list(redis_problems(cluster, place, body))
     return [
         (".".join(map(str, setting_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems

@@ -120,7 +120,7 @@ def test_outputs_are_addresses_worker_groups_and_the_last_status() -> None:
         "dashboardUrl": "http://training-head-svc.team-a.svc:8265",
         "jobsUrl": "http://training-head-svc.team-a.svc:8265",
     }
-    assert outputs["greatest_gpus"] == 8
+    assert outputs["largest_gpus"] == 8
     assert outputs["worker_groups"][3] == {
         "name": "a100-8gpu",
         "gpus": 8,
@@ -154,7 +154,7 @@ def test_the_status_of_an_unknown_cluster_is_empty() -> None:
 
 def test_a_head_alone_has_no_worker_groups() -> None:
     outputs = provisioned(workers=None).outputs["team-a-training"]
-    assert (outputs["worker_groups"], outputs["greatest_gpus"]) == ([], 0)
+    assert (outputs["worker_groups"], outputs["largest_gpus"]) == ([], 0)
 
 
 def test_an_update_fails_with_the_reasons_when_the_cluster_is_not_ready_in_time(

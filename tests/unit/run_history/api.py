@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from components.run_history.manifests import redaction
 from components.run_history.program.api import ApiServer
 from components.run_history.program.collector import Collector, Configured
 from components.run_history.program.record import seconds
 from components.run_history.program.store import Store
-from core.secrets import ABOUT_A_SECRET, SECRET, SECRET_VALUE
 
 NAMESPACE = "team-a"
 
@@ -19,7 +19,7 @@ BEGIN, HOUR = seconds("2026-05-28T20:00:10Z"), 3600.0
 ID = "train.uid-of-train"
 """The name of its record."""
 
-REDACTION = {"secret": SECRET.pattern, "about": ABOUT_A_SECRET.pattern, "values": SECRET_VALUE.pattern}
+REDACTION = redaction()
 
 
 class Cluster(ApiServer):

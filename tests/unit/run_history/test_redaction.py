@@ -18,14 +18,15 @@ REDACT = Redaction(**REDACTION)
         ("bash -c 'API_KEY=hunter2  python x.py'", "bash -c 'API_KEY=***  python x.py'"),
         ("x --api-key=hunter2 --api-key hunter2 --verbose", "x --api-key=*** --api-key *** --verbose"),
         ("x --password --verbose", "x --password --verbose"),
-        ("x --password='hunter2 and  more' --verbose", "x --password=*** --verbose"),
-        ('x --password "hunter2 and more" y', "x --password *** y"),
-        ("bash -c \"HF_TOKEN='hunter2 more' x\"", 'bash -c "HF_TOKEN=*** x"'),
+        ("x --password='hunter2 and  more' --verbose", "x --password='***' --verbose"),
+        ('x --password "hunter2 and more" y', 'x --password "***" y'),
+        ("bash -c \"HF_TOKEN='hunter2 more' x\"", "bash -c \"HF_TOKEN='***' x\""),
         ('x --config \'{"api_key": "hunter2", "lr": "1"}\'', 'x --config \'{"api_key": "***", "lr": "1"}\''),
         ("x --token-file /run/token", "x --token-file /run/token"),
-        ("x s3://bob:hunter2@host/path", "x s3***host/path"),
-        ('curl -H "Authorization: Bearer hunter2" url', 'curl -H "Authorization: ***" url'),
-        ("bash -c \"curl -H 'X-Api-Key:hunter2 ' url\"", "bash -c \"curl -H 'X-Api-Key: ***' url\""),
+        ("x s3://bob:hunter2@host/path", "x s3://***@host/path"),
+        ('curl -H "Authorization: Bearer hunter2" url', 'curl -H "Authorization: Bearer ***" url'),
+        ("bash -c \"curl -H 'X-Api-Key:hunter2 ' url\"", "bash -c \"curl -H 'X-Api-Key:*** ' url\""),
+        ("curl -H 'X-Auth-Token: Token hunter2' url", "curl -H 'X-Auth-Token: ***' url"),
         ("curl -H X-Auth-Token:hunter2 http://host:80", "curl -H X-Auth-Token:*** http://host:80"),
         ('curl -H "Accept: text/html" url', 'curl -H "Accept: text/html" url'),
     ],
@@ -52,3 +53,10 @@ def test_a_runtime_environment_keeps_names_and_not_the_values_of_secrets() -> No
 )
 def test_one_that_cannot_be_read_is_not_kept(text: str) -> None:
     assert REDACT.settings(text) is None
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("part", ["-", "--_", "key=", "-----BEGIN PRIVATE KEY-----"])
+def test_no_pattern_takes_long_for_what_people_write(part: str) -> None:
+    """Python tries a pattern at each place, unlike the collector's RE2."""
+    assert REDACT.text(part * 20_000)

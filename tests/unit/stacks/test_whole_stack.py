@@ -88,7 +88,7 @@ def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict
     assert set(outputs["clusters"]) == {"a/training", "namespace-b/training"}
     cluster = outputs["clusters"]["namespace-b/training"]
     assert cluster["rayAddress"] == "ray://training-head-svc.namespace-b.svc:10001"
-    assert cluster["greatestGpus"] == 8
+    assert cluster["largestGpus"] == 8
     assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from components.external_cluster.settings import ExternalClusterSettings
 from components.ray_job.manifests import SUBMITTER_LABEL
-from stacks.commands.status.external_ray import ExternalStatus, Reached, external_status, submitted_status
+from stacks.commands.status.external_ray import ExternalStatus, Reachability, external_status, submitted_status
 from stacks.commands.status.jobs import JobStatus
 from stacks.commands.status.objects import as_object
 from stacks.commands.status.report import sections
@@ -48,12 +48,12 @@ def test_a_simulated_node_reports_no_version() -> None:
 
 def test_a_failed_check_has_its_reason() -> None:
     lab = checked(pod("Failed", "lab refuses the token"))
-    assert (lab.ok, lab.state, lab.reasons) == (False, Reached.FAILED, ("lab refuses the token",))
+    assert (lab.ok, lab.state, lab.reasons) == (False, Reachability.FAILED, ("lab refuses the token",))
 
 
 def test_a_check_that_has_not_ended_is_shown_with_what_it_waits_for() -> None:
     waits = checked(pod("Pending", conditions=UNSCHEDULED["conditions"]))
-    assert (waits.state, "Insufficient" in waits.reasons[0]) == (Reached.CHECKED_NOW, True)
+    assert (waits.state, "Insufficient" in waits.reasons[0]) == (Reachability.CHECKED_NOW, True)
     assert checked(pod("Running")).reasons == ("it is being checked",)
 
 

@@ -9,7 +9,7 @@ from components.idle_termination.in_pod import FIELD_MANAGER
 from stacks.commands.status.clusters import State
 from stacks.commands.status.snapshot import Body
 from stacks.commands.status.targets import target
-from stacks.commands.status.waking import NotWokenError, wakes
+from stacks.commands.status.waking import NotWokenError, wake_patch
 from tests.unit.planning.stacks import cluster as planned
 from tests.unit.planning.stacks import stack, tenant
 from tests.unit.status.live import READY, cluster, condition, found, metadata, ray_cluster
@@ -29,7 +29,7 @@ def resting(**more: Any) -> Body:
 
 def woken(body: Body, **settings: Any) -> dict[str, Any] | None:
     known = stack(tenant("team-a"), **settings)
-    return wakes(target("training", {"team-a": found(rayclusters=[body])}), known)
+    return wake_patch(target("training", {"team-a": found(rayclusters=[body])}), known)
 
 
 def test_a_cluster_that_rests_is_as_desired_and_shows_since_when() -> None:
@@ -71,10 +71,10 @@ def test_what_is_not_woken(name: str, suspended: Callable[[], Body], why: str) -
     job = {"metadata": metadata("nightly"), "spec": {}}
     there = {"team-a": found(rayclusters=[suspended()], rayjobs=[job])}
     with pytest.raises(NotWokenError, match=why):
-        wakes(target(name, there), stack(tenant("team-a")))
+        wake_patch(target(name, there), stack(tenant("team-a")))
 
 
 def test_what_the_stack_file_suspends_is_changed_there() -> None:
     known = stack(tenant("team-a", planned("training", overrides={"suspend": True})))
     with pytest.raises(NotWokenError, match="the stack file suspends"):
-        wakes(target("training", {"team-a": found(rayclusters=[resting()])}), known)
+        wake_patch(target("training", {"team-a": found(rayclusters=[resting()])}), known)
