@@ -19,7 +19,7 @@ ALONE = {"__main__.py": {"stacks", "core"}, "gateway": {"gateway"}}
 
 MAY_IMPORT = {part: {*ORDER[: place + 1]} for place, part in enumerate(ORDER)} | ALONE
 
-LINES = 300
+LINES = 600
 
 RULES = {"policies.rule", "policies.rules"}
 """The rules of policies/, and what they are."""
@@ -133,8 +133,8 @@ def test_rules_and_bodies_do_not_import_pulumi() -> None:
     assert wrong == []
 
 
-def test_files_have_at_most_300_lines() -> None:
-    """A longer one has more than one thought: split it where one ends."""
+def test_files_have_at_most_600_lines() -> None:
+    """A longer one has more than one topic: split it where one ends."""
     files = [*IMPORTS, *(ROOT / "tests").rglob("*.py")]
     lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
     assert {file: length for file, length in lengths.items() if length > LINES} == {}
