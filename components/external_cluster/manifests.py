@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
-from components.ray_cluster.manifests import Body
-from components.ray_cluster.pods import PodIdentity, container, template
+from components.ray_cluster.pods import Body, PodIdentity, container, template
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER, SUBMITTER_AMOUNTS, run
 from components.ray_job.settings import RayJobSettings, SubmitterConfigSettings

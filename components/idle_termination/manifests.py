@@ -9,8 +9,8 @@ from typing import Any
 from components.access.manifests import PREFIX, account, role, role_binding, service_account
 from components.access.personas import RAY_GROUP, RAY_WRITE, NamedCluster, rule
 from components.idle_termination.in_pod import NAME, TOKEN_FILE
-from components.ray_cluster.manifests import TOKEN_KEY, Body, head_ports, head_service
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
+from components.ray_cluster.pods import Body, PodIdentity, container, of_a_program, template
 from components.ray_cluster.settings import RayClusterSettings
 
 LABELS = {"app.kubernetes.io/name": NAME}

@@ -9,7 +9,7 @@ from components.bodies import in_namespace
 from components.job_template.settings import JobTemplateSettings
 from components.kubernetes import KubernetesObject
 from components.owned_cluster.component import OwnedClusterArgs, before_owned
-from components.ray_cluster.manifests import Body
+from components.ray_cluster.pods import Body
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.job_template.settings import NOT_A_WORD, WORD, JobTemplateSettings
-from components.ray_cluster.manifests import API_VERSION, Body, head_disruption_budget
+from components.ray_cluster.manifests import API_VERSION, head_disruption_budget
+from components.ray_cluster.pods import Body
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import JOB_LABEL

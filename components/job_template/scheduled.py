@@ -7,8 +7,7 @@ from components.access.manifests import PREFIX, account, role, role_binding, ser
 from components.access.personas import schedule_of
 from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, TEMPLATE_LABEL
 from components.job_template.settings import CronSettings, JobTemplateSettings
-from components.ray_cluster.manifests import Body
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.pods import Body, PodIdentity, container, of_a_program, template
 from components.ray_cluster.settings import RayClusterSettings
 
 SCHEDULE_LABEL = "ray-platform/job-schedule"

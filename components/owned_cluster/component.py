@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
-from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
+from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.settings import OwnedClusterSettings
 from components.redis_gateway.manifests import NAME as GATEWAY
 from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes

@@ -12,11 +12,11 @@ from components.logs.settings import LogsSettings
 from components.network.component import DashboardIngress, DashboardIngressArgs
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
 from components.ray_cluster.changes import deletion_options, scaling_hooks
-from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
-    Body,
+    NO_SCHEDULING,
+    Scheduling,
     head_disruption_budget,
     head_ports,
     head_service,
@@ -24,9 +24,9 @@ from components.ray_cluster.manifests import (
     requires_token,
 )
 from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
+from components.ray_cluster.pods import Body, RedisPlace
 from components.ray_cluster.readiness import NotReadyError, status_summary, until_ready
 from components.ray_cluster.scaled import Scaled, as_scaled, as_scaled_once, resumed, scales
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.storage_namespace import StorageNamespace, StorageNamespaceArgs
 from components.ray_cluster.worker_groups import all_groups

@@ -9,7 +9,8 @@ import pulumi
 from components.bodies import by_force, in_namespace
 from components.kubernetes import KubernetesObject
 from components.owned_cluster.component import OwnedClusterArgs, before_owned
-from components.ray_cluster.manifests import Body, head_disruption_budget
+from components.ray_cluster.manifests import head_disruption_budget
+from components.ray_cluster.pods import Body
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL, RayJobSettings

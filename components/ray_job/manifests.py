@@ -4,8 +4,8 @@ import hashlib
 import json
 from typing import Any
 
-from components.ray_cluster.manifests import API_VERSION, Body
-from components.ray_cluster.pods import PodIdentity, container, of_a_program, template
+from components.ray_cluster.manifests import API_VERSION
+from components.ray_cluster.pods import Body, PodIdentity, container, of_a_program, template
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import RayJobSettings, RuntimeEnvSettings
 from core.yaml_writer import go_yaml

@@ -8,7 +8,8 @@ import pulumi
 from components.bodies import by_force, in_namespace
 from components.kubernetes import KubernetesObject
 from components.owned_cluster.component import OwnedClusterArgs, before_owned
-from components.ray_cluster.manifests import Body, head_ports
+from components.ray_cluster.manifests import head_ports
+from components.ray_cluster.pods import Body
 from components.ray_service.api_key import config_map
 from components.ray_service.manifests import SERVE_PORT, connection, heads_disruption_budget
 from components.ray_service.progress import ServiceFailedError, until_serving

@@ -1,8 +1,9 @@
 """Renders the settings of a RayService into the body for the API server, and maps a part of that to its setting, so
 that a problem is reported where the author can fix it. Pure functions."""
 
-from components.ray_cluster.manifests import API_VERSION, Body, head_disruption_budget
+from components.ray_cluster.manifests import API_VERSION, head_disruption_budget
 from components.ray_cluster.origin import cut
+from components.ray_cluster.pods import Body
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.problems import Path
 from core.yaml_writer import go_yaml

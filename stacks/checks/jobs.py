@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from components.job_template.settings import JobTemplateSettings
-from components.ray_cluster.scheduling import not_with_kueue
+from components.ray_cluster.problems import not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import SUBMITTER
 from components.ray_job.settings import RayJobSettings

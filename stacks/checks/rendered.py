@@ -6,15 +6,19 @@ from typing import Any
 
 from components.logs.settings import LogsSettings
 from components.network.rules import exposed, ingress_not_allowed
-from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.logs import logs_problems
-from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
-from components.ray_cluster.rules import redis_problems
-from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
+from components.ray_cluster.pods import RedisPlace
+from components.ray_cluster.problems import (
+    gang_in_part,
+    logs_problems,
+    not_with_kueue,
+    of_the_defaults,
+    of_the_stack,
+    pod_problems,
+    redis_problems,
+    undone,
+    without_slots,
+)
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.slots import without_slots
-from components.ray_cluster.undone import undone
-from components.ray_cluster.wording import of_the_stack
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.settings import RayServiceSettings
 from core.problems import Problem, Problems

@@ -10,8 +10,8 @@ from components.kueue.manifests import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
 from components.network import manifests
 from components.network.manifests import Body
 from components.network.ray_pods import Openings, RayPods
-from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import head_ports, metrics_ports, serve_ports
+from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL

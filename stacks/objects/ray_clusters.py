@@ -12,11 +12,9 @@ from components.job_template.scheduled import schedule_objects
 from components.job_template.settings import JobTemplateSettings
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
-from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.node_settings import WorkersSettings
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling, ray_cluster
+from components.ray_cluster.pods import RedisPlace
+from components.ray_cluster.settings import RayClusterSettings, WorkersSettings
 from components.ray_job.demand import demand_of_job
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import RayJobSettings

@@ -16,9 +16,9 @@ from components.network.component import NetworkPolicies, NetworkPoliciesArgs
 from components.network.manifests import Body
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
-from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling
+from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.run_history.component import RunHistory, RunHistoryArgs
 from components.state import whole

@@ -52,6 +52,7 @@ WITH_PULUMI = {
         "foreign.py",
         "workloads.py",
         "workspace.py",
+        "driver.py",
     ),
 }
 """Files that create resources or use the engine. All other files of these parts are plain functions and data, which are

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from components.ray_cluster.manifests import SETTINGS_BY_LABEL, settings_of_labels
 from components.ray_cluster.rules import valid
-from components.ray_cluster.scheduling import SETTINGS_BY_LABEL, settings_of_labels
 from core.images import with_mirrors
 from core.problems import dotted
 from core.stack_file import PROJECT

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.ray_cluster.fault_tolerance import OPTIONS
-from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
+from components.ray_cluster.manifests import SETTINGS_BY_LABEL
+from components.ray_cluster.pods import OPTIONS
 from components.rollout.settings import UpdatesSettings
 from components.tenant.demand import Usage
 from components.tls.manifests import secret_name

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from components.queues.volcano import KUEUE_QUEUE_LABEL
-from components.ray_cluster.fault_tolerance import OPTIONS
+from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
+from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import DIGEST, scales
-from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
 from kuberay.edit_rules import rule_for

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from components.queues.volcano import KUEUE_QUEUE_LABEL
-from components.ray_cluster.fault_tolerance import OPTIONS
+from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, recreates, stamped

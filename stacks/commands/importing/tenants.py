@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from components.ray_cluster.pod_problems import strictest_level
+from components.ray_cluster.problems import strictest_level
 from components.ray_cluster.rules import valid
 from core.pods import PodSecurityLevel
 from core.problems import Problems

@@ -7,8 +7,7 @@ from typing import Any
 
 import yaml
 
-from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.settings import HeadSettings, RayClusterSettings, WorkerGroupSettings
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.settings import RayServiceSettings
 from core.problems import Path

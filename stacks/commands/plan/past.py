@@ -5,11 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from components.ray_cluster.node_settings import Variant, WorkersSettings
-from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.sizes import tiling
-from components.ray_cluster.spec import custom_resources, idle_seconds
-from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, worker_groups
+from components.ray_cluster.manifests import custom_resources, idle_seconds
+from components.ray_cluster.settings import RayClusterSettings, Variant, WorkersSettings
+from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, tiling, worker_groups
 from core.nodes import NodePool
 from core.problems import Problems
 from core.quantities import amount

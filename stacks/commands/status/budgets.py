@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from components.queues.settings import Backend
-from components.ray_cluster.workload import gang_waits
+from components.ray_cluster.readiness import gang_waits
 from components.tenant.demand import Usage, total
 from components.tenant.settings import ENTRIES
 from core.quantities import amount

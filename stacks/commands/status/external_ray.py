@@ -16,7 +16,7 @@ from typing import Any
 from components.external_cluster.manifests import job_name
 from components.external_cluster.progress import message_of
 from components.external_cluster.settings import ExternalClusterSettings
-from components.ray_cluster.diagnosis import pod_reasons
+from components.ray_cluster.readiness import pod_reasons
 from components.ray_job.manifests import SUBMITTER_LABEL
 from stacks.commands.status.clusters import phase
 from stacks.commands.status.jobs import JobStatus, missing_job

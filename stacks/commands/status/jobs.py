@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from components.queues.settings import Backend
-from components.ray_cluster.diagnosis import about, pod_reasons, warnings
+from components.ray_cluster.readiness import about, pod_reasons, warnings
 from components.ray_job.manifests import SUBMITTER_LABEL
 from stacks.commands.status.clusters import ClusterStatus, owner_of, waits_in_kueue, why_it_waits
 from stacks.commands.status.snapshot import Body, Found, Live, seconds_between

@@ -6,7 +6,7 @@ components/ray_service/applications.py reads its applications.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from components.ray_cluster.diagnosis import about, warnings
+from components.ray_cluster.readiness import about, warnings
 from components.ray_service.applications import Application, applications, clusters_of, is_serving
 from stacks.commands.status.clusters import ClusterStatus, conditions, owner_of
 from stacks.commands.status.snapshot import Body, Found, Live, seconds_between

@@ -12,8 +12,8 @@ from components.job_template.manifests import job_template
 from components.job_template.settings import JobTemplateSettings
 from components.owned_cluster import component, provider
 from components.owned_cluster.provider import cleaned_up
-from components.ray_cluster.fault_tolerance import NAME_VARIABLE, RedisPlace
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.pods import NAME_VARIABLE, RedisPlace
 from components.ray_job.component import RayJob, RayJobArgs
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import JOB_LABEL, RayJobSettings

@@ -8,12 +8,12 @@ import pytest
 
 from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
-from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.origin import setting_at
-from components.ray_cluster.rules import redis_problems, valid
+from components.ray_cluster.pods import RedisPlace, deletion_seconds
+from components.ray_cluster.problems import of_the_stack, redis_problems
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.wording import of_the_stack
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
 from core.nodes import NodePool

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.fault_tolerance import OPTIONS
+from components.ray_cluster.pods import OPTIONS
 from components.redis.existing import Seen
 from components.rollout.templates import unstamped
 from core.environment import tenants_stack

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.rules import valid
 from components.redis.connection import RedisConnection
 from components.tenant.demand import demand
