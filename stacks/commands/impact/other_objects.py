@@ -21,7 +21,7 @@ from core.problems import Path, in_one_line
 from kuberay.edits import Steps, Verdict, differences
 from stacks.commands.impact.effects import Effect, Kind, ObjectImpact, impact
 from stacks.commands.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
-from stacks.commands.impact.ray_service import of_ray_service
+from stacks.commands.impact.ray_cluster import of_ray_service
 from stacks.objects.stack import Key, Manifest, Manifests
 
 _SHOWN = 6

@@ -12,9 +12,8 @@ from core.nodes import NodePool
 from core.problems import Problems
 from core.quantities import amount
 from core.types import seconds
-from stacks.commands.plan.history.autoscaler import Size
 from stacks.commands.plan.history.jobs import Job
-from stacks.commands.plan.history.proposal import Outcome, Sizes, outcome, proposal
+from stacks.commands.plan.history.replay import Outcome, Size, Sizes, outcome, proposal
 from stacks.commands.plan.report import NONE, Report, Table
 from stacks.objects.ray_clusters import with_tenant_defaults
 from stacks.settings import StackSettings

@@ -19,7 +19,7 @@ from components.external_cluster.settings import ExternalClusterSettings
 from components.ray_cluster.readiness import pod_reasons
 from components.ray_job.manifests import SUBMITTER_LABEL
 from stacks.commands.status.clusters import phase
-from stacks.commands.status.jobs import JobStatus, missing_job
+from stacks.commands.status.owners import JobStatus, missing_job
 from stacks.commands.status.snapshot import Body, Found, Live, seconds_between
 
 _OF_RAY = ("SUCCEEDED", "FAILED", "STOPPED")

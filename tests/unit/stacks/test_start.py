@@ -32,14 +32,14 @@ IMPACT = (
     "from stacks.commands.impact import comparison, report, sources; from stacks import load; import stacks.__main__"
 )
 
-REVIEW = "from stacks.commands.review import comment, judged, previewed, touched; import stacks.__main__"
+REVIEW = "from stacks.commands.review import comment, reports, reviewed; import stacks.__main__"
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
     "check": (CHECK, 546, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 592, CLUSTER | RARE),
-    "impact": (IMPACT, 587, CLUSTER | RARE),
-    "review": (REVIEW, 647, CLUSTER | RARE),
+    "impact": (IMPACT, 584, CLUSTER | RARE),
+    "review": (REVIEW, 640, CLUSTER | RARE),
     "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 467, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),

@@ -6,7 +6,7 @@ import pytest
 
 from components.queues.settings import Backend
 from stacks.commands.status.clusters import ClusterStatus
-from stacks.commands.status.jobs import JobStatus, job_status
+from stacks.commands.status.owners import JobStatus, job_status
 from stacks.commands.status.snapshot import Body, Live
 from tests.unit.status.live import (
     NO_ROOM,

@@ -8,8 +8,7 @@ import pytest
 from components.idle_termination.in_pod import FIELD_MANAGER
 from stacks.commands.status.clusters import State
 from stacks.commands.status.snapshot import Body
-from stacks.commands.status.targets import target
-from stacks.commands.status.waking import NotWokenError, wakes
+from stacks.commands.status.targets import NotWokenError, target, wakes
 from tests.unit.planning.stacks import cluster as planned
 from tests.unit.planning.stacks import stack, tenant
 from tests.unit.status.live import READY, cluster, condition, found, metadata, ray_cluster
