@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from components.monitoring.alerts import ALERTS, Alert
 from components.monitoring.dashboards import content, file_name
-from components.monitoring.records import INTERVAL, records
+from components.monitoring.rules import ALERTS, INTERVAL, Alert, records
 from components.monitoring.settings import AlertSettings, MonitoringSettings
 from components.monitoring.targets import Monitored, Relabelling, Target, meta_label, targets
 from core.types import seconds

@@ -10,7 +10,7 @@ from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
 from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.settings import OwnedClusterSettings
 from components.redis_gateway.manifests import NAME as GATEWAY
-from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes
 from components.state import whole
 from components.tls.authority import ClusterAuthority, ClusterAuthorityArgs
 

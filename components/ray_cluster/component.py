@@ -30,7 +30,7 @@ from components.ray_cluster.scaled import Scaled, as_scaled, as_scaled_once, res
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.storage_namespace import StorageNamespace, StorageNamespaceArgs
 from components.ray_cluster.worker_groups import all_groups
-from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes
 from components.rollout.component import Rollout, RolloutArgs
 from components.rollout.replacing import Desired, cannot_join
 from components.rollout.templates import parts, recreates, stamped

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, TypeAdapter
 
 from components.ray_cluster.settings import ClusterTemplateSettings, RayClusterSettings
 from components.rollout.templates import recreates
-from components.storage.rules import mount_problems
+from components.storage.settings import mount_problems
 from core.problems import Path, Problem, raise_problems
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS

@@ -29,13 +29,13 @@ from components.redis.manifests import (
     USERS_KEYS,
     Body,
     certificate_secret,
+    objects,
     secret,
     stateful_set,
     tenant_secret,
     users_files,
     users_secret,
 )
-from components.redis.objects import objects
 from components.redis.password import GENERATIONS_KEY, Password, PasswordArgs
 from components.redis.settings import RedisSettings
 from components.tls.certificate import ServerCertificate

@@ -14,12 +14,12 @@ from typing import Any
 from components.bodies import disruption_budget, first_container
 from components.manifest_files import UnexpectedManifestError
 from components.operator.settings import ComputeResources
-from components.volcano.plugins import BinpackSettings
 from components.volcano.settings import (
     CONTROLLERS_REQUESTS,
     NAMESPACE,
     SCHEDULER_REQUESTS,
     WEBHOOK_REQUESTS,
+    BinpackSettings,
     VolcanoSchedulerSettings,
     VolcanoSettings,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.origin import job_setting_at
+from components.ray_job.manifests import job_setting_at
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.manifests import service_setting_at
 from components.ray_service.settings import RayServiceSettings

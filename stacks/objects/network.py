@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from components.idle_termination.manifests import LABELS as IDLE_TERMINATION
-from components.job_template.scheduled import SCHEDULE_LABEL
+from components.job_template.manifests import SCHEDULE_LABEL
 from components.kueue.manifests import MANAGER_LABELS, METRICS_PORT
 from components.kueue.manifests import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
 from components.network import manifests
-from components.network.manifests import Body
-from components.network.ray_pods import Openings, RayPods
+from components.network.manifests import Body, Openings, RayPods
 from components.ray_cluster.manifests import head_ports, metrics_ports, serve_ports
 from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.settings import RayClusterSettings

@@ -4,22 +4,18 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from components.external_cluster.demand import demand_of_submission
-from components.external_cluster.manifests import submission
+from components.external_cluster.manifests import demand_of_submission, submission
 from components.external_cluster.settings import ExternalClusterSettings
-from components.job_template.manifests import heads_disruption_budget, job_template
-from components.job_template.scheduled import schedule_objects
+from components.job_template.manifests import heads_disruption_budget, job_template, schedule_objects
 from components.job_template.settings import JobTemplateSettings
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
 from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling, ray_cluster
 from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.settings import RayClusterSettings, WorkersSettings
-from components.ray_job.demand import demand_of_job
-from components.ray_job.manifests import ray_job
+from components.ray_job.manifests import demand_of_job, ray_job
 from components.ray_job.settings import RayJobSettings
-from components.ray_service.demand import demand_of_service
-from components.ray_service.manifests import ray_service
+from components.ray_service.manifests import demand_of_service, ray_service
 from components.ray_service.settings import RayServiceSettings
 from components.run_history.settings import LEAST_TTL_SECONDS
 from components.storage.manifests import mounted

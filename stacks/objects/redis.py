@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from components.redis.connection import RedisConnection, connection
-from components.redis.manifests import Body, stateful_set
-from components.redis.objects import backup_objects
+from components.redis.manifests import Body, backup_objects, stateful_set
 from components.redis.settings import RedisSettings
 from components.redis_gateway.settings import IMAGE
 from core.images import full_name, mirrored

@@ -27,7 +27,7 @@ from components.ray_service.api_key import config_map
 from components.ray_service.manifests import heads_disruption_budget
 from components.redis.connection import BACKUP, RESTORE
 from components.redis.manifests import namespace as redis_namespace
-from components.redis.objects import objects as redis_objects
+from components.redis.manifests import objects as redis_objects
 from components.storage.manifests import objects as storage_objects
 from components.tenant.settings import namespace, quota
 from components.tls.manifests import authority_certificate

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.external_cluster.manifests import is_check
-from components.job_template.scheduled import SCHEDULE_LABEL
+from components.job_template.manifests import SCHEDULE_LABEL
 from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
 from components.ray_service.api_key import LABELS as API_KEY_LABELS

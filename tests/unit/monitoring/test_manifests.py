@@ -9,10 +9,10 @@ import pytest
 import ray
 import yaml
 
-from components.monitoring.alerts import ALERTS
 from components.monitoring.dashboards import FOLDER
 from components.monitoring.manifests import RULES_FILE, RUNBOOKS, SCRAPE_FILE
 from components.monitoring.metrics import Gateway, Job, Ray
+from components.monitoring.rules import ALERTS
 from components.monitoring.targets import targets
 from components.network.manifests import NAMESPACE_LABEL
 from gateway.metrics import Metrics

@@ -21,7 +21,7 @@ from components.ray_service.component import RayService, RayServiceArgs
 from components.ray_service.manifests import ray_service
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from components.redis.connection import RedisConnection
-from components.redis_gateway.supported import UnsupportedKubernetesError
+from components.redis_gateway.manifests import UnsupportedKubernetesError
 from kuberay import OperatorContext, validate
 from testbed.recorder import Recorder, record
 

@@ -15,7 +15,7 @@ from components.ray_cluster.problems import of_the_stack, redis_problems
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
-from components.redis_gateway.supported import UnsupportedKubernetesError
+from components.redis_gateway.manifests import UnsupportedKubernetesError
 from core.nodes import NodePool
 from core.problems import Problems
 from kuberay import OperatorContext, validate
