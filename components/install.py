@@ -6,7 +6,6 @@ from typing import Any
 
 import pulumi
 
-from components.bodies import Body
 from components.cluster import ClusterUnreachableError, request
 from components.crds.definitions import MissingDefinitionError
 from components.crds.guard import CrdGuard, CrdGuardArgs
@@ -14,6 +13,7 @@ from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs
 from components.kubernetes import create
 from components.manifest_files import ManifestError
 from components.objects import named
+from core.body import Body
 from core.images import with_mirrors
 from core.versions import UnsupportedVersionError, image_release, release_of
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pulumi
 
-from components.bodies import FIELD_MANAGER_ANNOTATION, Body, in_namespace
+from components.bodies import FIELD_MANAGER_ANNOTATION, in_namespace
 from components.objects import Object
+from core.body import Body
 from core.environment import environment_of
 
 _WITHOUT_PREFIX = "core/v1"

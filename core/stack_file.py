@@ -14,9 +14,9 @@ from typing import Any
 
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, in_one_line, shown
 from core.problems import Path as Place
-from core.yaml_reader.document import Document, DocumentError, Span, document
+from core.yaml_reader.document import Document, document
 from core.yaml_reader.merging import merged
-from core.yaml_reader.scalars import Node
+from core.yaml_reader.scalars import DocumentError, Node, Span
 
 PROJECT = "ray-platform"
 """Namespace of the program's keys in a stack file: `ray-platform:nodes`."""

@@ -2,7 +2,7 @@
 
 The rules apply to fields that do not change the number of pods (kuberay/pods.py has those that do), and to RayClusters
 without `upgradeStrategy: Recreate`, which deletes all pods for nearly every edit. The first rule that matches a path
-applies. stacks/commands/impact/updates.py adds the effects of a RayCluster's `updates`.
+applies. stacks/commands/impact/ray_pods.py adds the effects of a RayCluster's `updates`.
 """
 
 from kuberay.edits import Rule, Steps, Verdict

@@ -3,11 +3,12 @@
 They follow ValidateRayClusterSpec (validation.go), and DoBatchSchedulingOnSubmission (controllers/ray/batchscheduler).
 """
 
+from core.body import Body
 from core.problems import Path
 from core.versions import version_tuple
 from kuberay.formats import generic_version, integer, older
 from kuberay.releases import FIRST_RAY_WITH_KUBERNETES_TOKENS, FIRST_RAY_WITH_TOKENS
-from kuberay.rules import Body, Cluster, Found, problem
+from kuberay.rules import Cluster, Found, problem
 
 
 def check_authentication(cluster: Cluster) -> Found:

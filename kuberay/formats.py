@@ -10,8 +10,9 @@ from typing import NoReturn
 
 import yaml
 
+from core.body import Body
 from core.problems import Path
-from kuberay.rules import Body, Found, problem
+from kuberay.rules import Found, problem
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -7,9 +7,10 @@ Windows. tests/differential compares them with that evaluator.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from core.body import Body
 from core.pods import PROFILES, RESTRICTED_CAPABILITIES, PodSecurityLevel
 from core.problems import Path, Problem, shown
-from kuberay.rules import Body, Found, problem
+from kuberay.rules import Found, problem
 
 Placed = tuple[Path, Body]
 """A container, or what stands for one, with its path."""

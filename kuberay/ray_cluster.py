@@ -2,9 +2,10 @@
 
 import re
 
+from core.body import Body
 from core.problems import Path
 from kuberay import features, formats
-from kuberay.rules import Body, Cluster, Found, problem
+from kuberay.rules import Cluster, Found, problem
 
 _RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
 """Flags of `ray start` that set the same as `resources` of a group."""

@@ -1,9 +1,10 @@
 """A RayCronJob: its schedule, and the template of its RayJobs (validation.go: ValidateRayCronJobSpec)."""
 
+from core.body import Body
 from kuberay import ray_job
 from kuberay.cron import schedule_fault
 from kuberay.releases import OperatorContext
-from kuberay.rules import Body, Found, problem
+from kuberay.rules import Found, problem
 
 
 def check(body: Body, operator: OperatorContext) -> Found:

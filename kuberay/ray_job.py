@@ -3,11 +3,12 @@
 import itertools
 from collections.abc import Mapping
 
+from core.body import Body
 from core.problems import Path
 from kuberay import features, ray_cluster
 from kuberay.formats import is_json_of_numbers, is_mapping, older, semver_numbers
 from kuberay.releases import OperatorContext
-from kuberay.rules import Body, Cluster, Found, problem
+from kuberay.rules import Cluster, Found, problem
 
 MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 

@@ -1,8 +1,9 @@
 """A RayService's spec: its cluster, its upgrades and its Serve config (validation.go: ValidateRayServiceSpec)."""
 
+from core.body import Body
 from kuberay import features, ray_cluster
 from kuberay.formats import duration, integer, is_mapping
-from kuberay.rules import Body, Cluster, Found, problem
+from kuberay.rules import Cluster, Found, problem
 
 TIMEOUT_ANNOTATION = "ray.io/initializing-timeout"
 

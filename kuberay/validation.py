@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from core.body import Body
 from core.problems import Path, Problem
 from kuberay import features, formats, ray_cluster, ray_cron_job, ray_job, ray_service, schema
 from kuberay.releases import EACH, GONE, SINCE, OperatorContext, Steps, newer_field
-from kuberay.rules import Body, Cluster, Found, problem
+from kuberay.rules import Cluster, Found, problem
 from kuberay.schema import shown
 
 API_VERSION = "ray.io/v1"

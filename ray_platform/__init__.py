@@ -8,8 +8,7 @@ from ray_platform import _parts as _parts  # first: it reports a folder that wou
 
 # isort: split
 from components.operator.settings import OperatorSettings
-from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.settings import HeadSettings, RayClusterSettings, WorkerGroupSettings, WorkersSettings
 from core.nodes import NodePool
 from ray_platform.component import RayPlatform, load
 from stacks.settings import KubernetesSettings, StackSettings, TenantSettings

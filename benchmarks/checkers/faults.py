@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from core.body import Body
 from testbed.policies.bodies import (
-    Body,
     binding,
     body,
     budget,

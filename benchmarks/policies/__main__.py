@@ -22,6 +22,7 @@ import typer
 
 from benchmarks.page import write_tables
 from benchmarks.policies.served import Took, asked
+from core.body import Body
 from local import paths
 from local.plugins import Mode, select
 from policies.configuration import Configuration
@@ -40,7 +41,7 @@ PACKS: dict[str, Path | None] = {
     "with the pack": paths.ROOT / "policies",
 }
 
-KINDS: tuple[Callable[[], bodies.Body], ...] = (
+KINDS: tuple[Callable[[], Body], ...] = (
     bodies.ray_cluster,
     bodies.ray_job,
     bodies.deployment,
@@ -69,7 +70,7 @@ PARTS = {
 }
 
 
-def made(count: int) -> list[bodies.Body]:
+def made(count: int) -> list[Body]:
     """This number of objects, spread over namespaces."""
     objects = []
     for number, make in zip(range(count), itertools.cycle(KINDS), strict=False):
@@ -81,7 +82,7 @@ def made(count: int) -> list[bodies.Body]:
     return objects
 
 
-def judged(objects: list[bodies.Body], runs: int) -> list[float]:
+def judged(objects: list[Body], runs: int) -> list[float]:
     """Seconds of each run to judge the objects in this process."""
     took = []
     for _ in range(runs):
@@ -91,7 +92,7 @@ def judged(objects: list[bodies.Body], runs: int) -> list[float]:
     return took
 
 
-def previewed(objects: list[bodies.Body], runs: int) -> dict[str, list[Took]]:
+def previewed(objects: list[Body], runs: int) -> dict[str, list[Took]]:
     """Previews of the engine with each pack and without, alternating. The first of each does not count."""
     with tempfile.TemporaryDirectory() as folder:
         project = Project.make(Path(folder), PROGRAM, select(cast("Mode", os.environ.get("PLUGINS", "auto"))))

@@ -22,7 +22,8 @@ import typer
 
 from benchmarks.page import write_tables
 from benchmarks.provisioning.cost import Cost, measured
-from benchmarks.provisioning.peers import Body, bodies_of, checked_out, flat, of_checkout, stack_of, state_file
+from benchmarks.provisioning.peers import bodies_of, checked_out, flat, of_checkout, stack_of, state_file
+from core.body import Body
 from core.nodes import NodePool
 from local import paths
 from local.plugins import Mode, Selection, select

@@ -5,11 +5,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
+from core.body import Body
 from core.nodes import NodePool
 from local import paths
 from local.plugins import Selection
@@ -18,8 +18,6 @@ from local.rehearsal import Rehearsal
 from testbed.harness import Project
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import DEV, Stack
-
-Body = dict[str, Any]
 
 TENANTS_A_NODE = 8
 """Number of heads that fit on a node of the dev stack."""

@@ -23,6 +23,7 @@ import yaml
 from kubernetes import client
 
 from benchmarks.page import write_tables
+from core.body import Body
 from core.nodes import NodePool
 from local import paths
 from local.plugins import Mode, Selection, select
@@ -40,8 +41,6 @@ FIRST = ("Namespace", "PriorityClass")
 
 LIMIT = 3600.0
 """Seconds after which RayClusters that are not ready are an error."""
-
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True)

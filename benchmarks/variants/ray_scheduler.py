@@ -17,7 +17,7 @@ from ray.autoscaler.v2.utils import ResourceRequestUtil
 from ray.core.generated.autoscaler_pb2 import NodeState  # type: ignore[attr-defined]  # made when it is imported
 from ray.core.generated.instance_manager_pb2 import Instance, NodeKind  # type: ignore[attr-defined]
 
-from stacks.commands.plan.history.autoscaler import Decision, Running, Size
+from stacks.commands.plan.history.replay import Decision, Running, Size
 
 HEAD = "headgroup"
 """Ray's name for the node type of the head."""

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from components.access.personas import (
     CLUSTER_ADMIN,
@@ -25,8 +24,7 @@ from components.access.personas import (
     use_of,
 )
 from components.bodies import in_namespace
-
-Body = dict[str, Any]
+from core.body import Body
 
 RBAC = "rbac.authorization.k8s.io"
 API_VERSION = f"{RBAC}/v1"

@@ -6,13 +6,11 @@ collector delete the object. Earlier violations stay, so that what runs can be s
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from components.access.personas import ALL_RAY_KINDS, RAY_GROUP
+from core.body import Body
 from core.pods import POD_SECURITY_PREFIX, PROFILES
 from policies.cel import before, listed, text, variables
-
-Body = dict[str, Any]
 
 IDLE_FINALIZER = "ray.io/idle-termination-cleanup-finalizer"
 """Finalizer that Ray's autoscaler adds to its own RayCluster

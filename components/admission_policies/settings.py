@@ -12,13 +12,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from components.tenant.settings import OWN, named, of_tenants
+from core.body import Body
 from core.problems import Path, Problem, Problems
 from core.types import DnsLabel, NonEmptyText, Settings
 from policies.cel import ALWAYS, CelCheck, before, resource_rules, text, variables
 from policies.rule import Rule
 from policies.rules import ENFORCEABLE, RULES
-
-Body = dict[str, Any]
 
 Action = Literal["Deny", "Warn", "Audit"]
 """The action for a violation: the object is refused; its author is warned; the audit log records it

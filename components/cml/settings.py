@@ -13,7 +13,7 @@ from components.cml.resources import (
     RayStartParams,
 )
 from components.cml.serving import SERVE_PORT, problems_of_serving
-from components.external_cluster.address import parse
+from components.external_cluster.settings import parse
 from components.ray_cluster.settings import ClusterName
 from components.ray_service.llm import LanguageModelSettings
 from components.ray_service.serve_config import ServeConfigSettings

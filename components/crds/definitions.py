@@ -8,11 +8,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from components.cache_folder import cache_folders, keep_file
-
-Body = dict[str, Any]
+from core.body import Body
 
 KIND = "CustomResourceDefinition"
 

@@ -10,8 +10,7 @@ import pulumi
 from components.cluster import ClusterUnreachableError
 from components.dynamic import Resource
 from components.guard import GuardProvider, InUseError, custom_objects, named
-
-Body = dict[str, Any]
+from core.body import Body
 
 _SECONDS = 30.0
 """Seconds for the garbage collector to delete dependents of objects that have just been deleted."""

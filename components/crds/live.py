@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from components.cluster import NoAnswerError, request
-from components.crds.definitions import Body, Definition, content
+from components.crds.definitions import Definition, content
+from core.body import Body
 
 DIGEST_ANNOTATION = "ray-platform/definition"
 """Annotation with the digest of the last applied content."""

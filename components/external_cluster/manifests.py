@@ -1,18 +1,21 @@
-"""Renders the pods that connect to an external cluster: one that checks the connection, and one for each job. Pure
-functions."""
+"""Renders the pods that connect to an external cluster: one that checks the connection, and one for each job, with its
+usage of a quota. Pure functions."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
-from components.ray_cluster.manifests import Body
 from components.ray_cluster.pods import PodIdentity, container, template
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER, SUBMITTER_AMOUNTS, run
+from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER, SUBMITTER_AMOUNTS, SUBMITTER_GROUP, run
 from components.ray_job.settings import RayJobSettings, SubmitterConfigSettings
+from components.tenant.demand import Demand, defaults, group_of
+from components.tenant.settings import LimitSettings
+from core.body import Body
 from core.types import seconds
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
@@ -173,3 +176,9 @@ def _pod(
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     return template(plain, ray, PodIdentity(), None, [(("submitterPodTemplate",), over)])
+
+
+def demand_of_submission(body: Mapping[str, Any], limits: LimitSettings | None) -> Demand:
+    """The usage of its pod; paths are in the body of the Job."""
+    pod = group_of(("spec",), f"the {SUBMITTER_GROUP}", body["spec"], defaults(limits))
+    return Demand(body["metadata"]["name"], (pod,), {"count/jobs.batch": Decimal(1)}, scales=False)

@@ -1,17 +1,22 @@
-"""The Deployment that suspends a tenant's idle RayClusters, its account and its rights. Pure functions."""
+"""The Deployment that suspends a tenant's idle RayClusters, its account, its rights and its usage of a quota. Pure
+functions."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from components.access.manifests import PREFIX, account, role, role_binding, service_account
 from components.access.personas import RAY_GROUP, RAY_WRITE, NamedCluster, rule
 from components.idle_termination.in_pod import NAME, TOKEN_FILE
-from components.ray_cluster.manifests import TOKEN_KEY, Body, head_ports, head_service
+from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
+from components.tenant.demand import Demand, defaults, group_of
+from components.tenant.settings import LimitSettings
+from core.body import Body
 
 LABELS = {"app.kubernetes.io/name": NAME}
 """Labels of the pod."""
@@ -119,3 +124,10 @@ def _sources(secrets: dict[str, str]) -> list[Body]:
         {"secret": {"name": secret, "optional": True, "items": [{"key": TOKEN_KEY, "path": cluster}]}}
         for cluster, secret in secrets.items()
     ]
+
+
+def demand_of_program(body: Mapping[str, Any], limits: LimitSettings | None) -> Demand:
+    """The usage of its Deployment, one pod at a time; paths are in the body of the Deployment."""
+    name = body["metadata"]["name"]
+    pod = group_of(("spec",), name, body["spec"], defaults(limits))
+    return Demand(name, (pod,), {"count/deployments.apps": Decimal(1), "count/replicasets.apps": Decimal(1)})

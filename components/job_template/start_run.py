@@ -17,6 +17,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
+from core.body import Body
+
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes mounts the token of the account, and the certificate authority of the API server."""
 
@@ -25,8 +27,6 @@ SECONDS = 30.0
 
 GONE, EXISTS = 404, 409
 """Answers to a deletion or creation that somebody, or an earlier try, has done already."""
-
-Body = dict[str, Any]
 
 
 class _Stays(HTTPRedirectHandler):

@@ -11,11 +11,12 @@ from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
 from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
-from components.kueue.manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
+from components.kueue.manifests import MANAGER, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
 from components.manifest_files import render
 from components.queues.kueue import API_VERSION
 from components.tls.certificate import ServerCertificate
+from core.body import Body
 
 
 @dataclass(frozen=True)

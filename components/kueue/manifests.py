@@ -16,11 +16,10 @@ from components.bodies import disruption_budget, first_container
 from components.kueue.settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
 from components.manifest_files import UnexpectedManifestError
 from components.queues.volcano import KUEUE_QUEUE_LABEL
+from core.body import Body
 from core.pods import level_labels
 from core.versions import image_release, release_of
 from core.yaml_writer import go_yaml
-
-Body = dict[str, Any]
 
 MANAGER = "kueue-controller-manager"
 """The tree's name of the Deployment and its ServiceAccount."""

@@ -3,13 +3,10 @@
 A native sidecar does not keep a pod from ending, and ends after the other containers, so it reads their last lines.
 """
 
-from typing import Any
-
 from components.bodies import restricted_sidecar
 from components.logs.settings import LogsSettings, SecretKey
+from core.body import Body
 from core.quantities import amount
-
-Body = dict[str, Any]
 
 NAME = "log-collector"
 """Name of the container and of its volume with the configuration."""

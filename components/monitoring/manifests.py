@@ -1,17 +1,14 @@
 """Renders monitoring: for the Prometheus operator, or as files for a Prometheus without it. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
-from components.monitoring.alerts import ALERTS, Alert
 from components.monitoring.dashboards import content, file_name
-from components.monitoring.records import INTERVAL, records
+from components.monitoring.rules import ALERTS, INTERVAL, Alert, records
 from components.monitoring.settings import AlertSettings, MonitoringSettings
 from components.monitoring.targets import Monitored, Relabelling, Target, meta_label, targets
+from core.body import Body
 from core.types import seconds
 from core.yaml_writer import go_yaml
-
-Body = dict[str, Any]
 
 NAME = "ray-platform"
 """Name of the object with the rules."""

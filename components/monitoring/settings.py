@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from components.monitoring.alerts import ALERTS, Severity
+from components.monitoring.rules import ALERTS, Severity
 from core.problems import Problem, raise_problems
 from core.suggestions import names_hint
 from core.types import DnsLabel, Duration, Labels, Settings, seconds

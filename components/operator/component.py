@@ -11,8 +11,9 @@ from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, install
 from components.manifest_files import render
 from components.operator import upgrade
-from components.operator.manifests import Body, operator_objects
+from components.operator.manifests import operator_objects
 from components.operator.settings import OperatorSettings
+from core.body import Body
 from kuberay.releases import check_ray
 
 _REASONS = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)

@@ -2,14 +2,12 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from components.bodies import disruption_budget
 from components.manifest_files import UnexpectedManifestError
 from components.operator.settings import NAME, OperatorSettings, Toleration
+from core.body import Body
 from core.pods import level_labels
-
-Body = dict[str, Any]
 
 CLUSTER_SCOPED_RESOURCES = frozenset({"ingressclasses", "namespaces", "nodes", "customresourcedefinitions"})
 """Resources that a Role cannot grant: their rules stay in a ClusterRole."""

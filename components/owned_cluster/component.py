@@ -8,10 +8,9 @@ import pulumi
 
 from components.kubernetes import dependencies
 from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
-from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
+from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.settings import OwnedClusterSettings
-from components.redis_gateway.manifests import has_gateway
-from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes, has_gateway
 from components.tls.authority import ClusterAuthorityArgs, generated_authority
 
 

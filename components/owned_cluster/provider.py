@@ -10,7 +10,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateRes
 
 from components.cluster import ClusterUnreachableError, connect, read
 from components.dynamic import Resource
-from components.ray_cluster.fault_tolerance import OPTIONS, storage_namespace
+from components.ray_cluster.pods import OPTIONS, storage_namespace
 from components.ray_cluster.storage_namespace import cleanup_warning
 
 _PAUSE_SECONDS = 2.0
@@ -46,7 +46,7 @@ class RedisCleanUpArgs:
     """Label of its RayClusters with that name."""
 
     limit: int
-    """The most seconds that KubeRay takes to delete a RayCluster with its keys (fault_tolerance.deletion_seconds)."""
+    """The most seconds that KubeRay takes to delete a RayCluster with its keys (pods.deletion_seconds)."""
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""

@@ -1,14 +1,13 @@
 """Settings of the priorities of Ray's pods, and the PriorityClasses that they are rendered into."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
+from core.body import Body
 from core.problems import Problem, Problems
 from core.types import DnsSubdomain, Settings
-
-Body = dict[str, Any]
 
 HEAD = 1000
 """Above pods without a class, which have 0 unless the cluster has a default. The loss of a head ends the work on all

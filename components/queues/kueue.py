@@ -13,10 +13,9 @@ from typing import Any
 from components.queues.budget import on_nodes
 from components.queues.settings import Queue, QueueAmounts, children, parents_first
 from components.tenant.demand import Demand
+from core.body import Body
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from core.problems import Problem
-
-Body = dict[str, Any]
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 

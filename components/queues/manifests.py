@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from components.bodies import Body, in_namespace
+from components.bodies import in_namespace
 from components.objects import Object
 from components.queues import kueue
 from components.queues.settings import Backend, Queue, children, parents_first
 from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL, allowed_namespaces, volcano_queue
+from core.body import Body
 from core.nodes import NodePool
 from core.problems import Path
 

@@ -5,12 +5,11 @@ The policies need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from components.queues.settings import Queue
+from core.body import Body
 from core.problems import Problem
-
-Body = dict[str, Any]
 
 GROUP = "scheduling.volcano.sh"
 API_VERSION = f"{GROUP}/v1beta1"

@@ -14,13 +14,13 @@ from typing import Any
 import pulumi
 
 from components.cluster import ClusterUnreachableError, connect, read, read_bytes
-from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
-from components.ray_cluster.pods import Body
+from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER
+from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.scaled import DIGEST, OWNED, owned, unscaled_since
-from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER
 from components.rollout.pods import Pods, changing
 from components.rollout.retirement import Groups, NotRetiredError, retire
 from components.rollout.settings import UpdatesSettings
+from core.body import Body
 from core.types import seconds
 
 _SECONDS = 1

@@ -10,30 +10,30 @@ from components.bodies import in_namespace
 from components.kubernetes import KubernetesObject, create, dependencies, field_manager
 from components.objects import Object
 from components.ray_cluster.changes import deletion_options, scaling_hooks
-from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
-    Body,
+    NO_SCHEDULING,
+    Scheduling,
     head_ports,
     head_service,
     requires_token,
 )
 from components.ray_cluster.objects import RAY_CLUSTER
 from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
+from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.readiness import NotReadyError, status_summary, until_ready
 from components.ray_cluster.request import Later, Request, request
 from components.ray_cluster.scaled import Scaled
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.storage_namespace import StorageNamespace, StorageNamespaceArgs
 from components.ray_cluster.worker_groups import all_groups
-from components.redis_gateway.manifests import has_gateway
-from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes, has_gateway
 from components.rollout.component import Rollout, RolloutArgs
 from components.rollout.replacing import Desired, cannot_join
 from components.rollout.templates import parts, recreates
 from components.tls.authority import ClusterAuthorityArgs, generated_authority
+from core.body import Body
 from core.nodes import NodePool
 from core.types import seconds
 from kuberay.releases import FIRST_RAY_WITH_TOKENS

@@ -1,34 +1,158 @@
-"""Renders the settings of a RayCluster into the body for the API server. Pure functions."""
+"""Renders the settings of a RayCluster into the body for the API server, with labels and an annotation for the batch
+scheduler. Pure functions.
 
-from collections.abc import Mapping
+A RayJob has the same labels and annotation. A RayService copies its own to its RayCluster.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
-from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling, retained_head, with_counted_replicas
-from components.ray_cluster.scheduling import annotations as scheduling_annotations
-from components.ray_cluster.scheduling import labels as scheduling_labels
-from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
-from core.nodes import NodePool
+from components.queues.settings import RESERVED, Backend
+from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
+from components.ray_cluster.pods import (
+    CLUSTER_LABEL,
+    HEAD_CONTAINER,
+    NODE_TYPE_LABEL,
+    OPTIONS,
+    WORKER_CONTAINER,
+    Beside,
+    PodIdentity,
+    RedisPlace,
+    beside_head,
+    container,
+    container_defaults,
+    fault_tolerance_options,
+    for_tls,
+    log_sidecar,
+    merged_over,
+    placement,
+    template,
+    with_autoscaler_token,
+    with_short_grace_period,
+)
+from components.ray_cluster.settings import RayClusterSettings, WorkersSettings
+from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named
+from core.body import Body
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Problem, Problems
+from core.types import seconds
 
-__all__ = [
-    "API_VERSION",
-    "CLIENT_PORT",
-    "DASHBOARD_PORT",
-    "HEAD_PORTS",
-    "TOKEN_KEY",
-    "Body",
-    "head_disruption_budget",
-    "head_ports",
-    "head_service",
-    "metrics_ports",
-    "ray_cluster",
-    "requires_token",
-    "serve_ports",
-]
+PRIORITY_LABEL = "ray.io/priority-class-name"
+TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
+TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
+"""KubeRay creates the PodGroup from these
+(ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
+
+KUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
+"""Labels and annotations that Kueue reads (kueue, pkg/controller/constants/constants.go and
+pkg/workloadslicing/workloadslicing.go)."""
+
+PREEMPTABLE = "volcano.sh/preemptable"
+"""Annotation of a pod: whether Volcano may evict it for other pods (volcano, pkg/scheduler/api/pod_info.go:
+GetPodPreemptable)."""
+
+LABELS_OF_A_NEW_CLUSTER = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL, KUEUE_QUEUE_LABEL)
+"""Labels whose change needs a new RayCluster. KubeRay does not change the topology of an existing PodGroup, and running
+pods would stay on their nodes. Kueue refuses a change of the queue (kueue, pkg/controller/jobframework/ validation.go:
+validateUpdateForQueueName)."""
+
+SETTINGS_BY_LABEL = {
+    QUEUE_LABEL: "queue",
+    KUEUE_QUEUE_LABEL: "queue",
+    PRIORITY_LABEL: "priorityClass",
+    KUEUE_PRIORITY_LABEL: "priorityClass",
+    TOPOLOGY_MODE_LABEL: "networkTopology",
+    TOPOLOGY_TIER_LABEL: "networkTopology",
+}
+"""The settings that determine a label, if the stack has a scheduler."""
+
+
+@dataclass(frozen=True)
+class Scheduling:
+    """The scheduler and the queue of a RayCluster."""
+
+    backend: Backend | None = None
+    """None: Kubernetes' own scheduler, or one that the stack file does not name."""
+
+    queue: str | None = None
+    """Queue that it waits in; None: the scheduler's default one."""
+
+
+NO_SCHEDULING = Scheduling()
+
+
+def scheduling_labels(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
+    """The labels of the RayCluster."""
+    topology = settings.network_topology
+    tier = topology.highest_tier_allowed if topology else None
+    values: dict[str, str | None] = {}
+    if scheduling.backend == "volcano":
+        values = {
+            QUEUE_LABEL: scheduling.queue,
+            PRIORITY_LABEL: settings.priority_class,
+            TOPOLOGY_MODE_LABEL: topology.mode if topology else None,
+            TOPOLOGY_TIER_LABEL: None if tier is None else str(tier),
+        }
+    elif scheduling.backend == "kueue":
+        values = {KUEUE_QUEUE_LABEL: scheduling.queue, KUEUE_PRIORITY_LABEL: settings.priority_class}
+    return {label: value for label, value in values.items() if value is not None}
+
+
+def scheduling_annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
+    """The annotations of the RayCluster. With Kueue only RayClusters with this annotation can scale."""
+    elastic = scheduling.backend == "kueue" and scheduling.queue is not None and settings.scales
+    return {ELASTIC_ANNOTATION: "true"} if elastic else {}
+
+
+def retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with a head that Volcano does not evict for another queue, unless its template sets the annotation.
+
+    Volcano keeps as many pods as the gang needs, in any choice, and considers one node at a time (volcano,
+    pkg/scheduler/plugins/gang/gang.go and actions/reclaim/reclaim.go). If a cluster has more workers than its gang
+    needs, Volcano could evict a head that is alone on its node, and that ends all workers.
+    """
+    if scheduling.backend != "volcano" or settings.pod_defaults == "none":
+        return dict(spec)
+    head = spec["headGroupSpec"]
+    template = head["template"]
+    metadata = template.get("metadata") or {}
+    annotations = {PREEMPTABLE: "false", **(metadata.get("annotations") or {})}
+    retained = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**spec, "headGroupSpec": {**head, "template": retained}}
+
+
+def with_counted_replicas(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with `replicas` of at least `minReplicas`, if Kueue admits the RayCluster.
+
+    KubeRay starts at least `minReplicas`. Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/
+    raycluster_controller.go: PodSets), and would admit a RayCluster that does not fit into its queue.
+    """
+    if scheduling.backend != "kueue" or scheduling.queue is None:
+        return dict(spec)
+    groups = [
+        {**group, "replicas": max(group.get("replicas") or 0, group.get("minReplicas") or 0)}
+        for group in spec.get("workerGroupSpecs") or ()
+    ]
+    return {**spec, "workerGroupSpecs": groups}
+
+
+def settings_of_labels(labels: Mapping[str, str]) -> dict[str, Any]:
+    """The stack file settings for the labels of a RayCluster; values without a setting are omitted."""
+    mode, tier = labels.get(TOPOLOGY_MODE_LABEL), labels.get(TOPOLOGY_TIER_LABEL, "")
+    allowed = {"highestTierAllowed": int(tier)} if mode == "hard" and tier.isascii() and tier.isdigit() else {}
+    queue = labels.get(QUEUE_LABEL) or labels.get(KUEUE_QUEUE_LABEL)
+    values = {
+        "queue": None if queue in RESERVED else queue,
+        "priorityClass": labels.get(PRIORITY_LABEL) or labels.get(KUEUE_PRIORITY_LABEL),
+        "networkTopology": {"mode": mode, **allowed} if mode in ("hard", "soft") else None,
+    }
+    return {key: value for key, value in values.items() if value}
+
 
 API_VERSION = "ray.io/v1"
 
@@ -132,3 +256,216 @@ def head_disruption_budget(settings: RayClusterSettings, label: str = CLUSTER_LA
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
+
+
+DASHBOARD_PORT = 8265
+CLIENT_PORT = 10001
+
+HEAD_PORTS = {
+    "gcs-server": 6379,
+    "dashboard": DASHBOARD_PORT,
+    "client": CLIENT_PORT,
+    "metrics": 8080,
+    "serve": 8000,
+}
+"""Ports by KubeRay's names (ray-operator/controllers/ray/utils/constant.go)."""
+
+FULL_WORKER = "full-worker"
+"""Ray custom resource of a worker that has all GPUs of its node; ado's SFTTrainer reserves a whole node by it."""
+
+_NO_REDIS = Problem(
+    ("faultTolerance",),
+    True,
+    "faultTolerance needs a Redis, and the stack has none: set ray-platform:redis ({} is enough), or remove it",
+    "fault-tolerance-needs-redis",
+)
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""One thread in each process: Ray starts a process for each CPU, and each would start a thread for each CPU."""
+
+
+def cluster_spec(
+    settings: RayClusterSettings,
+    pools: tuple[NodePool, ...],
+    service_account: Any = None,
+    priorities: PriorityNames = NO_PRIORITIES,
+    redis: RedisPlace | None = None,
+    logs: LogsSettings | None = None,
+) -> Body:
+    """The spec, with the overrides merged into it. The arguments are those of `ray_cluster`.
+
+    Raises Problems, with paths in the settings: as `all_groups` does, if the head's pool has no distinguishing labels,
+    if a pod template or the overrides cannot be merged, and if fault tolerance is set and there is no Redis.
+    """
+    redis = redis if settings.fault_tolerance else None
+    of_logs = log_sidecar(settings, logs)
+    of_head = beside_head(settings, redis) + of_logs
+    account = settings.service_account or service_account
+    head, worker = PodIdentity(account, priorities.head), PodIdentity(account, priorities.worker)
+    problems = [_NO_REDIS] if settings.fault_tolerance and redis is None else []
+    spec: Body = {
+        "rayVersion": settings.ray_version,
+        **(_kept(problems, lambda: _head_that_scales(settings, pools, head, of_head)) or {}),
+        "workerGroupSpecs": _kept(
+            problems, lambda: [_worker_group(settings, group, worker, of_logs) for group in all_groups(settings, pools)]
+        ),
+    }
+    if auth := _auth(settings):
+        spec["authOptions"] = auth
+    if redis:
+        spec[OPTIONS] = fault_tolerance_options(redis, settings)
+    overridden: Body = _kept(problems, lambda: merged_over(spec, settings.overrides, ("overrides",)))
+    if problems:
+        raise Problems(problems)
+    return overridden
+
+
+def _head_that_scales(
+    settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, beside: Beside
+) -> Body:
+    """The head, with the autoscaler in its pod if the cluster scales."""
+    head = _head(settings, pools, identity, beside)
+    if not settings.scales:
+        return {"headGroupSpec": head}
+    secured = {key: value for key, value in for_tls(settings).items() if value}
+    options = {**autoscaler_options(settings), **container_defaults(settings), **secured}
+    template, options = with_autoscaler_token(settings, with_short_grace_period(settings, head["template"]), options)
+    head = {**head, "template": template}
+    return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}
+
+
+def custom_resources(group: WorkerGroup) -> dict[str, int]:
+    """Ray custom resources that a worker offers: its GPUs by their product's name, and `full-worker`."""
+    product = group.pool.gpu_product if group.pool else None
+    resources = {product: group.gpus} if product and group.gpus else {}
+    return {**resources, **({FULL_WORKER: 1} if group.whole_node else {})}
+
+
+def _kept(problems: list[Problem], part: Callable[[], Any]) -> Any:
+    """A part of the body; None if it cannot be rendered. Its problems are added to the list."""
+    try:
+        return part()
+    except Problems as refused:
+        problems += refused.problems
+        return None
+
+
+def _auth(settings: RayClusterSettings) -> Body:
+    if settings.auth_options:
+        return settings.auth_options.model_dump(by_alias=True, exclude_none=True)
+    return {"mode": "token"} if settings.knows_tokens else {}
+
+
+def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, beside: Beside) -> Body:
+    head = settings.head
+    amounts = {"cpu": head.cpu, "memory": head.memory}
+    ray = container(
+        settings, HEAD_CONTAINER, head.image, amounts, {**beside.env, **settings.env, **head.env}, beside.mounts
+    )
+    if beside.variables:
+        ray["env"] = [*beside.variables, *ray.get("env", ())]
+    ray["ports"] = [{"name": name, "containerPort": port} for name, port in HEAD_PORTS.items()]
+    over = [(("head", "podTemplate"), head.pod_template)]
+    return {
+        "rayStartParams": {
+            # No task runs on the head: a task that fills its memory would end the cluster.
+            "num-cpus": "0",
+            "num-gpus": "0",
+            "dashboard-host": "0.0.0.0",  # noqa: S104 (inside the pod; a Service and a token protect it)
+            **head.ray_start_params,
+        },
+        **({"serviceType": head.service_type} if head.service_type else {}),
+        **({"labels": dict(head.labels)} if head.labels else {}),
+        "template": template(settings, ray, identity, _head_pool(settings, pools), over, beside),
+    }
+
+
+def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> NodePool | None:
+    name = settings.head.pool
+    if name is None:
+        return None
+    pool = pool_named(pools, name, ("head", "pool"))
+    if not placement(pool).keys() & {"nodeSelector", "affinity"}:
+        message = (
+            f"head.pool {name!r} has neither labels nor a gpuProduct that distinguish its nodes: set labels of that "
+            "pool, or remove head.pool"
+        )
+        raise Problems([Problem(("head", "pool"), name, message, "head-pool")])
+    return pool
+
+
+def _worker_group(settings: RayClusterSettings, group: WorkerGroup, identity: PodIdentity, beside: Beside) -> Body:
+    amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
+    requested = {resource: quantity for resource, quantity in amounts.items() if quantity}
+    numbers = {"replicas": group.replicas, "minReplicas": group.min_replicas, "maxReplicas": group.max_replicas}
+    return {
+        "groupName": group.name,
+        **{key: number for key, number in numbers.items() if number is not None},
+        **({"idleTimeoutSeconds": seconds(group.idle_timeout)} if group.idle_timeout is not None else {}),
+        **(_of_pool if isinstance(group.settings, WorkersSettings) else _of_worker_group)(
+            settings, group, requested, identity, beside
+        ),
+    }
+
+
+def _of_pool(
+    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity, beside: Beside
+) -> Body:
+    env = {**beside.env, **ONE_THREAD, **settings.env, **group.settings.env}
+    ray = container(settings, WORKER_CONTAINER, None, amounts, env, beside.mounts)
+    ray["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+    params = {"block": "true", "num-gpus": str(group.gpus)}
+    if resources := custom_resources(group):
+        # JSON twice: a shell evaluates the value, and Ray needs the quotes.
+        params["resources"] = json.dumps(json.dumps(resources))
+    return {
+        "rayStartParams": {**params, **group.settings.ray_start_params},
+        "template": template(settings, ray, identity, group.pool, group.pod_templates, beside),
+    }
+
+
+def _of_worker_group(
+    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity, beside: Beside
+) -> Body:
+    configured = group.settings
+    assert not isinstance(configured, WorkersSettings)
+    env = {**beside.env, **settings.env, **configured.env}
+    ray = container(settings, WORKER_CONTAINER, configured.image, amounts, env, beside.mounts)
+    return {
+        **({"numOfHosts": configured.num_of_hosts} if configured.num_of_hosts is not None else {}),
+        **({"labels": dict(configured.labels)} if configured.labels else {}),
+        "rayStartParams": dict(configured.ray_start_params),
+        "template": template(settings, ray, identity, group.pool, group.pod_templates, beside),
+    }
+
+
+_ONE_NODE_FOR_EACH = 1.0
+"""`upscaling_speed` of KubeRay's Conservative: at most as many workers start at once as there are nodes. Its other
+modes have no limit (Ray: python/ray/autoscaler/_private/kuberay/autoscaling_config.py)."""
+
+
+def autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
+    """The options of a cluster that scales."""
+    options = {
+        # The operator reads the version, so Ray's default of v2 is not enough.
+        "version": "v2",
+        "idleTimeoutSeconds": idle_seconds(settings),
+        "imagePullPolicy": settings.image_pull_policy,
+    }
+    mode = upscaling_mode(settings)
+    return {**options, "upscalingMode": mode} if mode else options
+
+
+def idle_seconds(settings: RayClusterSettings) -> int:
+    """Seconds after which the autoscaler removes an idle worker."""
+    minutes = settings.idle_timeout_minutes
+    return seconds(settings.idle_timeout) if minutes is None else minutes * 60
+
+
+def upscaling_mode(settings: RayClusterSettings) -> str | None:
+    """KubeRay's upscaling mode; None if it is not set."""
+    if settings.target_utilization is not None:
+        # Ray's own conversion (python/ray/autoscaler/_private/autoscaler.py, target_utilization_fraction).
+        upscaling_speed = 100 / settings.target_utilization - 1
+        return "Conservative" if upscaling_speed <= _ONE_NODE_FOR_EACH else "Default"
+    return settings.auto_scaling_mode.capitalize() if settings.auto_scaling_mode else None

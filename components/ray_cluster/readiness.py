@@ -1,17 +1,19 @@
-"""Waits until a RayCluster is ready, or reports why it is not. Only reads.
+"""Waits until a RayCluster is ready, or reports why it is not: from its objects in the API server, and from Kueue's
+Workload or Volcano's PodGroup if it waits in a queue. Only reads.
 
 The provider's `pulumi.com/waitFor` does not work here: it waits for `status.observedGeneration`, which KubeRay writes
 only when something else in the status changes (ray-operator/controllers/ray/utils/consistency.go). So after most edits
 it would wait until its timeout and fail.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from components.cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
-from components.ray_cluster.diagnosis import Evidence, about, is_ready, reasons, starting
+from components.queues.kueue import API_VERSION
 from components.ray_cluster.pods import CLUSTER_LABEL
-from components.ray_cluster.workload import why_it_waits
 from components.waiting import until
 
 OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
@@ -20,6 +22,21 @@ OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
 
 class NotReadyError(Exception):
     """The RayCluster is not ready in time; the message has the reason."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The objects of a cluster that is not ready, as the API server returns them."""
+
+    cluster: dict[str, Any] | None
+    pods: tuple[dict[str, Any], ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
+    operator_pods: tuple[dict[str, Any], ...] | None = ()
+    """None: this account must not read them."""
+    logs: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """The end of the logs of containers that run and are not ready, by pod name and container name."""
+    waits: str | None = None
+    """Why it waits in its queue; None if it does not wait."""
 
 
 async def until_ready(
@@ -134,3 +151,199 @@ def _operator_pods(core: Any, namespace: str) -> tuple[dict[str, Any], ...] | No
 
 def _items(listed: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
     return tuple(listed["items"]) if listed else ()
+
+
+_LINES = 12
+"""The most reasons that are shown, so that the first one stays visible."""
+
+
+def reasons(evidence: Evidence) -> list[str]:
+    """The reasons in the evidence: conditions of the cluster, waiting pods, warnings newest first, the operator."""
+    if evidence.cluster is None:
+        return ["it does not exist: it was deleted after its creation"]
+    waits = [f"it waits in its queue: {evidence.waits}"] if evidence.waits else []
+    lines = [
+        *waits,
+        *_conditions(evidence.cluster),
+        *(line for pod in evidence.pods for line in pod_reasons(pod, evidence.logs)),
+    ]
+    # A pod's status repeats the messages of events of the scheduler and the kubelet.
+    reported = "\n".join(lines)
+    lines += warnings(evidence.events, reported)
+    lines += _operator(evidence.operator_pods, evidence.cluster)
+    return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition has the reason: read the operator's log"]
+
+
+def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
+    """Whether a RayCluster has reached the state of its spec: ready, or suspended.
+
+    `queued`: a queue without room suspends it, so a suspended cluster is not ready.
+
+    RayClusterProvisioned stays true once it was true (KubeRay's RayClusterConditionType), so HeadPodReady counts as
+    well.
+    """
+    conditions = (cluster.get("status") or {}).get("conditions", [])
+    true = {each["type"] for each in conditions if each["status"] == "True"}
+    if cluster["spec"].get("suspend"):
+        return not queued and "RayClusterSuspended" in true
+    return {"HeadPodReady", "RayClusterProvisioned"} <= true
+
+
+def _conditions(cluster: dict[str, Any]) -> list[str]:
+    status = cluster.get("status") or {}
+    lines = [
+        f"RayCluster: {condition['type']} is {condition['status']}: {condition.get('message') or condition['reason']}"
+        for condition in status.get("conditions", [])
+        if _is_bad(condition)
+    ]
+    return [*lines, *([f"RayCluster: {status['reason']}"] if status.get("reason") else [])]
+
+
+def _is_bad(condition: dict[str, Any]) -> bool:
+    """Conditions are good when true, except those of a failure or a suspension."""
+    kind, true = condition["type"], condition["status"] == "True"
+    return true if kind in ("ReplicaFailure", "RayClusterSuspending", "RayClusterSuspended") else not true
+
+
+def pod_reasons(pod: dict[str, Any], logs: Mapping[tuple[str, str], str]) -> list[str]:
+    """Why a pod is not scheduled, does not start, or has ended."""
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    lines = [
+        f"pod {name} is not scheduled: {condition.get('message') or condition.get('reason')}"
+        for condition in status.get("conditions", [])
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+    ]
+    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        for state in ("waiting", "terminated"):
+            detail = container.get("state", {}).get(state)
+            if detail and detail.get("reason") not in ("Completed", "PodInitializing", "ContainerCreating"):
+                before = (container.get("lastState", {}).get("terminated") or {}).get("message")
+                ended = f"; it ended with: {_last(before)}" if state == "waiting" and before else ""
+                lines.append(f"pod {name}, container {container['name']}: {_joined(detail)}{ended}")
+    for _, sidecar in starting(pod):
+        why = _last(logs.get((name, sidecar), "")) or "read its log"
+        lines.append(f"pod {name}, container {sidecar}: runs, but is not ready, and Ray waits for it: {why}")
+    return lines
+
+
+def starting(pod: dict[str, Any]) -> list[tuple[str, str]]:
+    """Sidecars of the pod that run but have not passed their startup probe. The other containers wait for them."""
+    return [
+        (pod["metadata"]["name"], container["name"])
+        for container in pod.get("status", {}).get("initContainerStatuses", [])
+        if container.get("state", {}).get("running") and container.get("started") is False
+    ]
+
+
+def _last(text: str) -> str:
+    """The last line of a container's log; of a JSON line, its message."""
+    line = next((each for each in reversed(text.splitlines()) if each.strip()), "")
+    try:
+        return str(json.loads(line)["message"])
+    except (ValueError, KeyError, TypeError):
+        return line.strip()
+
+
+def _joined(detail: dict[str, Any]) -> str:
+    return ": ".join(str(detail[key]) for key in ("reason", "message") if detail.get(key)) or f"ended with {detail}"
+
+
+def about(events: Iterable[dict[str, Any]], names: Collection[str]) -> tuple[dict[str, Any], ...]:
+    """The events about objects of these names."""
+    return tuple(event for event in events if event["involvedObject"].get("name") in names)
+
+
+def warnings(events: Iterable[dict[str, Any]], reported: str = "") -> list[str]:
+    """Events of type Warning, newest first, without those whose message is in `reported`."""
+    found = sorted((event for event in events if event.get("type") == "Warning"), key=when, reverse=True)
+    return [_event(event) for event in found if event.get("message", "") not in reported]
+
+
+def _event(event: dict[str, Any]) -> str:
+    subject = event["involvedObject"]
+    return f"{subject['kind']} {subject['name']}: {event.get('reason')}: {event.get('message')}"
+
+
+def when(event: dict[str, Any]) -> str:
+    """Time of an event in RFC 3339, which sorts as text."""
+    return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
+
+
+def _operator(pods: tuple[dict[str, Any], ...] | None, cluster: dict[str, Any]) -> list[str]:
+    if pods is not None and not pods:
+        return ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]
+    lines = [line for pod in pods or () for line in pod_reasons(pod, {})]
+    if not cluster.get("status"):
+        lines.append("the operator has not looked at the RayCluster: does it run, and does it watch the namespace?")
+    return lines
+
+
+_GROUP, _, _VERSION = API_VERSION.partition("/")
+
+_OWNER_LABEL = "kueue.x-k8s.io/job-uid"
+"""Label of a Workload with the UID of its RayCluster (kueue, pkg/controller/constants/constants.go)."""
+
+_CONDITIONS = ("QuotaReserved", "Admitted")
+"""Conditions of an admitted RayCluster, in the order in which they become true (kueue, apis/kueue/v1beta2)."""
+
+
+def why_it_waits(context: str | None, cluster: Mapping[str, Any]) -> str | None:
+    """The reason, as Kueue reports it; None if there is none, or it cannot be read."""
+    import kubernetes
+
+    metadata = cluster["metadata"]
+    try:
+        client = kubernetes.client.CustomObjectsApi(connect(context))
+        listed = read(
+            client.list_namespaced_custom_object,
+            _GROUP,
+            _VERSION,
+            metadata["namespace"],
+            "workloads",
+            label_selector=f"{_OWNER_LABEL}={metadata['uid']}",
+        )
+    except ClusterUnreachableError:
+        # This account may have no right to read Workloads. The reason is not worth a failed update.
+        return None
+    return reason((listed or {}).get("items", ()))
+
+
+def reason(workloads: Iterable[Mapping[str, Any]]) -> str | None:
+    """The reason in the newest Workload of one RayCluster."""
+    newest = max(workloads, key=lambda each: str(each["metadata"].get("creationTimestamp", "")), default=None)
+    conditions = {each["type"]: each for each in ((newest or {}).get("status") or {}).get("conditions", ())}
+    for kind in _CONDITIONS:
+        condition = conditions.get(kind)
+        if condition and condition["status"] != "True":
+            return str(condition.get("message") or condition["reason"])
+    return None
+
+
+_WAITING_PHASES = {
+    "Pending": "Volcano has not admitted it to the queue",
+    "Inqueue": "its queue has admitted it, and its pods have no nodes yet",
+}
+"""Phases of a PodGroup whose gang has not started (volcano, apis/pkg/apis/scheduling/v1beta1/types.go), and the reason
+if Volcano reports none."""
+
+
+def gang_waits(pod_group: Mapping[str, Any]) -> bool:
+    """Whether Volcano has not started the gang."""
+    return _phase(pod_group) in _WAITING_PHASES
+
+
+def gang_reason(pod_groups: Iterable[Mapping[str, Any]]) -> str | None:
+    """The reason in the PodGroups of one RayCluster or RayJob that have not started; None if all have.
+
+    The condition stays after the gang has started (volcano, pkg/scheduler/plugins/gang/gang.go), so the phase counts as
+    well.
+    """
+    for pod_group in filter(gang_waits, pod_groups):
+        conditions = (pod_group.get("status") or {}).get("conditions") or ()
+        messages = (each.get("message") for each in conditions if each["type"] == "Unschedulable")
+        return next(messages, None) or _WAITING_PHASES[_phase(pod_group)]
+    return None
+
+
+def _phase(pod_group: Mapping[str, Any]) -> str:
+    return str((pod_group.get("status") or {}).get("phase") or "Pending")

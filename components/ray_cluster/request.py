@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.bodies import by_force
-from components.ray_cluster.fault_tolerance import OPTIONS
-from components.ray_cluster.pods import Body
+from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import Scaled, as_scaled, as_scaled_once, scales
 from components.rollout.templates import stamped
+from core.body import Body
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,15 @@
 """Rules for combinations of RayCluster settings. What KubeRay refuses in the rendered object is checked in kuberay/."""
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter
 
-from components.ray_cluster.fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
 from components.ray_cluster.settings import ClusterTemplateSettings, RayClusterSettings
-from components.redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from components.rollout.templates import recreates
-from components.storage.rules import mount_problems
+from components.storage.settings import mount_problems
 from core.problems import Path, Problem, raise_problems
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
@@ -196,87 +194,3 @@ def _without_autoscaler(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     for path, idle_timeout in sized:
         if idle_timeout is not None:
             yield Problem((*path, "idleTimeout"), idle_timeout, message, "no-autoscaler")
-
-
-_STORAGE_NAMESPACE = "RAY_external_storage_namespace"
-"""KubeRay does not override it, and then cleans up another namespace (pod.go: configureGCSFaultTolerance)."""
-
-_HEAD: Path = ("spec", "headGroupSpec")
-
-
-def redis_problems(
-    settings: RayClusterSettings, place: RedisPlace | None, body: Mapping[str, Any]
-) -> Iterator[Problem]:
-    """Problems of a rendered RayCluster that KubeRay would accept; paths in its body."""
-    if not settings.fault_tolerance or place is None:
-        return
-    spec = body["spec"]
-    yield from _gateway(settings, place, spec["headGroupSpec"]["template"]["spec"])
-    if found := _variable(_HEAD, spec["headGroupSpec"], _STORAGE_NAMESPACE):
-        message = "the stack creates a unique storage namespace for each RayCluster: remove the variable"
-        yield Problem(found[0], found[1], message, "redis-namespace")
-    yield from _reconnect_timeouts(spec)
-
-
-def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Mapping[str, Any]) -> Iterator[Problem]:
-    """Changes by a pod template to the containers, volumes and ports that the head has for Redis."""
-    made, at = beside_head(settings, place), (*_HEAD, "template", "spec")
-    for kind, expected, name in (
-        ("initContainers", made.init_containers, NAME),
-        ("volumes", made.volumes, VOLUME),
-    ):
-        present = [(index, each) for index, each in enumerate(pod.get(kind) or ()) if each.get("name") == name]
-        if expected and [each for _, each in present] != list(expected):
-            where = (*at, kind, present[-1][0]) if present else (*at, kind)
-            message = (
-                f"{name!r} of the head's {kind} is reserved for faultTolerance: use another name, or configure the "
-                "gateway in redis.gateway"
-            )
-            yield Problem(where, name, message, "redis-gateway-changed")
-    if place.gateway is None:
-        return
-    for kind in ("containers", "initContainers"):
-        for index, container in enumerate(pod.get(kind) or ()):
-            if kind == "containers" and container.get("name") == NAME:
-                message = f"the name {NAME!r} is that of the gateway beside the head: use another"
-                yield Problem((*at, kind, index, "name"), NAME, message, "redis-gateway-changed")
-            for position, port in enumerate(container.get("ports") or ()):
-                if container.get("name") != NAME and port.get("containerPort") in (PORT, METRICS_PORT):
-                    number = port["containerPort"]
-                    message = f"port {number} of the head's pod is that of the Redis gateway: use another"
-                    yield Problem(
-                        (*at, kind, index, "ports", position, "containerPort"), number, message, "redis-gateway-port"
-                    )
-
-
-def _reconnect_timeouts(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """Worker timeouts that are not longer than the head's. Such workers and their tasks would end while the head
-    restarts (kuberay#1036)."""
-    in_head = _variable(_HEAD, spec["headGroupSpec"], RECONNECT_TIMEOUT)
-    of_head = _seconds(in_head[1]) if in_head else RECONNECT_SECONDS["head"]
-    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
-        in_group = _variable(("spec", "workerGroupSpecs", index), group, RECONNECT_TIMEOUT)
-        of_workers = _seconds(in_group[1]) if in_group else RECONNECT_SECONDS["worker"]
-        where = in_group or in_head
-        if where and of_head is not None and of_workers is not None and of_workers <= of_head:
-            message = (
-                f"{RECONNECT_TIMEOUT} is {of_head} in the head and {of_workers} in worker group "
-                f"{group['groupName']!r}, whose workers would end while the head restarts: remove it (the defaults are "
-                f"{RECONNECT_SECONDS['head']} and {RECONNECT_SECONDS['worker']}), or set more for workers than for the "
-                "head"
-            )
-            yield Problem(where[0], where[1], message, "redis-reconnect-order")
-            return
-
-
-def _variable(path: Path, group: Mapping[str, Any], name: str) -> tuple[Path, str] | None:
-    """The path of an environment variable in Ray's container of a group, and its value."""
-    for index, variable in enumerate(group["template"]["spec"]["containers"][0].get("env") or ()):
-        if variable["name"] == name:
-            return (*path, "template", "spec", "containers", 0, "env", index), str(variable.get("value", ""))
-    return None
-
-
-def _seconds(value: str) -> int | None:
-    """None: no number, or a value that is known only in the pod."""
-    return int(value) if value.isascii() and value.isdigit() else None

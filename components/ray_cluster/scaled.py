@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.bodies import by_force
-from components.ray_cluster.pods import Body
+from core.body import Body
 
 OWNED = ("replicas", "scaleStrategy")
 """The autoscaler's fields of a worker group."""

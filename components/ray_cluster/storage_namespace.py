@@ -12,8 +12,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateRes
 
 from components.cluster import ClusterUnreachableError, connect, read
 from components.dynamic import Resource
-from components.ray_cluster.diagnosis import when
-from components.ray_cluster.fault_tolerance import storage_namespace
+from components.ray_cluster.pods import storage_namespace
+from components.ray_cluster.readiness import when
 
 _RANDOM_BYTES = 5
 """Enough that a cluster does not reuse the keys of an earlier one of its name: the chance is one in 10^12."""

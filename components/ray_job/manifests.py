@@ -1,16 +1,24 @@
-"""Renders the settings of a RayJob into the body for the API server. Pure functions."""
+"""Renders the settings of a RayJob into the body for the API server, maps a part of that to its setting, so that a
+problem is reported where the author can fix it, and counts its usage of a quota. Pure functions."""
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from components.objects import Object, below
-from components.ray_cluster.manifests import API_VERSION, Body
+from components.ray_cluster.manifests import API_VERSION
 from components.ray_cluster.objects import beside_ray_clusters, certificates
+from components.ray_cluster.origin import cut
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL, RayJobSettings, RuntimeEnvSettings
+from components.tenant.demand import Demand, Group, Usage, defaults, demand, group_of, inside
+from components.tenant.settings import LimitSettings
+from core.body import Body
+from core.problems import Path
 from core.yaml_writer import go_yaml
 
 RUN_ANNOTATION = "ray-platform/run"
@@ -120,3 +128,54 @@ def _submitter(settings: RayJobSettings, cluster: RayClusterSettings | None) -> 
     plain = with_image_alone(cluster, tls=None)
     ray = {**container(plain, SUBMITTER, cluster.head.image, {}, {}), "resources": SUBMITTER_AMOUNTS}
     return template(plain, ray, PodIdentity(), None, [(("submitterPodTemplate",), settings.submitter_pod_template)])
+
+
+_KEYS = {"runtimeEnvYAML": "runtimeEnv", "template": "submitterPodTemplate"}
+"""Keys that differ from KubeRay's fields, and from those of a Job that submits to an external cluster."""
+
+
+def job_setting_at(settings: RayJobSettings, path: Path) -> Path:
+    """The path in the job's settings that the part of its body at `path` comes from; `()` for the job itself.
+
+    Parts of `rayClusterSpec` come from the settings of its cluster (ray_cluster.origin).
+    """
+    configured = settings.model_dump(by_alias=True, exclude_unset=True)
+    match path:
+        case ("metadata", "name", *_):
+            return ("name",)
+        case ("spec", str(field), *rest):
+            return cut(configured, (_KEYS.get(field, field), *rest))
+    return ()
+
+
+SUBMITTER_GROUP = "submitter"
+"""Name of the group with the pod that submits the job."""
+
+
+def demand_of_job(body: Mapping[str, Any], limits: LimitSettings | None) -> Demand:
+    """The usage of a RayJob with its cluster, if that is its own; paths are in the body of the RayJob.
+
+    The pod that submits the job counts beside it: Volcano adds its resources to those of the gang
+    (batchscheduler/volcano/volcano_scheduler.go: handleRayJob).
+    """
+    name, spec, template = body["metadata"]["name"], body["spec"], body["spec"].get("submitterPodTemplate")
+    groups: tuple[Group, ...] = ()
+    objects: Usage = {"count/rayjobs.ray.io": Decimal(1)}
+    scales = False
+    if own := spec.get("rayClusterSpec"):
+        of_cluster = demand({"metadata": body["metadata"], "spec": own}, limits)
+        scales, objects = of_cluster.scales, objects | of_cluster.objects
+        groups = inside(of_cluster.groups, ("spec", "rayClusterSpec"))
+    if template and spec.get("submissionMode") == "K8sJobMode":
+        submitter = group_of(
+            ("spec", "submitterPodTemplate"), f"the {SUBMITTER_GROUP}", {"template": template}, defaults(limits)
+        )
+        containers = tuple(replace(each, path=_without_template(each.path)) for each in submitter.containers)
+        groups = (*groups, replace(submitter, containers=containers))
+        objects |= {"count/jobs.batch": Decimal(1)}
+    return Demand(name, () if spec.get("suspend") else groups, objects, scales)
+
+
+def _without_template(path: Path) -> Path:
+    """A path in a pod template that stands alone."""
+    return tuple(step for step in path if step != "template")

@@ -5,8 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
-from components.ray_cluster.fragments import PodTemplate
-from components.ray_cluster.settings import ClusterName, ClusterTemplateSettings, OwnedClusterSettings, cluster_of_owner
+from components.ray_cluster.settings import (
+    ClusterName,
+    ClusterTemplateSettings,
+    OwnedClusterSettings,
+    PodTemplate,
+    cluster_of_owner,
+)
 from core.types import Duration, Env, LabelValue, NonEmptyText, NotEmpty, Settings, dns_1035_label
 from kuberay.formats import LONGEST
 

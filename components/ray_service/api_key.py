@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from importlib import resources
-from typing import Any
 
 from components.external_cluster.settings import SecretKeySettings
 from components.ray_cluster.settings import OwnedClusterSettings
 from components.ray_service.serve_config import ServeConfigSettings
+from core.body import Body
 from core.problems import Problem
-
-Body = dict[str, Any]
 
 MODULE, FUNCTION = "require_key", "middlewares"
 """The program and its function, which the proxies call."""

@@ -11,8 +11,7 @@ from pydantic import Field, Strict
 from pydantic.alias_generators import to_snake
 
 from components.external_cluster.settings import SecretKeySettings
-from components.ray_cluster.node_settings import Variant, WorkersSettings
-from components.ray_cluster.settings import ClusterTemplateSettings
+from components.ray_cluster.settings import ClusterTemplateSettings, Variant, WorkersSettings
 from components.ray_service.serve_config import ApplicationSettings, ServeConfigSettings
 from components.storage.settings import StorageMountSettings
 from core.nodes import PoolName

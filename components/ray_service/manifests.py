@@ -1,16 +1,23 @@
-"""Renders the settings of a RayService into the body for the API server, and maps a part of that to its setting, so
-that a problem is reported where the author can fix it. Pure functions."""
+"""Renders the settings of a RayService into the body for the API server, maps a part of that to its setting, so that a
+problem is reported where the author can fix it, and counts its usage of a quota. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
 
 from components.objects import Object, below
-from components.ray_cluster.manifests import API_VERSION, Body
+from components.ray_cluster.manifests import API_VERSION, serve_ports
 from components.ray_cluster.objects import beside_ray_clusters, certificates
 from components.ray_cluster.origin import cut
 from components.ray_service.api_key import config_map
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
+from components.tenant.demand import Demand, Usage, demand, head_service, inside, service_usage, total
+from components.tenant.settings import LimitSettings
+from core.body import Body
 from core.problems import Path
 from core.yaml_writer import go_yaml
+from kuberay.ray_service import INCREMENTAL
 
 RAY_SERVICE = "ray-service"
 """Name of the object that is the RayService itself."""
@@ -98,3 +105,28 @@ def service_setting_at(settings: RayServiceSettings, path: Path) -> Path:
         case ("spec", str(field), *rest):
             return cut(configured, (field, *rest))
     return ()
+
+
+def demand_of_service(body: Mapping[str, Any], limits: LimitSettings | None) -> Demand:
+    """The usage of a RayService with one RayCluster; paths are in the body of the RayService."""
+    spec = body["spec"]["rayClusterConfig"]
+    of_cluster = demand({"metadata": body["metadata"], "spec": spec}, limits)
+    counted = {"count/rayservices.ray.io": Decimal(1)}
+    objects = total([counted, of_cluster.objects, head_service(spec["headGroupSpec"]), _serve_service(body)])
+    return replace(of_cluster, groups=inside(of_cluster.groups, ("spec", "rayClusterConfig")), objects=objects)
+
+
+def demand_of_update(service: Demand, body: Mapping[str, Any]) -> Demand:
+    """The further usage while KubeRay replaces its RayCluster: that of a second one. `body`: the RayService's."""
+    name = f"the second RayCluster of {service.name} during an update"
+    counted = {"count/rayclusters.ray.io": Decimal(1)}
+    strategy = (body["spec"].get("upgradeStrategy") or {}).get("type")
+    serve = _serve_service(body) if strategy == INCREMENTAL else {}
+    objects = total([counted, head_service(body["spec"]["rayClusterConfig"]["headGroupSpec"]), serve])
+    return replace(service, name=name, objects=objects)
+
+
+def _serve_service(body: Mapping[str, Any]) -> Usage:
+    """Usage of Serve's Service. During an incremental upgrade each of the two RayClusters has one."""
+    spec = body["spec"]["rayClusterConfig"]
+    return service_usage(spec["headGroupSpec"], len(serve_ports(spec)))

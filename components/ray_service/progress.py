@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.cluster import ClusterUnreachableError, connect, read
-from components.ray_cluster.diagnosis import about, warnings
-from components.ray_cluster.readiness import why_not_ready
+from components.ray_cluster.readiness import about, warnings, why_not_ready
 from components.ray_service.applications import Application, applications, clusters_of, condition, is_serving
 from components.waiting import look_at, until
 

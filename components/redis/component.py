@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import pulumi
 
 from components.bodies import in_namespace
+from components.cml.in_application import NODES
 from components.dynamic import Keeper
 from components.kubernetes import KubernetesObject, below, create
 from components.objects import Object
@@ -28,17 +29,16 @@ from components.redis.existing import UnfitError, see
 from components.redis.existing_server import ExternalSettings
 from components.redis.manifests import (
     USERS_KEYS,
-    Body,
     certificate_secret,
     secret,
     tenant_secret,
     users_files,
     users_secret,
 )
-from components.redis.objects import NODES
 from components.redis.password import GENERATIONS_KEY, Password, PasswordArgs
 from components.redis.settings import RedisSettings
 from components.tls.certificate import ServerCertificate
+from core.body import Body
 
 
 @dataclass(frozen=True)

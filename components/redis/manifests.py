@@ -1,9 +1,13 @@
-"""Renders the settings of Redis into Kubernetes objects, except its pods. Pure functions."""
+"""Renders the settings of Redis into Kubernetes objects, except its pods and NetworkPolicies; its backups. Pure
+functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from components.objects import Object
+from components.operator.settings import ComputeResources
 from components.redis.connection import (
+    BACKUP,
     CA_KEY,
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
@@ -16,6 +20,7 @@ from components.redis.connection import (
     PASSWORD_KEY,
     PASSWORDS_KEY,
     REDIS_PORT,
+    RESTORE,
     SCRIPTS,
     SECRET,
     SELECTOR,
@@ -25,16 +30,27 @@ from components.redis.connection import (
     USERS_SECRET,
     Passwords,
     gateway_password,
+    names_of_nodes,
     newest_first,
     redis_acl,
     sentinel_acl,
 )
-from components.redis.pods import scripts, template
-from components.redis.settings import RedisSettings, RedisStorageSettings
+from components.redis.pods import (
+    RESTRICTED,
+    amounts,
+    environment,
+    mounts,
+    pod_security,
+    pod_volumes,
+    scheduling,
+    script,
+    scripts,
+    template,
+)
+from components.redis.settings import RedisBackupSettings, RedisSettings, RedisStorageSettings, resources
 from components.tls.manifests import IssuerSettings
+from core.body import Body
 from core.pods import level_labels
-
-Body = dict[str, Any]
 
 USERS_KEYS = {NODES_USER: "passwords", EXPORTER_USER: "exporter-password"}
 """Keys of the users' Secret with passwords in plain text."""
@@ -185,5 +201,141 @@ def disruption_budget() -> Body:
             "selector": {"matchLabels": dict(SELECTOR)},
             # A node that is not ready may be evicted: no data depend on it.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def redis_objects(
+    settings: RedisSettings,
+    namespace: str,
+    clusters: int,
+    priority_class: str | None = None,
+    policies: Sequence[Body] = (),
+) -> Iterator[Object]:
+    """All objects but the Secrets, for one namespace; places are in the settings.
+
+    `namespace` as it is in the nodes' names; `clusters`: how many RayClusters use it; `policies`: its NetworkPolicies.
+    """
+    backups = backup_objects(settings, settings.backup, namespace, clusters) if settings.backup else []
+    bodies = [
+        scripts_config_map(),
+        *services(settings),
+        *([disruption_budget()] if settings.mode == "managed" else []),
+        *_certificate(settings, namespace),
+    ]
+    made = [
+        *(Object(f"network-{body['metadata']['name']}", body) for body in policies),
+        *(Object(_name(body), body) for body in bodies),
+        *(Object(_name(body), body, ("backup",)) for body in backups),
+    ]
+    yield from made
+    nodes = stateful_set(settings, namespace, clusters, priority_class)
+    yield Object(NODES, nodes, after=tuple(each.name for each in made))
+
+
+NODES = "nodes"
+"""Name of the object that is the StatefulSet of its nodes."""
+
+
+def _name(body: Body) -> str:
+    return f"{body['kind'].lower()}{body['metadata']['name'].removeprefix(NAME)}"
+
+
+def _certificate(settings: RedisSettings, namespace: str) -> list[Body]:
+    """The Certificate of cert-manager, if the settings name an issuer."""
+    if settings.tls is None or settings.tls.issuer is None:
+        return []
+    names = names_of_nodes(namespace, settings.nodes, settings.cluster_domain)
+    return [requested_certificate(settings.tls.issuer, names)]
+
+
+_FOLDER = "/backup"
+
+_UNFINISHED = 'rm -f "$BACKUP"/*.part; exec "$@"'
+"""Deletes what backups that failed or took too long have left: it would fill the volume, and no later one would
+succeed. Not in the script, because a changed script replaces the pods of Redis."""
+
+_CPU = "50m"
+
+_LONGEST_SECONDS = 1800
+"""Timeout of a backup or restore."""
+
+
+def backup_objects(settings: RedisSettings, backup: RedisBackupSettings, namespace: str, clusters: int) -> list[Body]:
+    """The volume for backups, the CronJob that writes them, and a suspended CronJob that restores the newest one.
+    `namespace` as it is in the nodes' names.
+
+    Both need the memory of a node: redis-check-rdb, which checks a backup, holds its largest hash, and a restore holds
+    all data.
+    """
+    given = resources(settings, clusters).model_copy(update={"cpu": _CPU})
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": BACKUP, "labels": dict(LABELS), "annotations": {"pulumi.com/skipAwait": "true"}},
+            "spec": claim(backup.storage),
+        },
+        _cron_job(BACKUP, "backup", settings, backup, _env(settings, namespace, KEEP=backup.keep), given),
+        _cron_job(RESTORE, "restore", settings, backup, _env(settings, namespace, RESTORE=""), given),
+    ]
+
+
+def _env(settings: RedisSettings, namespace: str, **further: str | int) -> list[Body]:
+    return environment(settings, namespace, BACKUP=_FOLDER, **further)
+
+
+def _cron_job(
+    name: str,
+    does: str,
+    settings: RedisSettings,
+    backup: RedisBackupSettings,
+    env: list[Body],
+    given: ComputeResources,
+) -> Body:
+    container = {
+        "name": does,
+        "image": settings.image,
+        "command": script(does) if does == "restore" else ["sh", "-c", _UNFINISHED, "sh", *script(does)],
+        "env": env,
+        "resources": amounts(given),
+        "securityContext": dict(RESTRICTED),
+        "volumeMounts": [
+            {"name": "backup", "mountPath": _FOLDER},
+            {"name": f"{does}-run", "mountPath": "/run/redis"},
+            *mounts(settings),
+        ],
+    }
+    pod = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "restartPolicy": "Never",
+        "securityContext": pod_security(),
+        "containers": [container],
+        "volumes": [
+            {"name": "backup", "persistentVolumeClaim": {"claimName": BACKUP}},
+            # The restored data are read from here. They need no more space than Redis' own storage.
+            {"name": f"{does}-run", "emptyDir": {"sizeLimit": settings.storage.size}},
+            *pod_volumes(settings),
+        ],
+        **scheduling(settings, None),
+    }
+    labels = {**LABELS, "app.kubernetes.io/component": does}
+    job = {
+        "activeDeadlineSeconds": _LONGEST_SECONDS,
+        "backoffLimit": 1,
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "labels": dict(LABELS)},
+        "spec": {
+            "schedule": backup.schedule,
+            "suspend": does == "restore",
+            "concurrencyPolicy": "Forbid",
+            "successfulJobsHistoryLimit": 1,
+            "failedJobsHistoryLimit": 3,
+            "jobTemplate": {"metadata": {"labels": labels}, "spec": job},
         },
     }

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Mapping
 from importlib import resources as package
-from typing import Any
 
 from components.operator.settings import ComputeResources
 from components.redis.connection import (
@@ -21,9 +20,8 @@ from components.redis.connection import (
     hosts,
 )
 from components.redis.settings import SENTINEL, RedisSettings, client_memory, max_memory, output_buffer, resources
+from core.body import Body
 from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD
-
-Body = dict[str, Any]
 
 USER = 999
 """User and group `redis` of Redis' and Valkey's images (redis/docker-library-redis, Dockerfile)."""

@@ -1,18 +1,20 @@
-"""The gateway as a native sidecar: an init container that keeps running (Kubernetes 1.29). Pure functions.
+"""The gateway as a native sidecar: an init container that keeps running; and whether a cluster's Kubernetes has these
+(1.29).
 
 KubeRay's clean-up Job is made from the head's pod template with its init containers
 (ray-operator/controllers/ray/raycluster_controller.go: buildRedisCleanupJob), so the Job also has the gateway.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from components.bodies import restricted_sidecar
+from components.cluster import ClusterUnreachableError, connect, read
 from components.redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
 from components.redis_gateway.settings import GatewaySettings
+from core.body import Body
 from core.types import seconds
-
-Body = dict[str, Any]
 
 NAME = "redis-gateway"
 """Name of the container, and prefix of the gateway's own keys."""
@@ -128,3 +130,35 @@ def _variable(name: str, value: str) -> Body:
 
 def _get(path: str) -> Body:
     return {"httpGet": {"path": path, "port": METRICS_PORT}, "timeoutSeconds": 5}
+
+
+class UnsupportedKubernetesError(Exception):
+    """The cluster's Kubernetes is too old for the gateway; the message has what to do."""
+
+
+def check_kubernetes(context: str | None) -> None:
+    """Checks the API server's version against the minimum for the gateway.
+
+    `context`: of the kubeconfig, the provider's; None for the current one.
+    If the version cannot be read or parsed, the check passes: the next apply fails if Kubernetes is too old.
+
+    Raises UnsupportedKubernetesError.
+    """
+    import kubernetes
+
+    try:
+        reported = read(kubernetes.client.VersionApi(connect(context)).get_code) or {}
+    except ClusterUnreachableError:
+        return
+    # Some clouds write `29+`.
+    numbers = [re.match(r"\d+", str(reported.get(part, ""))) for part in ("major", "minor")]
+    version = tuple(int(number[0]) for number in numbers if number)
+    if len(version) == len(FIRST_KUBERNETES) and version < FIRST_KUBERNETES:
+        raise UnsupportedKubernetesError(
+            f"the Redis gateway is a native sidecar, which needs Kubernetes {_dotted(FIRST_KUBERNETES)} or later, and "
+            f"this is {_dotted(version)}: raise it, or set redis.gateway.enabled to false"
+        )
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

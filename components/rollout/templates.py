@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from core.body import Body
 from core.quantities import amount
-
-Body = dict[str, Any]
 
 ANNOTATION = "ray-platform/template"
 

@@ -4,19 +4,17 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from components.access.manifests import PREFIX, account, role, role_binding, service_account, subject
 from components.access.personas import RAY_GROUP, Rule, Subject, rule
-from components.logs.redaction import REDACTIONS
+from components.logs.collector import REDACTIONS
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.run_history.program import NAME, PORT
 from components.run_history.settings import RunHistorySettings
+from core.body import Body
 from core.quantities import amount
 from core.secrets import ABOUT_A_SECRET, SECRET
-
-Body = dict[str, Any]
 
 LABELS = {"app.kubernetes.io/name": NAME}
 """Labels of the pod, and of the objects that are only for it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.cluster import ClusterUnreachableError, connect, read
-from components.storage.object_storage import WHY, is_object_storage
+from components.storage.manifests import WHY, is_object_storage
 from components.storage.settings import StorageSettings, Use
 
 _OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}

@@ -3,6 +3,7 @@
 from importlib import resources
 from typing import Any, Literal
 
+from core.body import Body
 from core.types import DnsSubdomain, Settings
 
 
@@ -22,8 +23,6 @@ class TlsSettings(Settings):
     issuer: IssuerSettings | None = None
     """Issuer of the cluster's authority. Default: none; the stack creates it, its key a secret of Pulumi."""
 
-
-Body = dict[str, Any]
 
 FOLDER = "/etc/ray/tls"
 """Folder of Ray's containers with their certificate, its key, and the certificate of the authority."""

@@ -13,8 +13,9 @@ from components.install import NOT_INSTALLED, InstallArgs, Installed, install
 from components.manifest_files import read
 from components.tls.certificate import ServerCertificate
 from components.volcano.guard import crd_guard
-from components.volcano.manifests import SCHEDULER, Body, Certificate, volcano_objects, webhook_names
+from components.volcano.manifests import SCHEDULER, Certificate, volcano_objects, webhook_names
 from components.volcano.settings import RELEASES, VolcanoSettings
+from core.body import Body
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,19 @@ from typing import Any
 from components.bodies import disruption_budget, first_container
 from components.manifest_files import UnexpectedManifestError
 from components.operator.settings import ComputeResources
-from components.volcano.plugins import BinpackSettings
 from components.volcano.settings import (
     CONTROLLERS_REQUESTS,
     NAMESPACE,
     SCHEDULER_REQUESTS,
     WEBHOOK_REQUESTS,
+    BinpackSettings,
     VolcanoSchedulerSettings,
     VolcanoSettings,
 )
+from core.body import Body
 from core.pods import level_labels
 from core.versions import image_release, release_of
 from core.yaml_writer import go_yaml
-
-Body = dict[str, Any]
 
 SCHEDULER, CONTROLLERS, WEBHOOK = "volcano-scheduler", "volcano-controllers", "volcano-admission"
 """The manifest's names of the Deployments, their ServiceAccounts and their roles."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from core.body import Body
 from core.problems import Path
 from kuberay.pod_template.findings import (
     absent,
@@ -24,7 +25,7 @@ from kuberay.pod_template.references import value_from
 from kuberay.pod_template.resources import resources
 from kuberay.pod_template.security import of_container
 from kuberay.pod_template.volumes import PULL_POLICIES
-from kuberay.rules import Body, Found
+from kuberay.rules import Found
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")

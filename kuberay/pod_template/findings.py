@@ -5,9 +5,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from core.body import Body
 from core.problems import Path, Problem, shown
 from kuberay import formats
-from kuberay.rules import Body, Found, problem
+from kuberay.rules import Found, problem
 
 MODES = 0o777
 """The largest mode of a file (validation.go: fileModeErrorMsg)."""

@@ -2,9 +2,10 @@
 
 import re
 
+from core.body import Body
 from core.problems import Path
 from kuberay.pod_template.findings import conflict, items, missing, not_negative, one_of, port, required, wrong
-from kuberay.rules import Body, Found
+from kuberay.rules import Found
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 

@@ -1,5 +1,6 @@
 """Where pods may run: affinity, tolerations, spread over domains (validation.go: validateAffinity and others)."""
 
+from core.body import Body
 from core.problems import Path
 from kuberay import formats
 from kuberay.pod_template.findings import (
@@ -18,7 +19,7 @@ from kuberay.pod_template.findings import (
     within,
     wrong,
 )
-from kuberay.rules import Body, Found
+from kuberay.rules import Found
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -4,6 +4,7 @@ import ipaddress
 import re
 from dataclasses import replace
 
+from core.body import Body
 from core.problems import Path
 from kuberay import formats
 from kuberay.pod_template.containers import containers
@@ -24,7 +25,7 @@ from kuberay.pod_template.placement import placement
 from kuberay.pod_template.resources import resources
 from kuberay.pod_template.security import of_pod
 from kuberay.pod_template.volumes import volumes
-from kuberay.rules import Body, Found
+from kuberay.rules import Found
 
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048

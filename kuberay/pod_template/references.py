@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 
+from core.body import Body
 from core.problems import Path
 from core.quantities import amount
 from kuberay.pod_template.findings import (
@@ -16,7 +17,7 @@ from kuberay.pod_template.findings import (
     no_steps_back,
     wrong,
 )
-from kuberay.rules import Body, Found
+from kuberay.rules import Found
 
 ENV_FIELDS = (
     "metadata.name",

@@ -4,11 +4,12 @@ from collections.abc import Collection
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
+from core.body import Body
 from core.problems import Path
 from core.quantities import NotAQuantityError, amount
 from kuberay import formats
 from kuberay.pod_template.findings import absent, conflict, dns_label, items, missing, repeated, wrong
-from kuberay.rules import Body, Found, problem
+from kuberay.rules import Found, problem
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"

@@ -2,9 +2,10 @@
 
 import re
 
+from core.body import Body
 from core.problems import Path
 from kuberay.pod_template.findings import conflict, identity, items, missing, one_of, relative, repeated, wrong
-from kuberay.rules import Body, Found
+from kuberay.rules import Found
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL_PART = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

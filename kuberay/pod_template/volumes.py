@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from core.body import Body
 from core.problems import Path
 from core.quantities import amount
 from kuberay.pod_template.findings import (
@@ -24,7 +25,7 @@ from kuberay.pod_template.findings import (
     wrong,
 )
 from kuberay.pod_template.references import VOLUME_FIELDS, field_reference, resource_reference
-from kuberay.rules import Body, Found
+from kuberay.rules import Found
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 

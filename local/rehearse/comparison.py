@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from components.ray_job.demand import SUBMITTER
+from components.ray_job.manifests import SUBMITTER_GROUP
 from core.nodes import GPU_RESOURCE
 from local.rehearse.observed import Observed
 from stacks.planning.plan import ClusterPlan, Plan
@@ -127,7 +127,7 @@ def _waiting(plan: Plan, late: Counter[tuple[str, str]], found: Observed) -> lis
     pods = Counter((pod.owner, pod.group) for pod in found.waiting())
     rows = []
     for key in dict.fromkeys([*starts, *late, *pods]):
-        if key[1] == SUBMITTER:
+        if key[1] == SUBMITTER_GROUP:
             continue  # it starts when its RayCluster is ready, and on a simulated node ends at once
         # Pods that were never created are not among the waiting pods.
         waits = max(starts[key] - placed[key], pods[key])

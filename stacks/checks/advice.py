@@ -6,7 +6,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 from components.redis.settings import max_memory, resources
-from components.storage.object_storage import named_as_object_storage
+from components.storage.manifests import named_as_object_storage
 from core.problems import Finding, Path
 from core.quantities import amount
 from core.stack_file import PREFIX, StackFile

@@ -3,16 +3,15 @@ have. Pure functions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from components.capacity.room import without_room
-from components.external_cluster.demand import demand_of_submission
-from components.job_template.demand import demand_of_cron_job
+from components.capacity.placement import without_room
+from components.external_cluster.manifests import demand_of_submission
+from components.job_template.manifests import demand_of_cron_job
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_service.demand import demand_of_update
+from components.ray_service.manifests import demand_of_update
 from components.ray_service.settings import RayServiceSettings
-from components.tenant.demand import Demand, of_claim, of_stateful_set
-from components.tenant.rules import beyond_limits, beyond_quota
+from components.tenant.demand import Demand, beyond_limits, beyond_quota, of_claim, of_stateful_set
+from core.body import Body
 from core.problems import Path, Problem
 from stacks.checks.places import Owner, in_cluster, is_in_cluster, of_owner, where_set
 from stacks.checks.storage import claims_of
@@ -31,8 +30,6 @@ from stacks.objects.redis import backups_of, redis_of
 from stacks.objects.run_history import problems_of_history
 from stacks.planning.demands import programs_of, workers_of
 from stacks.settings import StackSettings, TenantSettings
-
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from components.job_template.settings import JobTemplateSettings
-from components.ray_cluster.scheduling import not_with_kueue
+from components.ray_cluster.problems import not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import SUBMITTER
 from components.ray_job.settings import RayJobSettings
+from core.body import Body
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
 from kuberay.pod_security import violations
@@ -14,7 +15,6 @@ from kuberay.pod_template import problems_of_template
 from stacks.objects.access import unknown_cluster
 from stacks.objects.external_ray import unknown_external
 from stacks.objects.queues import scheduling_of
-from stacks.objects.ray_clusters import Body
 from stacks.settings import StackSettings, TenantSettings
 
 _SUBMITTER_AT: Path = ("spec", "submitterPodTemplate")

@@ -1,18 +1,16 @@
 """Where problems of the bodies of RayClusters, RayJobs and RayServices come from. Pure functions."""
 
 from dataclasses import replace
-from typing import Any
 
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.origin import job_setting_at
+from components.ray_job.manifests import job_setting_at
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.manifests import service_setting_at
 from components.ray_service.settings import RayServiceSettings
+from core.body import Body
 from core.nodes import NodePool
 from core.problems import Problem, place
-
-Body = dict[str, Any]
 
 Owner = RayJobSettings | RayServiceSettings
 """What has a RayCluster of its own."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from pydantic.alias_generators import to_camel
 
@@ -28,8 +27,6 @@ from stacks.objects.redis import problems_of_redis
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings, TenantSettings
-
-Body = dict[str, Any]
 
 _OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
 """Settings of a tenant that are only possible for a namespace that the stack creates."""

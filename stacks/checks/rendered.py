@@ -2,21 +2,25 @@
 refuse. Pure functions."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from components.logs.settings import LogsSettings
 from components.network.rules import exposed, ingress_not_allowed
-from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.logs import logs_problems
-from components.ray_cluster.pod_problems import due_to_defaults, pod_problems
-from components.ray_cluster.rules import redis_problems
-from components.ray_cluster.scheduling import not_with_kueue, unguarded_gang
+from components.ray_cluster.pods import RedisPlace
+from components.ray_cluster.problems import (
+    due_to_defaults,
+    logs_problems,
+    not_with_kueue,
+    pod_problems,
+    redis_problems,
+    reworded,
+    undone,
+    unguarded_gang,
+    without_slots,
+)
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.slots import without_slots
-from components.ray_cluster.undone import undone
-from components.ray_cluster.wording import reworded
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.settings import RayServiceSettings
+from core.body import Body
 from core.problems import Problem, Problems
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
@@ -38,8 +42,6 @@ from stacks.objects.ray_clusters import (
     tenants_images_not_allowed,
 )
 from stacks.settings import StackSettings, TenantSettings
-
-Body = dict[str, Any]
 
 
 def problems_of_clusters(stack: StackSettings, group: int | None = None) -> Iterator[Problem]:

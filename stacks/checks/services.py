@@ -7,11 +7,11 @@ from components.ray_cluster.manifests import head_ports
 from components.ray_service.api_key import problems_of_key
 from components.ray_service.manifests import SERVE_PORT
 from components.ray_service.settings import RayServiceSettings
+from core.body import Body
 from core.nodes import GPU_RESOURCE
 from core.problems import Problem
 from core.quantities import amount, shown
 from stacks.objects.queues import scheduling_of
-from stacks.objects.ray_clusters import Body
 from stacks.settings import StackSettings, TenantSettings
 
 

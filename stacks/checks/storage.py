@@ -8,9 +8,9 @@ from typing import Any
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import NAME as REDIS
-from components.storage.manifests import Body, objects
-from components.storage.object_storage import HF_HOME, WHY, is_object_storage, volume_of_home
+from components.storage.manifests import HF_HOME, WHY, is_object_storage, objects, volume_of_home
 from components.storage.settings import StorageSettings, Use
+from core.body import Body
 from core.problems import Path, Problem
 from stacks.objects.access import unknown
 from stacks.settings import StackSettings, TenantSettings

@@ -9,9 +9,10 @@ from datetime import date
 from components.access.admission import Restricted
 from components.access.personas import NamedCluster, Subject
 from components.admission_policies.settings import admission_policies
+from core.body import Body
 from core.problems import Path, Problem
 from kuberay.formats import derived
-from stacks.objects.ray_clusters import Body, rendered
+from stacks.objects.ray_clusters import rendered
 from stacks.settings import StackSettings, TenantSettings
 
 _EVERY_POD = "default"

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from components.external_cluster.manifests import connection_check
 from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
-from components.network.manifests import Body, to_address
+from components.network.manifests import to_address
 from components.ray_cluster.manifests import API_VERSION as RAY
+from core.body import Body
 from core.images import not_allowed
 from core.problems import Problem
 from kuberay import OperatorContext

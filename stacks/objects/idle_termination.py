@@ -1,7 +1,7 @@
 """The termination of idle RayClusters of a tenant, with the values of the stack. Pure functions."""
 
 from components.idle_termination.manifests import Watched, objects
-from components.ray_cluster.manifests import Body
+from core.body import Body
 from stacks.cached import cached
 from stacks.objects.access import named_cluster
 from stacks.objects.ray_clusters import rendered, with_pod_defaults, with_tenant_defaults

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from components.logs.settings import LogsSettings
+from core.body import Body
 from core.problems import Problem
 from core.suggestions import names_hint
 from stacks.settings import StackSettings, TenantSettings
-
-Body = dict[str, object]
 
 
 def logs_of(stack: StackSettings, tenant: TenantSettings) -> LogsSettings | None:

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 
-from components.monitoring.manifests import Body, monitoring_objects
+from components.monitoring.manifests import monitoring_objects
 from components.monitoring.targets import Monitored
 from components.ray_cluster.worker_groups import all_groups
+from core.body import Body
 from stacks.cached import cached
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings

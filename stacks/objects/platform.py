@@ -17,7 +17,7 @@ from components.objects import Object, Part, named
 from components.priority_classes.settings import priority_classes
 from components.queues.manifests import queue_objects
 from components.redis.manifests import namespace as redis_namespace
-from components.redis.objects import redis_objects
+from components.redis.manifests import redis_objects
 from core.problems import Path
 from stacks.cached import cached
 from stacks.objects.access import enforced, restricted

@@ -13,7 +13,7 @@ from components.queues.budget import Room, beyond_quotas, beyond_room, problems_
 from components.queues.kueue import not_covered, problems_with_kueue
 from components.queues.settings import Queue, children
 from components.queues.volcano import problems_with_volcano
-from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
+from components.ray_cluster.manifests import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import Demand
 from components.tenant.settings import QuotaSettings, hard

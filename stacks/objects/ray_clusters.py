@@ -4,28 +4,23 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from components.external_cluster.demand import demand_of_submission
-from components.external_cluster.manifests import submission
+from components.external_cluster.manifests import demand_of_submission, submission
 from components.external_cluster.settings import ExternalClusterSettings
-from components.job_template.manifests import job_template
-from components.job_template.scheduled import schedule_objects
+from components.job_template.manifests import job_template, schedule_objects
 from components.job_template.settings import JobTemplateSettings
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
-from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.node_settings import WorkersSettings
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
-from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.demand import demand_of_job
-from components.ray_job.manifests import ray_job
+from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling, ray_cluster
+from components.ray_cluster.pods import RedisPlace
+from components.ray_cluster.settings import RayClusterSettings, WorkersSettings
+from components.ray_job.manifests import demand_of_job, ray_job
 from components.ray_job.settings import RayJobSettings
-from components.ray_service.demand import demand_of_service
-from components.ray_service.manifests import ray_service
+from components.ray_service.manifests import demand_of_service, ray_service
 from components.ray_service.settings import RayServiceSettings
 from components.run_history.settings import LEAST_TTL_SECONDS
 from components.storage.manifests import mounted
 from components.tenant.demand import Demand, demand
+from core.body import Body
 from core.images import not_allowed
 from core.nodes import NodePool
 from core.problems import Path, Problems
@@ -35,8 +30,6 @@ from stacks.objects.logs import logs_of
 from stacks.objects.queues import scheduling_of
 from stacks.objects.redis import redis_connection
 from stacks.settings import StackSettings, TenantSettings
-
-Body = dict[str, Any]
 
 
 def bounds(tenant: TenantSettings, resource: str) -> list[tuple[str, Decimal]]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from components.redis.connection import RedisConnection, connection
-from components.redis.manifests import Body, stateful_set
-from components.redis.objects import backup_objects
+from components.redis.manifests import backup_objects, stateful_set
 from components.redis.settings import RedisSettings
 from components.redis_gateway.settings import IMAGE
+from core.body import Body
 from core.images import full_name, mirrored
 from core.problems import Problem
 from stacks.cached import cached

@@ -7,10 +7,11 @@ from components.ray_job.settings import RayJobSettings
 from components.run_history.manifests import objects
 from components.run_history.program import NAME
 from components.run_history.settings import LEAST_TTL_SECONDS
+from core.body import Body
 from core.problems import Path, Problem
 from stacks.cached import cached
 from stacks.objects.access import admins_of, unknown
-from stacks.objects.ray_clusters import Body, with_pod_defaults, with_tenant_defaults
+from stacks.objects.ray_clusters import with_pod_defaults, with_tenant_defaults
 from stacks.settings import StackSettings, TenantSettings
 
 _ANY_RAY = "2.60.0"

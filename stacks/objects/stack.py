@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from components.bodies import Body
 from components.kueue.manifests import kueue_image
 from components.objects import Object, below
 from components.volcano.manifests import volcano_images
+from core.body import Body
 from core.images import images_in, mirrored
 from stacks.cached import cached
 from stacks.objects.cml import installs_operator

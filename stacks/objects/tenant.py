@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from components.access.manifests import ray_deployer, tenant_access
-from components.bodies import Body
 from components.job_template.manifests import beside_runs
 from components.objects import Object, Part, below, sequentially
 from components.ray_cluster.objects import certificates, ray_cluster_objects
@@ -17,6 +16,7 @@ from components.ray_job.manifests import ray_job_objects
 from components.ray_service.manifests import ray_service_objects
 from components.storage.manifests import objects as storage_objects
 from components.tenant.settings import counted, namespace, quota
+from core.body import Body
 from core.problems import Path
 from stacks.cached import cached
 from stacks.objects.access import admins_of, named_clusters, own_accounts

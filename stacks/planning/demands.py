@@ -7,9 +7,9 @@ from typing import Any
 
 from components.capacity.limits import Account, Accounts
 from components.capacity.placement import Workers
-from components.idle_termination.demand import demand_of_program
+from components.idle_termination.manifests import demand_of_program
 from components.queues.budget import Room
-from components.ray_service.demand import demand_of_update
+from components.ray_service.manifests import demand_of_update
 from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.settings import hard
 from core.quantities import amount

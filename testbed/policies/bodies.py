@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-Body = dict[str, Any]
+from core.body import Body
 
 CONTAINER: Body = {
     "name": "main",

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from core.body import Body
 from policies.configuration import Configuration
 from policies.judge import Judge, Report
 from policies.values import UNKNOWN, Object
-
-Body = dict[str, Any]
 
 TODAY = date(2026, 11, 20)
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import yaml
 
+from core.body import Body
 from core.problems import Path
-from testbed.policies.bodies import Body, body, ray_spec, template
+from testbed.policies.bodies import body, ray_spec, template
 
 
 def listed(made: Body) -> Body:

@@ -5,9 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from core.body import Body
 from kuberay import OperatorContext
 from tests.differential.values import CLUSTER, JOB, METADATA, SCHEDULES, SERVICE, Values
-from tests.unit.kuberay.manifests import GONE, SPECS, Body, edited, manifest
+from tests.unit.kuberay.manifests import GONE, SPECS, edited, manifest
 
 JUNK: st.SearchStrategy[Any] = st.one_of(
     st.none(),

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given
 from kubernetes import client
 
+from core.body import Body
 from kuberay import OperatorContext
 from kuberay.cron import NEVER, cron_job_fault
 from local.rehearsal import Rehearsal
@@ -22,7 +23,7 @@ from tests.differential.test_generated import Case
 from tests.differential.values import SCHEDULES
 from tests.suites import cases as drawn
 from tests.unit.kuberay.examples import EXAMPLES
-from tests.unit.kuberay.manifests import SPECS, Body
+from tests.unit.kuberay.manifests import SPECS
 
 pytestmark = [pytest.mark.engine, pytest.mark.differential, pytest.mark.suite("manifests")]
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from components.admission_policies.settings import AdmissionPoliciesSettings, admission_policies
+from core.body import Body
 from local.rehearsal import Rehearsal
 from policies.configuration import Configuration
 from policies.judge import Judge
@@ -25,8 +26,6 @@ from tests.engine.conftest import MakeStack
 from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
-
-Body = dict[str, Any]
 
 GROUP = ray_cluster()["spec"]["workerGroupSpecs"][0]
 DELETION = {"deletionRules": [{"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED", "ttlSeconds": 60}}]}

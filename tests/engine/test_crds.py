@@ -1,7 +1,6 @@
 """The provider of CustomResourceDefinitions against a real API server, as Pulumi's plugin calls it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from pulumi.dynamic import CreateResult, ReadResult, UpdateResult
@@ -12,6 +11,7 @@ from components.crds.guard import CrdGuardProvider
 from components.crds.live import DefinitionError, differences
 from components.crds.provider import DefinitionsProvider
 from components.guard import InUseError
+from core.body import Body
 from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
 
@@ -19,8 +19,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster]
 
 NAMES = ("boats.sea.example", "ports.sea.example")
 MANAGER = "pulumi-ray-platform-sea"
-
-Body = dict[str, Any]
 
 
 def crd(name: str, **fields: str) -> Body:

@@ -13,7 +13,7 @@ from core.problems import StackFileError
 from local.tools import KUBERAY
 from stacks.commands.importing.manifests import KINDS, defaulted, from_manifest, has_cluster
 from stacks.commands.importing.reader import Answers, RefusedError
-from stacks.commands.importing.tenants import tenants
+from stacks.commands.importing.writing import tenants
 from stacks.load import parse
 
 pytestmark = pytest.mark.engine

@@ -10,9 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped] # has none
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from stacks.commands.page.html import html, policy
 from stacks.commands.page.server import Server
-from stacks.commands.page.view import View
+from stacks.commands.page.view import View, html, policy
 from testbed.browser import PHONE, browser
 from tests.unit.page.sample import HOSTILE, view
 

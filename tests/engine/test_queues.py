@@ -16,11 +16,12 @@ from components.manifest_files import read
 from components.queues.settings import Queue, QueueSettings
 from components.queues.volcano import allowed_namespaces, volcano_queue
 from components.ray_cluster.pod_group import pod_group
+from core.body import Body
 from local import tools
 from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
 from tests.engine.conftest import PROGRAMS, MakeProject
-from tests.unit.kuberay.manifests import Body, manifest
+from tests.unit.kuberay.manifests import manifest
 
 pytestmark = [pytest.mark.engine, pytest.mark.suite("Volcano"), pytest.mark.timeout(300)]
 

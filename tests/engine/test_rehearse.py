@@ -15,7 +15,7 @@ from local.rehearse.comparison import Beside
 from local.rehearse.rehearsed import Rehearsed
 from local.rehearse.report import as_object
 from local.rehearse.session import Session
-from stacks.commands.review.rehearsed import rehearsals
+from stacks.commands.review.reports import rehearsals
 from testbed.platform_stack import DEV
 
 pytestmark = [pytest.mark.engine, pytest.mark.suite("rehearsal"), pytest.mark.timeout(1800)]

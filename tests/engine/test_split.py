@@ -13,7 +13,7 @@ from kubernetes import client
 
 from local import paths
 from local.rehearsal import Rehearsal
-from stacks.commands.review.previewed import changes
+from stacks.commands.review.reports import changes
 from stacks.load import load
 from stacks.objects.ownership import stack_of
 from testbed.platform_stack import Rays, Stack

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from components.monitoring.alerts import ALERTS
-from components.monitoring.boards import FLEET, QUEUES, TENANT
+from components.monitoring.dashboards import FLEET, QUEUES, TENANT
 from components.monitoring.metrics import CertManager, Gateway, Job, KubeRay, Kueue, Ray, Redis, Volcano
+from components.monitoring.rules import ALERTS
 from testbed.pods.platform import CLUSTER, NAMESPACE, REVIEWED, SECURED, Platform
 from testbed.pods.prometheus import Prometheus
 from testbed.pods.steps import Steps, until

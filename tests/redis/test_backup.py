@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.redis.connection import BACKUP, RESTORE
-from components.redis.objects import backup_objects
+from components.redis.manifests import backup_objects
 from components.redis.settings import RedisBackupSettings, RedisSettings
 from tests.redis.pods import Pods
 

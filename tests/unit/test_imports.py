@@ -20,7 +20,7 @@ ALONE = {"__main__.py": {"stacks", "core"}, "gateway": {"gateway"}}
 
 MAY_IMPORT = {part: {*ORDER[: place + 1]} for place, part in enumerate(ORDER)} | ALONE
 
-LINES = 300
+LINES = 600
 
 RULES = {"policies.rule", "policies.rules"}
 """The rules of policies/, and what they are."""
@@ -52,6 +52,7 @@ WITH_PULUMI = {
         "foreign.py",
         "workloads.py",
         "workspace.py",
+        "driver.py",
     ),
 }
 """Files that create resources or use the engine. All other files of these parts are plain functions and data, which are
@@ -156,8 +157,8 @@ def test_rules_and_bodies_do_not_import_pulumi() -> None:
     assert wrong == []
 
 
-def test_files_have_at_most_300_lines() -> None:
-    """A longer one has more than one thought: split it where one ends."""
+def test_files_have_at_most_600_lines() -> None:
+    """A longer one has more than one topic: split it where one ends."""
     files = [*IMPORTS, *(ROOT / "tests").rglob("*.py")]
     lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
     assert {file: length for file, length in lengths.items() if length > LINES} == {}

@@ -11,14 +11,15 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from components.ray_cluster.manifests import SETTINGS_BY_LABEL, settings_of_labels
 from components.ray_cluster.rules import valid
-from components.ray_cluster.scheduling import SETTINGS_BY_LABEL, settings_of_labels
+from core.body import Body
 from core.images import with_mirrors
 from core.problems import dotted
 from core.stack_file import PROJECT
 from core.strategic_merge import difference
 from core.yaml_writer import FileDumper
-from stacks.commands.adopt.live import Body, CannotAdoptError
+from stacks.commands.adopt.live import CannotAdoptError
 from stacks.commands.importing.manifests import from_manifest
 from stacks.commands.importing.reader import RefusedError
 from stacks.objects.queues import queue_of, scheduling_of

@@ -1,14 +1,10 @@
 """The live RayCluster to adopt, from the API server. Only reads."""
 
-from typing import Any
-
 import kubernetes
 
 from components.cluster import ClusterUnreachableError, connect, read
+from core.body import Body
 from stacks.program.identity import named
-
-Body = dict[str, Any]
-
 
 _WITHOUT_ADOPTION = (("RayService", "rayservices"), ("RayJob", "rayjobs"))
 """Kinds that a stack file has, too, but that are never adopted, and their plural names."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.ray_cluster.fault_tolerance import OPTIONS
-from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
+from components.ray_cluster.manifests import SETTINGS_BY_LABEL
+from components.ray_cluster.pods import OPTIONS
 from components.rollout.settings import UpdatesSettings
 from components.tenant.demand import Usage
 from components.tls.manifests import secret_name
@@ -21,9 +21,8 @@ from stacks.commands.impact.effects import ObjectImpact, worst
 from stacks.commands.impact.other_objects import of_objects, of_rights
 from stacks.commands.impact.programs import of_programs
 from stacks.commands.impact.ray_cluster import of_ray_cluster
-from stacks.commands.impact.ray_pods import Known
+from stacks.commands.impact.ray_pods import BY_KUBERAY_ALONE, Known
 from stacks.commands.impact.sources import ray_clusters, updates
-from stacks.commands.impact.updates import BY_KUBERAY_ALONE
 from stacks.commands.plan.report import figure, money
 from stacks.objects.stack import render
 from stacks.planning.overcommitment import overcommitments

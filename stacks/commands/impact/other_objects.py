@@ -12,17 +12,18 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from components.access.manifests import AUTH_DELEGATOR, Body
+from components.access.manifests import AUTH_DELEGATOR
 from components.access.personas import Rule, rule
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
+from core.body import Body
 from core.messages import may_be_secret
 from core.problems import Path, in_one_line
 from kuberay.edits import Steps, Verdict, differences
 from stacks.commands.impact.effects import Effect, Kind, ObjectImpact, impact
 from stacks.commands.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
-from stacks.commands.impact.ray_service import of_ray_service
+from stacks.commands.impact.ray_cluster import of_ray_service
 from stacks.objects.stack import Key, Objects
 
 _SHOWN = 6

@@ -10,8 +10,7 @@ from components.ray_cluster.manifests import HEAD_PORTS
 from core.nodes import GPU_RESOURCE
 from core.yaml_reader.scalars import Rewritten
 from kuberay.edits import WORKER_GROUP_DEFAULTS
-from stacks.commands.importing.names import duration, is_noted_secret
-from stacks.commands.importing.reader import Reader, has_content
+from stacks.commands.importing.reader import Reader, duration, has_content, is_noted_secret
 
 _MODES = {"Default": "default", "Aggressive": "aggressive", "Conservative": "conservative"}
 

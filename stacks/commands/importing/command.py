@@ -23,8 +23,7 @@ def import_(
     """
     from core.files import replace_text
     from stacks.commands.importing.file import import_file
-    from stacks.commands.importing.names import RELEASE
-    from stacks.commands.importing.reader import Answers
+    from stacks.commands.importing.reader import RELEASE, Answers
 
     if output and output.exists() and not force:
         typer.echo(f"{output} exists already: set another file, or add --force to overwrite it", err=True)

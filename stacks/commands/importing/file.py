@@ -8,14 +8,18 @@ from typing import Any
 from core.problems import Path, StackFileError
 from core.stack_file import PREFIX, PROJECT
 from core.stack_file import stack_file as read_again
-from stacks.commands.importing.cai import from_cai, is_cai_file
 from stacks.commands.importing.launcher import from_launcher, is_launcher_file
-from stacks.commands.importing.manifests import KINDS, from_manifest, has_cluster
-from stacks.commands.importing.owners import OWNERS, NotWrittenError, from_owner
-from stacks.commands.importing.proposal import FIRST_OPERATOR, PROPOSAL, from_first_operator, from_proposal
+from stacks.commands.importing.manifests import KINDS, OWNERS, NotWrittenError, from_manifest, from_owner, has_cluster
+from stacks.commands.importing.other_formats import (
+    FIRST_OPERATOR,
+    PROPOSAL,
+    from_cai,
+    from_first_operator,
+    from_proposal,
+    is_cai_file,
+)
 from stacks.commands.importing.reader import Answers, Document, Imported, Note, RefusedError, documents
-from stacks.commands.importing.tenants import needed, tenants, unknown_redis
-from stacks.commands.importing.writing import MODELINE, NETWORK, dump, stack_file
+from stacks.commands.importing.writing import MODELINE, NETWORK, dump, needed, stack_file, tenants, unknown_redis
 from stacks.load import parse
 
 

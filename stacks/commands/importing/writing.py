@@ -1,22 +1,193 @@
-"""Writes a stack file of imported clusters, with a comment where a person has to decide."""
+"""Writes a stack file of imported clusters, with a comment where a person has to decide. Their tenants have settings
+under which the pods start as before the import.
+"""
 
+import ipaddress
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
+from urllib.parse import urlsplit
 
 import yaml
+from pydantic import ValidationError
 
-from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.problems import strictest_level
+from components.ray_cluster.rules import valid
+from components.ray_cluster.settings import HeadSettings, RayClusterSettings, WorkerGroupSettings
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.settings import RayServiceSettings
-from core.problems import Path
+from core.pods import PodSecurityLevel
+from core.problems import Path, Problems
 from core.stack_file import PROJECT
 from core.types import Settings
 from core.yaml_writer import FastFileDumper
-from stacks.commands.importing.reader import Imported
-from stacks.commands.importing.tenants import NO_NAMESPACE, place_of, tenants
+from kuberay.formats import is_dns_subdomain
+from stacks.checks.namespaces import DEFAULT
+from stacks.commands.importing.manifests import faults
+from stacks.commands.importing.reader import Imported, dns_name
+from stacks.objects.ray_clusters import with_tenant_values
+from stacks.settings import LONGEST_TENANT_NAME, TenantSettings
+
+NO_NAMESPACE = "imported"
+"""Tenant of clusters whose file names no namespace."""
+
+INTERNET: dict[str, Any] = {"internet": True}
+
+_FROM_STRICT: tuple[PodSecurityLevel, ...] = get_args(PodSecurityLevel)
+
+_REDIS_PORT = 6379
+
+
+def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[str, Any]]:
+    """The clusters under a tenant for each namespace; `namespace` replaces the namespaces of the files.
+
+    Pods may reach public addresses and their Redis, and have the strictest Pod Security that admits them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    levels: dict[str, PodSecurityLevel] = {}
+    egress: dict[str, list[dict[str, Any]]] = {}
+    for each in imported:
+        place = place_of(each, namespace)
+        name = dns_name(place, LONGEST_TENANT_NAME, "team")
+        tenant: dict[str, Any] = {"name": name} if name == place else {"name": name, "namespace": place}
+        found.setdefault(place, tenant).setdefault(each.key, []).append(each.entry)
+        body = _rendered(each.cluster)
+        levels[place] = max(levels.get(place, "restricted"), _level(body, each), key=_FROM_STRICT.index)
+        allowed = egress.setdefault(place, [INTERNET])
+        allowed += [target for target in _redis(body, place) if target not in allowed]
+    for place, tenant in found.items():
+        if place == DEFAULT:
+            tenant["createNamespace"] = False
+        elif levels[place] != "restricted":
+            tenant["podSecurity"] = levels[place]
+        tenant["network"] = {"egress": egress[place]}
+        for key in ("clusters", "jobs", "services"):  # the last keys
+            if key in tenant:
+                tenant[key] = tenant.pop(key)
+    return list(found.values())
+
+
+def place_of(imported: Imported, namespace: str | None) -> str:
+    """The namespace of an imported cluster. `namespace`: replaces that of the file."""
+    return namespace or imported.namespace or NO_NAMESPACE
+
+
+def needed(tenant: Mapping[str, Any]) -> list[str]:
+    """The objects that pods of an imported tenant refer to: `Secret hf`, `PersistentVolumeClaim data`."""
+    found = {each for cluster in _clusters(tenant) for each in _references(_rendered(cluster))}
+    found.update(each for owner in _owners(tenant) for each in _references(owner.get("submitterPodTemplate")))
+    return sorted(f"{kind} {name}" for kind, name in found - _IN_EACH_NAMESPACE)
+
+
+def unknown_redis(tenant: Mapping[str, Any]) -> list[str]:
+    """The addresses of Redis in an imported tenant whose targets are not known."""
+    addresses = {each for cluster in _clusters(tenant) for each in _addresses(_rendered(cluster))}
+    return sorted(each for each in addresses if _target(each, "") is None)
+
+
+def _clusters(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All clusters of an imported tenant, also those of its jobs and services."""
+    return [
+        *tenant.get("clusters", ()),
+        *({**each["cluster"], "name": each["name"]} for each in _owners(tenant)),
+    ]
+
+
+def _owners(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*tenant.get("jobs", ()), *tenant.get("services", ())]
+
+
+def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The RayCluster of an entry; empty if the entry is not valid, which is reported elsewhere."""
+    try:
+        return with_tenant_values(TenantSettings(name=NO_NAMESPACE), valid(cluster))
+    except (ValidationError, Problems):
+        return {}
+
+
+def _level(body: dict[str, Any], imported: Imported) -> PodSecurityLevel:
+    """The strictest level that admits the pods: of the cluster, and the one that submits a job."""
+    least = strictest_level(body) if body else "restricted"
+    if imported.owner is None:
+        return least
+    looser = _FROM_STRICT[_FROM_STRICT.index(least) :]
+    return next((level for level in looser if not faults(imported, level)), least)
+
+
+def _redis(body: Mapping[str, Any], namespace: str) -> Iterator[dict[str, Any]]:
+    """The targets of a head that keeps its tables in a Redis, as far as they are known."""
+    return (target for address in _addresses(body) if (target := _target(address, namespace)))
+
+
+def _addresses(body: Mapping[str, Any]) -> list[str]:
+    """The addresses of the head's Redis, in each form."""
+    spec = body.get("spec") or {}
+    addresses = [(spec.get("gcsFaultToleranceOptions") or {}).get("redisAddress")]
+    for container in spec["headGroupSpec"]["template"]["spec"]["containers"] if spec else ():
+        named = (each for each in container.get("env") or () if each.get("name") == "RAY_REDIS_ADDRESS")
+        addresses += [each.get("value") for each in named]
+    return [each for address in addresses if address for each in address.split(",")]
+
+
+def _target(address: str, namespace: str) -> dict[str, Any] | None:
+    """What pods have to reach for an address; None if that is not known, as with variables in it."""
+    try:
+        url = urlsplit(address if "://" in address else f"redis://{address}")
+        host, port = (url.hostname or "").rstrip("."), url.port or _REDIS_PORT
+    except ValueError:
+        return None
+    reached = _reached(host, namespace)
+    return {**reached, "ports": [port]} if reached else None
+
+
+def _reached(host: str, namespace: str) -> dict[str, Any] | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        if not is_dns_subdomain(host):
+            return None
+        parts = host.split(".")
+        if len(parts) == 1:
+            return {"namespace": namespace}
+        return {"namespace": parts[1]} if len(parts) == 2 or parts[2] == "svc" else INTERNET
+    return {"cidr": f"{address}/{address.max_prefixlen}"}
+
+
+_REFERENCES = {
+    ("secretKeyRef", "name"): "Secret",
+    ("secretRef", "name"): "Secret",
+    ("secret", "secretName"): "Secret",
+    ("secret", "name"): "Secret",  # of a projected volume
+    ("nodePublishSecretRef", "name"): "Secret",
+    ("azureFile", "secretName"): "Secret",
+    ("configMapKeyRef", "name"): "ConfigMap",
+    ("configMapRef", "name"): "ConfigMap",
+    ("configMap", "name"): "ConfigMap",
+    ("persistentVolumeClaim", "claimName"): "PersistentVolumeClaim",
+}
+_NAMES = {
+    "serviceAccountName": "ServiceAccount",
+    "priorityClassName": "PriorityClass",
+    "runtimeClassName": "RuntimeClass",
+}
+
+
+_IN_EACH_NAMESPACE = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+
+
+def _references(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _references(each, key)
+            if key == "imagePullSecrets" and each.get("name"):
+                yield "Secret", each["name"]
+    for inner, each in value.items() if isinstance(value, Mapping) else ():
+        kind = _REFERENCES.get((key, inner)) or _NAMES.get(inner)
+        if kind and isinstance(each, str):
+            yield kind, each
+        yield from _references(each, inner)
+
 
 MODELINE = "# yaml-language-server: $schema=./stack-file.schema.json\n"
 

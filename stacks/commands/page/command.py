@@ -49,15 +49,14 @@ def page(
             _serve(page_source(name, plan, settings, tenant, context), name, PORT if port is None else port)
             return
 
-        from stacks.commands.page.html import html
-        from stacks.commands.page.view import of_plan
+        from stacks.commands.page.view import html, of_plan
 
         typer.echo(html(of_plan(name, plan)))
 
 
 def _serve(look: Callable[[], str], name: str, port: int) -> None:
-    from stacks.commands.page.html import policy
     from stacks.commands.page.server import Server
+    from stacks.commands.page.view import policy
 
     look()
     try:
@@ -79,8 +78,7 @@ def page_source(
     from dataclasses import replace
 
     from components.cluster import ClusterUnreachableError
-    from stacks.commands.page.html import html
-    from stacks.commands.page.view import of_plan, of_status
+    from stacks.commands.page.view import html, of_plan, of_status
     from stacks.commands.status import command, live
     from stacks.commands.status.snapshot import Found
     from stacks.commands.status.tenants import stack_status

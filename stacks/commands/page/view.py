@@ -1,24 +1,190 @@
-"""What a page shows of a plan and of a status, in its order. Pure functions.
+"""What a page shows of a plan and of a status, in its order, and its HTML: one file without any other, with a
+Content-Security-Policy that allows nothing else. Pure functions.
 
 The plan is that of `python -m stacks plan`, the status that of `python -m stacks status`: both are only arranged here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
-from stacks.commands.page.nodes import PoolShown, live, planned
+import jinja2
+
+from components.capacity.placement import Node
+from components.ray_cluster.pods import CLUSTER_LABEL
+from components.ray_job.manifests import SUBMITTER_LABEL
+from components.rollout.pods import group, kind
+from core.body import Body
+from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from core.quantities import amount
+from stacks.commands.plan.drawing import MOST_NODES
 from stacks.commands.plan.report import Report, Table
 from stacks.commands.plan.report import report as report_of
 from stacks.commands.status.budgets import QueueStatus
-from stacks.commands.status.clusters import Gpus
+from stacks.commands.status.clusters import ENDED, Gpus, phase, requested
 from stacks.commands.status.cml import CmlStatus
 from stacks.commands.status.report import CML, QUEUES, Section, figures, sections
 from stacks.commands.status.snapshot import Found
 from stacks.commands.status.tenants import StackStatus, TenantStatus
 from stacks.planning.plan import Plan
+
+COLOURS = 8
+"""Colours of the page, which owners of pods share in turn."""
+
+
+@dataclass(frozen=True)
+class Pods:
+    """Pods of one group on one node."""
+
+    owner: str
+    """`<namespace>/<name>` of the RayCluster, or of what else they belong to."""
+    group: str
+    """The worker group, or `head`."""
+    number: int
+    gpus: int
+    """Of all of them."""
+    colour: int
+    """Of their owner, from 0."""
+
+
+@dataclass(frozen=True)
+class NodeShown:
+    """A node with its pods."""
+
+    name: str
+    gpus: int
+    pods: tuple[Pods, ...]
+    notes: tuple[str, ...] = ()
+    """What keeps pods away from it: `not ready`, `cordoned`."""
+
+    @property
+    def held(self) -> int:
+        """GPUs of its pods."""
+        return sum(each.gpus for each in self.pods)
+
+    @property
+    def cells(self) -> list[int | None]:
+        """For each GPU the colour of its pod; None for a free one."""
+        taken: list[int | None] = [each.colour for each in self.pods for _ in range(each.gpus)]
+        return [*taken, *[None] * (self.gpus - len(taken))]
+
+
+@dataclass(frozen=True)
+class PoolShown:
+    """Nodes of one shape."""
+
+    title: str
+    nodes: tuple[NodeShown, ...]
+    """At most MOST_NODES, those with pods first if there are more."""
+    number: int
+    """All of them."""
+    held: int
+    gpus: int
+
+
+def planned(plan: Plan) -> list[PoolShown]:
+    """The nodes of the stack file with the pods that RayClusters start with."""
+    every = plan.started.nodes
+    colours = colours_of(plan, ())
+    pools = ((pool.pool, [_planned(node, colours) for node in every if node.pool == pool]) for pool in plan.pools)
+    return [_pool(title, nodes) for title, nodes in pools]
+
+
+def _planned(node: Node, colours: Mapping[str, int]) -> NodeShown:
+    counted = Counter((each.owner, each.group, int(each.gpus)) for each in node.pods)
+    return NodeShown(f"{node.pool.pool}-{node.number}", node.pool.gpus, tuple(_pods(counted, colours)))
+
+
+def live(plan: Plan, found: Found, namespaces: Mapping[str, Found]) -> list[PoolShown]:
+    """The nodes of the cluster with the tenants' pods. Without the right to read nodes, those that have pods."""
+    placed: dict[str, Counter[tuple[str, str, int]]] = {}
+    for namespace, objects in namespaces.items():
+        for pod in objects.all("pods"):
+            if (node := pod["spec"].get("nodeName")) and phase(pod) not in ENDED:
+                owner, its_group = _owner(pod)
+                placed.setdefault(node, Counter())[f"{namespace}/{owner}", its_group, requested(pod)] += 1
+    colours = colours_of(plan, (owner for counted in placed.values() for owner, _, _ in counted))
+    bodies = {each["metadata"]["name"]: each for each in found.all("nodes")}
+    unknown = "Nodes that this account must not read" if found.unreadable else "Nodes that do not exist any more"
+    pools: dict[str, list[NodeShown]] = {pool.pool: [] for pool in plan.pools} if bodies else {}
+    for name in sorted({*bodies, *placed}, key=_natural):
+        pods = tuple(_pods(placed.get(name, Counter()), colours))
+        body = bodies.get(name)
+        gpus = _gpus(body) if body else sum(each.gpus for each in pods)
+        title = _pool_of(body, plan.pools) if body else unknown
+        pools.setdefault(title, []).append(NodeShown(name, gpus, pods, tuple(_notes(body or {}))))
+    return [_pool(title, nodes) for title, nodes in pools.items()]
+
+
+def colours_of(plan: Plan, others: Iterable[str]) -> dict[str, int]:
+    """A colour for each owner of pods: RayClusters in the order of the stack file, then the others by name."""
+    own = [cluster.name for tenant in plan.tenants for cluster in tenant.clusters]
+    return {name: place % COLOURS for place, name in enumerate(dict.fromkeys([*own, *sorted(set(others))]))}
+
+
+def _pool(title: str, nodes: Sequence[NodeShown]) -> PoolShown:
+    shown = nodes if len(nodes) <= MOST_NODES else sorted(nodes, key=lambda node: not node.pods)[:MOST_NODES]
+    held, gpus = sum(each.held for each in nodes), sum(each.gpus for each in nodes)
+    return PoolShown(title, tuple(shown), len(nodes), held, gpus)
+
+
+def _pods(counted: Mapping[tuple[str, str, int], int], colours: Mapping[str, int]) -> Iterator[Pods]:
+    """Those with the most GPUs first."""
+    for (owner, its_group, gpus), number in sorted(counted.items(), key=lambda item: (-item[0][2], item[0])):
+        yield Pods(owner, its_group, number, gpus * number, colours.get(owner, len(colours) % COLOURS))
+
+
+def _owner(pod: Body) -> tuple[str, str]:
+    """Name of the RayCluster, RayJob or whatever else a pod belongs to, and its group."""
+    metadata: Any = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    if cluster := labels.get(CLUSTER_LABEL):
+        return cluster, "head" if kind(pod) == "head" else group(pod) or "worker"
+    if job := labels.get(SUBMITTER_LABEL):
+        return job, "submitter"
+    owners = metadata.get("ownerReferences") or ()
+    return (owners[0]["name"], "pod") if owners else (metadata["name"], "pod")
+
+
+def _gpus(node: Body) -> int:
+    return int(amount(str(((node.get("status") or {}).get("allocatable") or {}).get(GPU_RESOURCE, 0))))
+
+
+def _pool_of(node: Body, pools: Iterable[NodePool]) -> str:
+    """The pool of the stack file whose labels, product and GPUs a node has; of several the one with the most labels."""
+    labels, gpus = node["metadata"].get("labels") or {}, _gpus(node)
+    meant = [
+        pool
+        for pool in pools
+        if gpus == pool.gpus
+        and pool.labels.items() <= labels.items()
+        and (pool.gpu_product is None or labels.get(GPU_PRODUCT_LABEL) == pool.gpu_product)
+    ]
+    named = max(meant, key=lambda pool: (len(pool.labels), pool.gpu_product is not None), default=None)
+    return named.pool if named else "Nodes of no pool of the stack file"
+
+
+def _notes(node: Body) -> Iterator[str]:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    if any(each["type"] == "Ready" and each["status"] != "True" for each in conditions):
+        yield "not ready"
+    if (node.get("spec") or {}).get("unschedulable"):
+        yield "cordoned"
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key by which node-2 comes before node-10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
 
 _FEW = 4
 """So many tenants are all shown open."""
@@ -170,14 +336,50 @@ def _by_subject(lines: Iterable[str]) -> tuple[Reasons, ...]:
 
 def _not_as_desired(tenant: TenantStatus) -> Iterator[tuple[str, str]]:
     """The kind, as it heads a table, and the name of each object."""
-    for kind, objects in (
+    for heading, objects in (
         ("RayCluster", tenant.clusters),
         ("External cluster", tenant.external),
         ("RayJob", tenant.jobs),
         ("RayService", tenant.services),
     ):
-        yield from ((kind, each.name) for each in objects if not each.ok)
+        yield from ((heading, each.name) for each in objects if not each.ok)
 
 
 def _marked(table: Table, objects: Iterable[CmlStatus | QueueStatus]) -> Marked:
     return Marked(table, tuple(not each.ok for each in objects))
+
+
+FILE = Path(__file__).with_name("page.html.jinja")
+
+
+def html(view: View) -> str:
+    """The page."""
+    return _template().render(view=view, policy=policy(live=view.live is not None))
+
+
+@cache
+def policy(*, live: bool) -> str:
+    """The Content-Security-Policy: the page's own style, and for a live page its own script and server.
+
+    `frame-ancestors`, which a browser ignores in a file, is added by the server.
+    """
+    directives = ["default-src 'none'", f"style-src {_digest('style')}", "base-uri 'none'", "form-action 'none'"]
+    if live:
+        directives += [f"script-src {_digest('script')}", "connect-src 'self'"]
+    return "; ".join(directives)
+
+
+@cache
+def _template() -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(FILE.parent)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(FILE.name)
+
+
+def _digest(block: str) -> str:
+    """The source expression of an inline element (w3.org/TR/CSP3, Hash source)."""
+    template = _template()
+    content = "".join(template.blocks[block](template.new_context()))
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -5,18 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from components.ray_cluster.node_settings import Variant, WorkersSettings
-from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.sizes import tiling
-from components.ray_cluster.spec import custom_resources, idle_seconds
-from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, worker_groups
+from components.ray_cluster.manifests import custom_resources, idle_seconds
+from components.ray_cluster.settings import RayClusterSettings, Variant, WorkersSettings
+from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, tiling, worker_groups
 from core.nodes import NodePool
 from core.problems import Problems
 from core.quantities import amount
 from core.types import seconds
-from stacks.commands.plan.history.autoscaler import Size
 from stacks.commands.plan.history.jobs import Job
-from stacks.commands.plan.history.proposal import Outcome, Sizes, outcome, proposal
+from stacks.commands.plan.history.replay import Outcome, Size, Sizes, outcome, proposal
 from stacks.commands.plan.report import NONE, Report, Table
 from stacks.objects.ray_clusters import with_tenant_defaults
 from stacks.settings import StackSettings

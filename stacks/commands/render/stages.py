@@ -10,6 +10,7 @@ from typing import Any
 from components.crds.definitions import whole
 from components.operator.manifests import operator_objects
 from components.ray_cluster.scaled import scales
+from core.body import Body
 from core.images import with_mirrors
 from stacks.objects.stack import Objects, render_as
 from stacks.settings import StackSettings
@@ -62,8 +63,6 @@ _RULES = frozenset(
 
 _RUN_ONCE = frozenset({"Job", "RayJob"})
 """Kinds that run when they are created, and are deleted afterwards: Argo CD and Flux would start them again."""
-
-Body = dict[str, Any]
 
 _SHOWN = 3
 """Names of a list in a message."""

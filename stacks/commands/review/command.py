@@ -53,11 +53,9 @@ def review(
     from policies.read import FILE, ConfigurationError, load
     from stacks.commands.impact.sources import NoSuchSourceError
     from stacks.commands.review.comment import comment
-    from stacks.commands.review.previewed import NoPreviewError, previews
-    from stacks.commands.review.rehearsed import NoRehearsalError, rehearsals
-    from stacks.commands.review.reviewed import as_object
+    from stacks.commands.review.reports import NoPreviewError, NoRehearsalError, previews, rehearsals
+    from stacks.commands.review.reviewed import as_object, change
     from stacks.commands.review.reviewed import review as reviewed
-    from stacks.commands.review.touched import change
 
     try:
         found = reviewed(
@@ -83,8 +81,8 @@ def changes(
     Previews that would do the same print the same lines, so that `diff` compares what was approved with what an update
     would do now. Exit code: 0, 2 the file is no preview.
     """
-    from stacks.commands.review.previewed import NoPreviewError
-    from stacks.commands.review.previewed import changes as found
+    from stacks.commands.review.reports import NoPreviewError
+    from stacks.commands.review.reports import changes as found
 
     try:
         lines = found(preview)

@@ -1,33 +1,175 @@
-"""The review of each stack file that a change touches: check, impact, policies and plan, together."""
+"""The review of each stack file that a change touches: check, impact, policies and plan, together.
+
+A change touches the stack files that differ from the revision where it began, those over a base that differs, and all
+if the program differs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from os.path import normpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from components.cml.manifests import nodes
 from core.problems import StackFileError
 from core.stack_file import read, stack_file, stack_name
 from kuberay.edits import Verdict
+from policies.cml import cluster_on_cml
+from policies.configuration import Configuration
+from policies.judge import Finding, Judge
+from policies.values import Object
 from stacks.commands.check.findings import Checked, findings_as_objects
 from stacks.commands.check.findings import check as checked_file
 from stacks.commands.impact.comparison import Impact, impact_of
 from stacks.commands.impact.report import as_object as impact_as_object
 from stacks.commands.impact.report import pods_ended
-from stacks.commands.impact.sources import file_at
-from stacks.commands.review.judged import Judged, judged
-from stacks.commands.review.previewed import Preview
-from stacks.commands.review.rehearsed import Rehearsal
-from stacks.commands.review.touched import Change, Touched
+from stacks.commands.impact.sources import file_at, git
+from stacks.commands.review.reports import Preview, Rehearsal
 from stacks.load import settings_of
+from stacks.objects.stack import render_as
 from stacks.planning.plan import Plan, plan_of
+from stacks.settings import StackSettings
 
-if TYPE_CHECKING:
-    from policies.configuration import Configuration
-    from policies.judge import Finding
-    from stacks.settings import StackSettings
+PROGRAM = ("__main__.py", "Pulumi.yaml", "components", "core", "kuberay", "policies", "requirements.txt", "stacks")
+"""Files and folders beside the stack files that decide what the program creates, and what the policies are."""
+
+_STACK_FILES = "Pulumi.*.yaml"
+
+
+@dataclass(frozen=True)
+class Touched:
+    """A stack file that a change touches."""
+
+    file: Path
+    edited: bool = False
+    """Whether the file itself differs, or is new."""
+    deleted: bool = False
+    bases: tuple[str, ...] = ()
+    """The differing files that it extends, directly or not."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs between a revision and the files of this folder, committed or not."""
+
+    base: str
+    """The name of the revision."""
+    commit: str
+    """The last commit that the revision and this branch share."""
+    stacks: tuple[Touched, ...]
+    """The touched stack files; all if the program differs."""
+    program: tuple[str, ...]
+    """The differing files of the program."""
+
+
+def change(base: str, folder: Path) -> Change:
+    """What differs from a revision in the folder of the stack files. Raises NoSuchSourceError."""
+    commit = _shared(base, folder)
+    root = Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+    here = folder.resolve()
+    listed = git(root, "diff", "--name-only", "--no-renames", "-z", commit)
+    listed += git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    differing = frozenset(root / each for each in listed.split("\0") if each)
+    program = tuple(sorted(_names_of_program(differing, here)))
+    files = {*folder.glob(_STACK_FILES), *(folder / each.name for each in differing if _is_deleted(each, here))}
+    stacks = (_touched(file, here, differing) for file in sorted(files))
+    return Change(base, commit, tuple(each for each in stacks if program or each.edited or each.bases), program)
+
+
+def _shared(base: str, folder: Path) -> str:
+    unknown = f"{base!r} is no revision of git here: give one, such as origin/main, and fetch it first"
+    tip = git(folder, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}", missing=unknown).strip()
+    apart = (
+        f"git finds no commit that {base} and this branch share: fetch the whole history (`git fetch --unshallow`; in "
+        "a workflow of GitHub `fetch-depth: 0`, in GitLab `GIT_DEPTH: 0`)"
+    )
+    return git(folder, "merge-base", tip, "HEAD", missing=apart).strip()
+
+
+def _names_of_program(differing: frozenset[Path], here: Path) -> Iterator[str]:
+    for each in differing:
+        if each.is_relative_to(here) and (path := each.relative_to(here)).parts[0] in PROGRAM:
+            yield path.as_posix()
+
+
+def _is_deleted(file: Path, here: Path) -> bool:
+    return file.parent == here and file.match(_STACK_FILES) and not file.exists()
+
+
+def _touched(file: Path, here: Path, differing: frozenset[Path]) -> Touched:
+    # A stack file may be a link to what differs.
+    edited, deleted = bool({here / file.name, file.resolve()} & differing), not file.exists()
+    bases = () if deleted else tuple(each for each in _bases(file) if Path(normpath(here / each)) in differing)
+    return Touched(file, edited, deleted, bases)
+
+
+def _bases(file: Path) -> list[str]:
+    """The bases of a stack file, by their paths from its folder; as far as they can be read, if one cannot."""
+    found: list[str] = []
+
+    def reader(path: str) -> tuple[str, str]:
+        found.append(path)
+        base = file.parent / path
+        return normpath(base), read(base)
+
+    with suppress(StackFileError):  # `check` reports it
+        stack_file(file, read(file), reader)
+    return found
+
+
+Key = tuple[str, str, str]
+"""Rule, place and message."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The violations after a change, without those that an exception lets pass."""
+
+    new: tuple[Finding, ...]
+    """Those that the change adds."""
+    old: tuple[Finding, ...]
+    """Those that exist before it, too."""
+    mended: int
+    """Number of violations that the change removes."""
+
+    @property
+    def blocking(self) -> tuple[Finding, ...]:
+        """Those of mandatory rules, the new ones first."""
+        return tuple(each for each in (*self.new, *self.old) if each.blocks)
+
+
+def judged(configuration: Configuration, name: str, before: StackSettings | None, after: StackSettings) -> Judged:
+    """The violations of a stack. `name`: its name, by which the configuration has levels. `before` None: it is new."""
+    was = Counter(map(_key, _violations(configuration, name, before))) if before else Counter[Key]()
+    new: list[Finding] = []
+    old: list[Finding] = []
+    for each in _violations(configuration, name, after):
+        key = _key(each)
+        (old if was[key] else new).append(each)
+        was[key] -= was[key] > 0
+    return Judged(tuple(new), tuple(old), was.total())
+
+
+def _violations(configuration: Configuration, name: str, stack: StackSettings) -> Iterator[Finding]:
+    judge = Judge(configuration.with_stack(name, stack.policies), name)
+    bodies = [*(made.body for made in render_as(stack, name).values()), *_on_cml(stack, name)]
+    for each in judge.report(map(Object, bodies)).findings:
+        if each.known and each.exception is None:
+            yield each
+
+
+def _on_cml(stack: StackSettings, name: str) -> Iterator[Mapping[str, Any]]:
+    if cml := stack.cml:
+        yield from (cluster_on_cml(nodes(cml, cluster, name)) for cluster in cml.clusters)
+
+
+def _key(finding: Finding) -> Key:
+    return finding.rule.id, finding.place, finding.message
 
 
 class Result(StrEnum):

@@ -33,7 +33,7 @@ def run(
 
         from components.job_template.manifests import BadArgumentsError
         from stacks.commands.run.live import RefusedError, start
-        from stacks.commands.run.templates import namespace_of_template
+        from stacks.commands.status.targets import namespace_of_template
         from stacks.program.identity import context_of
 
         namespace, template = namespace_of_template(settings, name)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from components.queues.settings import Backend
-from components.ray_cluster.workload import gang_waits
+from components.ray_cluster.readiness import gang_waits
 from components.tenant.demand import Usage, total
 from components.tenant.settings import ENTRIES
+from core.body import Body
 from core.quantities import amount
-from stacks.commands.status.snapshot import Body, Found
+from stacks.commands.status.snapshot import Found
 
 COUNTED = ("gpus", "cpu", "memory", "pods")
 """The entries of a quota that are shown, by their keys in the stack file."""

@@ -11,15 +11,15 @@ from components.idle_termination.in_pod import rests_since
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
 from components.queues.settings import Backend
 from components.queues.volcano import KUEUE_QUEUE_LABEL
-from components.ray_cluster.diagnosis import Evidence, about, is_ready, pod_reasons, reasons
 from components.ray_cluster.pods import CLUSTER_LABEL
-from components.ray_cluster.workload import gang_reason, reason
+from components.ray_cluster.readiness import Evidence, about, gang_reason, is_ready, pod_reasons, reason, reasons
 from components.rollout.pods import group, kind, leaves
 from components.tenant.demand import demand
+from core.body import Body
 from core.nodes import GPU_RESOURCE
 from core.quantities import amount
 from kuberay.pods import desired, groups_of
-from stacks.commands.status.snapshot import Body, Found, Live, owned_by, seconds_between
+from stacks.commands.status.snapshot import Found, Live, owned_by, seconds_between
 
 NO_LIMIT = 2**31 - 1
 """The default of `maxReplicas` in the RayCluster's CRD (ray-operator/apis/ray/v1/raycluster_types.go)."""

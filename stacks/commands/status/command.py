@@ -94,7 +94,7 @@ def logs(
         import kubernetes
 
         from components.cluster import connect, stream
-        from stacks.commands.status.logs import NoLogError, place_of_log
+        from stacks.commands.status.targets import NoLogError, place_of_log
 
         used = context or settings.kubernetes.context
         try:
@@ -117,8 +117,7 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
     """
     with failing():
         from core.stack_file import stack_name
-        from stacks.commands.status.dashboard import lines
-        from stacks.commands.status.other_platform import dashboard as elsewhere
+        from stacks.commands.status.dashboard import elsewhere, lines
 
         settings = settings_of(stack)
         used = context or settings.kubernetes.context
@@ -143,7 +142,7 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
         target = target_of(settings, name, context)
 
         from components.cluster import ForbiddenError, request
-        from stacks.commands.status.waking import WHO_WAKES, NotWokenError, wake_patch
+        from stacks.commands.status.targets import WHO_WAKES, NotWokenError, wake_patch
 
         try:
             if (asked := wake_patch(target, settings)) is None:
@@ -263,7 +262,7 @@ def _show(name: str, found: "StackStatus", output: Format) -> None:
 
         show(name, found)
     else:
-        from stacks.commands.status.objects import as_object
+        from stacks.commands.status.report import as_object
 
         typer.echo(json.dumps(as_object(name, found), indent=2))
 
@@ -275,7 +274,7 @@ def _watch(name: str, look: "Callable[[], StackStatus]", output: Format) -> NoRe
     if output is Format.TEXT:
         from stacks.commands.status.text import redrawing as drawing
     else:
-        from stacks.commands.status.objects import in_lines as drawing
+        from stacks.commands.status.report import in_lines as drawing
     found = look()
     with drawing(name) as draw:
         draw(found, "")

@@ -1,14 +1,23 @@
-"""How somebody reaches a RayCluster's dashboard from outside Kubernetes. Pure functions."""
+"""How somebody reaches a dashboard from outside Kubernetes: of a RayCluster, and of Ray clusters that KubeRay does not
+run (on Cloudera ML, and external clusters). Pure functions.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
+from core.body import Body
 from core.problems import in_one_line
-from stacks.commands.status.kubectl import kubectl
-from stacks.commands.status.snapshot import Body
+from stacks.commands.status.targets import kubectl, needs_namespace
 from stacks.objects.access import named_cluster
+
+if TYPE_CHECKING:
+    from components.cml.settings import CmlRayClusterSettings, CmlSettings
+    from components.external_cluster.settings import ExternalClusterSettings
+    from stacks.settings import StackSettings, TenantSettings
 
 ASKS = "# The dashboard asks for the token. This prints it:"
 """The line before the command that prints a token."""
@@ -51,3 +60,56 @@ def _service(cluster: Body) -> str:
     """Name of the head's Service, as KubeRay reports it once it exists."""
     reported = ((cluster.get("status") or {}).get("head") or {}).get("serviceName")
     return str(reported or head_service(cluster["metadata"]["name"], cluster["spec"]))
+
+
+def elsewhere(settings: StackSettings, stack: str, word: str, context: str | None) -> Iterator[str]:
+    """The URL of the cluster's dashboard, and the command that prints its token; nothing if there is no such cluster.
+    `word`: its name; for an external cluster also `<namespace>/<name>`.
+
+    Raises NoSuchTargetError if several namespaces of the stack file have what an external cluster's name may mean.
+    """
+    namespace, _, name = word.rpartition("/")
+    meant = [each for each in settings.tenants if namespace in ("", each.namespace_name) and name in _names(each)]
+    on_cml = [each for each in settings.cml.clusters if each.name == word] if settings.cml else []
+    if settings.cml and on_cml:
+        yield from _on_cml(settings.cml, on_cml[0], stack)
+        # It has no namespace that could be written before its name.
+        yield from (f"# Another one of this name: {each.namespace_name}/{name}" for each in meant)
+        return
+    external = [(each, one) for each in meant for one in each.external_clusters if one.name == name]
+    if external and len(meant) > 1:
+        raise needs_namespace(name, [each.namespace_name for each in meant])
+    for tenant, cluster in external:
+        yield from _external(cluster, tenant.namespace_name, context)
+
+
+def _names(tenant: TenantSettings) -> set[str]:
+    """The names that `dashboard` knows in a tenant's namespace. Job templates are none: each run has its own name."""
+    return {
+        *(each.name for each in tenant.external_clusters),
+        *(each.name for each in tenant.clusters),
+        *(each.name for each in tenant.services),
+        *(each.name for each in tenant.jobs if each.external_cluster is None),
+        *(*tenant.cluster_names, *tenant.job_names, *tenant.service_names),
+    }
+
+
+def _external(cluster: ExternalClusterSettings, namespace: str, context: str | None) -> Iterator[str]:
+    yield f"{in_one_line(cluster.dashboard_address)}    # as pods in {namespace} reach it"
+    if secret := cluster.token_secret:
+        shown = f"go-template={{{{index .data {_quoted(secret.key)} | base64decode}}}}"
+        yield ASKS
+        yield kubectl(context, "get", "secret", "-n", namespace, secret.name, "-o", shown)
+
+
+def _on_cml(settings: CmlSettings, cluster: CmlRayClusterSettings, stack: str) -> Iterator[str]:
+    from components.cml.manifests import head_url, nodes
+
+    yield head_url(nodes(settings, cluster, stack))
+    yield ASKS
+    tokens = f"pulumi stack output cmlTokens --stack {shlex.quote(stack)} --show-secrets --json"
+    yield f"{tokens} | jq -r {shlex.quote(f'.[{_quoted(cluster.name)}]')}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'

@@ -16,11 +16,12 @@ from typing import Any
 from components.external_cluster.manifests import job_name
 from components.external_cluster.progress import message_of
 from components.external_cluster.settings import ExternalClusterSettings
-from components.ray_cluster.diagnosis import pod_reasons
+from components.ray_cluster.readiness import pod_reasons
 from components.ray_job.manifests import SUBMITTER_LABEL
+from core.body import Body
 from stacks.commands.status.clusters import phase
-from stacks.commands.status.jobs import JobStatus, missing_job
-from stacks.commands.status.snapshot import Body, Found, Live, seconds_between
+from stacks.commands.status.owners import JobStatus, missing_job
+from stacks.commands.status.snapshot import Found, Live, seconds_between
 
 _OF_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 """Last statuses of a job, with which the message of its pod begins."""

@@ -19,8 +19,9 @@ from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO
 from components.ray_cluster.manifests import API_VERSION as RAY
 from components.ray_cluster.readiness import OPERATOR_PODS
+from core.body import Body
 from stacks.commands.status.budgets import QUEUES
-from stacks.commands.status.snapshot import Body, Found, Live
+from stacks.commands.status.snapshot import Found, Live
 
 _AT_ONCE = 8
 """Namespaces that are read at the same time."""

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-Body = dict[str, Any]
+from core.body import Body
 
 
 @dataclass(frozen=True)

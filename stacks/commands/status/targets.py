@@ -1,16 +1,24 @@
-"""What a name on the command line means among the objects of a stack's tenants. Pure functions."""
+"""What a name on the command line means among the objects of a stack's tenants and its job templates; which container
+has its log, and whether it can be woken. Pure functions."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from components.ray_cluster.pods import CLUSTER_LABEL
+from components.ray_job.manifests import SUBMITTER_LABEL
 from components.ray_service.applications import clusters_of
 from components.rollout.pods import Pod, kind, leaves
+from core.body import Body
+from core.problems import in_one_line
 from core.suggestions import names_hint
+from stacks.commands.status.clusters import phase, waits_in_kueue
 from stacks.commands.status.live import RAY_KINDS
-from stacks.commands.status.snapshot import Body, Found
+from stacks.commands.status.snapshot import Found
+from stacks.settings import StackSettings
 
 
 class NoSuchTargetError(Exception):
@@ -99,3 +107,175 @@ def _unknown(word: str, known: list[Target], namespaces: Mapping[str, Found]) ->
     hidden = [each for each, found in namespaces.items() if "rayclusters" in found.unreadable]
     beside = f" (this account must not read {', '.join(hidden)})" if hidden else ""
     return f"{where} no RayCluster, RayJob or RayService {name!r}: {names_hint(word, names)}{beside}"
+
+
+def namespace_of_template(stack: StackSettings, word: str) -> tuple[str, str]:
+    """Namespace and name of the job template of that name, or `<namespace>/<name>`. Raises NoSuchTargetError."""
+    namespace, _, name = word.rpartition("/")
+    known = [(tenant.namespace_name, each.name) for tenant in stack.tenants for each in tenant.job_templates]
+    meant = [each for each in known if each[1] == name and namespace in ("", each[0])]
+    if len(meant) > 1:
+        several = " or ".join("/".join(each) for each in meant)
+        raise NoSuchTargetError(f"several tenants have a job template {name!r}: write {several}")
+    if not meant:
+        names = {"/".join(each) if namespace else each[1] for each in known}
+        raise NoSuchTargetError(f"the stack file has no job template {word!r}: {names_hint(word, names)}")
+    return meant[0]
+
+
+HEAD = "head"
+"""The word that selects the head's pod."""
+
+_SUBMITTER = "ray-job-submitter"
+"""Container of the head that submits the job in SidecarMode (ray-operator/controllers/ray/utils/constant.go)."""
+
+_DRIVER_LOG = "/tmp/ray/session_latest/logs/job-driver-{job}.log"  # noqa: S108 (in a pod)
+"""Ray's log of a submitted job's driver (Ray: dashboard/modules/job/common.py, JOB_LOGS_PATH_TEMPLATE)."""
+
+
+class NoLogError(Exception):
+    """There is no log to read now; the message has the reason, and what to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A container with a log."""
+
+    namespace: str
+    pod: str
+    container: str
+
+
+def place_of_log(target: Target, pod: str | None, context: str | None = None) -> Place:
+    """The container with the log. `pod`: None for a RayJob's driver and else for the head; `head`; or a pod's name.
+
+    `context`: of the kubeconfig, for messages. Raises NoLogError, and NoSuchTargetError for a pod that does
+    not exist.
+    """
+    if why := target.found.unreadable.get("pods"):
+        raise NoLogError(f"the pods of namespace {target.namespace} cannot be read: {why}")
+    if pod not in (None, HEAD):
+        return _of_pod(target, str(pod))
+    if pod is None and target.kind == "RayJob":
+        return _of_driver(target, context)
+    return _of_head(target)
+
+
+def _of_pod(target: Target, name: str) -> Place:
+    pods = {each["metadata"]["name"]: each for each in target.found.all("pods")}
+    if name not in pods:
+        message = f"namespace {target.namespace!r} has no pod {name!r}: {names_hint(name, pods)}"
+        raise NoSuchTargetError(message)
+    return _place(target, pods[name])
+
+
+def _of_head(target: Target, container: str | None = None) -> Place:
+    if target.cluster is None:
+        raise NoLogError(f"{target.title} has no RayCluster now: `python -m stacks status` shows why")
+    if target.head is None:
+        raise NoLogError(f"the head of {target.title} has no pod now: `python -m stacks status` shows why")
+    return _place(target, target.head, container)
+
+
+def _of_driver(target: Target, context: str | None) -> Place:
+    mode = target.body["spec"].get("submissionMode") or "K8sJobMode"
+    if mode == "K8sJobMode":
+        pods = [
+            each
+            for each in target.found.all("pods")
+            if (each["metadata"].get("labels") or {}).get(SUBMITTER_LABEL) == target.name
+        ]
+        if not pods:
+            raise NoLogError(f"{target.title} has no submitter pod now: `python -m stacks status` shows why")
+        return _place(target, max(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))))
+    if mode == "SidecarMode":
+        return _of_head(target, _SUBMITTER)
+    head = _of_head(target)
+    job = (target.body.get("status") or {}).get("jobId")
+    if not job:
+        raise NoLogError(f"{target.title} has no job yet: in {mode} its log is in the head, by the job's id")
+    words = ("exec", "-n", head.namespace, head.pod, "-c", head.container, "--", "cat", _DRIVER_LOG.format(job=job))
+    raise NoLogError(
+        f"in {mode} the output of {target.title} is in a file of the head, not in a container's log. This shows it: "
+        f"{kubectl(context, *words)}"
+    )
+
+
+def _place(target: Target, pod: Pod, container: str | None = None) -> Place:
+    """The place, if the pod has a log. `container`: None for its first, which runs Ray or submits the job."""
+    name = pod["metadata"]["name"]
+    if phase(pod) == "Pending" and not pod["spec"].get("nodeName"):
+        raise NoLogError(f"pod {target.namespace}/{name} has no node yet: `python -m stacks status` shows why")
+    known = container or str(pod["spec"]["containers"][0]["name"])
+    if why := _not_started(pod, known):
+        raise NoLogError(f"container {known} of pod {target.namespace}/{name} has not started: {why}")
+    return Place(target.namespace, name, known)
+
+
+def _not_started(pod: Pod, container: str) -> str:
+    """Why the container has never started; of one that has ended and starts again, the log is that of its last run."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    known: Any = next((each for each in statuses if each["name"] == container), {})
+    waiting = (known.get("state") or {}).get("waiting")
+    if not waiting or (known.get("lastState") or {}).get("terminated"):
+        return ""
+    return ": ".join(filter(None, [waiting.get("reason") or "it waits", waiting.get("message")]))
+
+
+FIELD_MANAGER = "ray-platform-wake"
+"""Owner of `spec.suspend` of a RayCluster that was woken."""
+
+WHO_WAKES = "A tenant's admins may wake its RayClusters; one that rests is also woken by a RayJob that selects it"
+"""For those who must not."""
+
+
+class NotWokenError(Exception):
+    """The RayCluster is not woken; the message has the reason, and what to do."""
+
+
+def wake_patch(target: Target, settings: StackSettings) -> dict[str, Any] | None:
+    """The request to the API server (components.cluster.request) that wakes a RayCluster; None if it is not
+    suspended.
+
+    Raises NotWokenError.
+    """
+    if target.kind != "RayCluster":
+        raise NotWokenError(f"{target.title} is no RayCluster: only a RayCluster is woken")
+    body = target.body
+    if deleted := body["metadata"].get("deletionTimestamp"):
+        raise NotWokenError(f"{target.title} is being deleted since {deleted}")
+    if waits_in_kueue(body):
+        raise NotWokenError(f"{target.title} is suspended by Kueue, until there is room for it in its queue")
+    if not _is_suspended(body):
+        return None
+    if _by_the_stack_file(target, settings):
+        raise NotWokenError(f"the stack file suspends {target.title}: set overrides.suspend to false there")
+    # KubeRay resumes a RayCluster only by an explicit false (ray-operator/controllers/ray/raycluster_controller.go:
+    # calculateStatus).
+    return {
+        "method": "PATCH",
+        "path": f"/apis/ray.io/v1/namespaces/{target.namespace}/rayclusters/{target.name}",
+        "query": {"fieldManager": FIELD_MANAGER},
+        "headers": {"Content-Type": "application/merge-patch+json"},
+        "body": {"spec": {"suspend": False}},
+    }
+
+
+def _is_suspended(body: Mapping[str, Any]) -> bool:
+    """Whether it is suspended, or was and has lost the field with which KubeRay would resume it."""
+    given = body["spec"].get("suspend")
+    return bool(given) or (given is None and (body.get("status") or {}).get("state") == "suspended")
+
+
+def _by_the_stack_file(target: Target, settings: StackSettings) -> bool:
+    return any(
+        cluster.overrides.get("suspend")
+        for tenant in settings.tenants
+        for cluster in tenant.clusters
+        if (tenant.namespace_name, cluster.name) == (target.namespace, target.name)
+    )
+
+
+def kubectl(context: str | None, *words: str) -> str:
+    """The command for the cluster of that context. Words are quoted: some are what users write into their objects."""
+    return in_one_line(shlex.join(["kubectl", *(["--context", context] if context else []), *words]))

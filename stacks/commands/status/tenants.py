@@ -10,8 +10,14 @@ from stacks.commands.status.budgets import QueueStatus, QuotaStatus, queue_statu
 from stacks.commands.status.clusters import ClusterStatus, Gpus, cluster_status, missing
 from stacks.commands.status.cml import CmlStatus
 from stacks.commands.status.external_ray import ExternalStatus, external_status, submitted_status
-from stacks.commands.status.jobs import JobStatus, job_status, missing_job
-from stacks.commands.status.services import ServiceStatus, missing_service, service_status
+from stacks.commands.status.owners import (
+    JobStatus,
+    ServiceStatus,
+    job_status,
+    missing_job,
+    missing_service,
+    service_status,
+)
 from stacks.commands.status.snapshot import Found, Live
 from stacks.objects.queues import queue_of, queues_of
 from stacks.settings import StackSettings, TenantSettings

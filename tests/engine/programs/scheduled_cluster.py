@@ -4,8 +4,8 @@ import pulumi
 import pulumi_kubernetes
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_cluster.manifests import Scheduling
 from components.ray_cluster.rules import valid
-from components.ray_cluster.scheduling import Scheduling
 
 config = pulumi.Config()
 RayCluster(

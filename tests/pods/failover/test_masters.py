@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.monitoring.boards import REDIS
+from components.monitoring.dashboards import REDIS
 from components.monitoring.metrics import Gateway, Job
 from components.monitoring.metrics import Redis as Exporter
 from testbed.failover.day import Day

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from components.admission_policies.settings import EXCEPTIONS, AdmissionPoliciesSettings, admission_policies
+from core.body import Body
 from policies.cel import WITH_PODS, variables
 from policies.rule import Severity
 from policies.rules import ENFORCEABLE
@@ -20,8 +21,6 @@ from stacks.program.build import build
 from testbed.recorder import record
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
-
-Body = dict[str, Any]
 
 TODAY = date(2026, 11, 22)
 

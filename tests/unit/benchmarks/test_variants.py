@@ -11,9 +11,8 @@ from benchmarks.variants.jobs import SIZES, philly, trace
 from benchmarks.variants.multisets import multisets
 from benchmarks.variants.ray_scheduler import RaysAutoscaler
 from benchmarks.variants.whole_nodes import held_by_nodes
-from stacks.commands.plan.history.autoscaler import ModelledAutoscaler, Running
 from stacks.commands.plan.history.jobs import Job
-from stacks.commands.plan.history.replay import START, Worker, play
+from stacks.commands.plan.history.replay import START, ModelledAutoscaler, Running, Worker, play
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 

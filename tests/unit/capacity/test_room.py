@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.capacity.placement import Nodes
-from components.capacity.room import without_room
+from components.capacity.placement import Nodes, without_room
 from core.problems import Problem
 from stacks.objects.ray_clusters import demanded, rendered
 from stacks.planning.demands import workers_of

@@ -11,7 +11,7 @@ from components.cml.settings import CmlSettings
 from core.problems import StackFileError
 from policies.configuration import Configuration
 from stacks.commands.impact.comparison import impact_of
-from stacks.commands.review.judged import judged
+from stacks.commands.review.reviewed import judged
 from stacks.load import load, parse
 from stacks.planning.cml import as_objects
 from stacks.program.build import build

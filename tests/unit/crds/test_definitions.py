@@ -10,7 +10,6 @@ import pytest
 from components.cluster import ClusterUnreachableError, NoAnswerError
 from components.crds import live
 from components.crds.definitions import (
-    Body,
     MissingDefinitionError,
     are_kept,
     content,
@@ -19,6 +18,7 @@ from components.crds.definitions import (
     whole,
 )
 from components.crds.live import describe
+from core.body import Body
 
 pytestmark = pytest.mark.unit
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from components.external_cluster.address import Address, parse
 from components.external_cluster.manifests import connection
-from components.external_cluster.settings import ExternalClusterSettings
+from components.external_cluster.settings import Address, ExternalClusterSettings, parse
 from components.ray_cluster.component import connection as of_ray_cluster
 from components.ray_cluster.manifests import HEAD_PORTS
 

@@ -9,9 +9,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from stacks.__main__ import app
-from stacks.commands.plan.history.autoscaler import Size
 from stacks.commands.plan.history.jobs import HistoryError, Job, read
-from stacks.commands.plan.history.proposal import Outcome, at_once, outcome, proposal
+from stacks.commands.plan.history.replay import Outcome, Size, at_once, outcome, proposal
 from stacks.load import parse
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.commands.importing.proposal import from_first_operator, from_proposal
+from stacks.commands.importing.other_formats import from_first_operator, from_proposal
 from stacks.commands.importing.reader import Answers, Imported, RefusedError
 
 pytestmark = pytest.mark.unit

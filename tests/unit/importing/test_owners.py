@@ -8,7 +8,7 @@ import yaml
 
 from core.stack_file import stack_file
 from stacks.commands.importing.file import import_file
-from stacks.commands.importing.owners import NotWrittenError, from_owner
+from stacks.commands.importing.manifests import NotWrittenError, from_owner
 from stacks.commands.importing.reader import Answers, RefusedError
 from stacks.load import parse, settings_of
 from stacks.objects.ray_clusters import rendered_job, rendered_service

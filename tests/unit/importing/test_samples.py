@@ -10,8 +10,7 @@ import yaml
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
 from stacks.commands.importing.file import import_file
-from stacks.commands.importing.manifests import defaulted
-from stacks.commands.importing.owners import from_owner
+from stacks.commands.importing.manifests import defaulted, from_owner
 from stacks.commands.importing.reader import Answers, Imported
 from stacks.load import parse
 from stacks.objects.ray_clusters import rendered_job, rendered_service

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from components.job_template import start_run
-from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL, run_of
-from components.job_template.scheduled import schedule_objects
+from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL, run_of, schedule_objects
 from tests.unit.job_template.test_job_template import held, template
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
+from core.body import Body
 from kuberay import OperatorContext
-from tests.unit.kuberay.manifests import GONE, Body, edited, manifest, path_of
+from tests.unit.kuberay.manifests import GONE, edited, manifest, path_of
 
 FOLDER = Path(__file__).parent / "examples"
 

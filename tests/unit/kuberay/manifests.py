@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-Body = dict[str, Any]
+from core.body import Body
 
 GONE: Any = object()
 """Value of an edit that removes the field."""

@@ -10,6 +10,7 @@ from components.logs.collector import config_map
 from components.logs.manifests import CA_FILE, CONFIG_FILE, CONFIG_MAP, NAME, RAY_VOLUME
 from components.logs.settings import IMAGE, LogsSettings
 from components.tenant.demand import demand
+from core.body import Body
 from core.quantities import amount
 from local import tools
 from local.images import LOG_COLLECTOR
@@ -19,8 +20,6 @@ from stacks.objects.stack import render
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
-
-Body = dict[str, Any]
 
 GOOD = Path(__file__).parents[3] / "tests" / "stack_files" / "good" / "logs.yaml"
 

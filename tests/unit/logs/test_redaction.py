@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.logs.redaction import MASK, REDACTIONS, Redaction, redactions
+from components.logs.collector import MASK, REDACTIONS, Redaction, redactions
 from testbed.logged_secrets import KEYS, ONE_LINE, WITHOUT, Logged
 
 pytestmark = pytest.mark.unit

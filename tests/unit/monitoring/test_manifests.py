@@ -9,12 +9,13 @@ import pytest
 import ray
 import yaml
 
-from components.monitoring.alerts import ALERTS
 from components.monitoring.dashboards import FOLDER
 from components.monitoring.manifests import RULES_FILE, RUNBOOKS, SCRAPE_FILE
 from components.monitoring.metrics import Gateway, Job, Ray
+from components.monitoring.rules import ALERTS
 from components.monitoring.targets import targets
 from components.network.manifests import NAMESPACE_LABEL
+from core.body import Body
 from gateway.metrics import Metrics
 from stacks.load import load, parse
 from stacks.objects.monitoring import monitored, objects_of_monitoring
@@ -22,8 +23,6 @@ from stacks.objects.stack import render
 from testbed.ray_dashboards import generated
 
 pytestmark = pytest.mark.unit
-
-Body = dict[str, Any]
 
 ROOT = Path(__file__).parents[3]
 GOOD = ROOT / "tests" / "stack_files" / "good"

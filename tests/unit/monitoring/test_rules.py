@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from components.monitoring.alerts import ALERTS
 from components.monitoring.dashboards import BOARDS
 from components.monitoring.manifests import RUNBOOKS, rules_file, scrape_file
+from components.monitoring.rules import ALERTS
 from components.monitoring.settings import MonitoringSettings
 from components.monitoring.targets import Monitored
 from testbed.machine import lacks

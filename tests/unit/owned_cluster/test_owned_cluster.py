@@ -13,8 +13,8 @@ from components.job_template.settings import JobTemplateSettings
 from components.objects import Object
 from components.owned_cluster import component, provider
 from components.owned_cluster.provider import cleaned_up
-from components.ray_cluster.fault_tolerance import NAME_VARIABLE, RedisPlace
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.pods import NAME_VARIABLE, RedisPlace
 from components.ray_job.component import RayJob, RayJobArgs
 from components.ray_job.manifests import ray_job, ray_job_objects
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
@@ -22,7 +22,7 @@ from components.ray_service.component import RayService, RayServiceArgs
 from components.ray_service.manifests import ray_service, ray_service_objects
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from components.redis.connection import RedisConnection
-from components.redis_gateway.supported import UnsupportedKubernetesError
+from components.redis_gateway.manifests import UnsupportedKubernetesError
 from kuberay import OperatorContext, validate
 from testbed.recorder import Recorder, record
 

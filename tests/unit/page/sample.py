@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from core.body import Body
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE
-from stacks.commands.page.html import html
-from stacks.commands.page.view import View, of_plan, of_status
-from stacks.commands.status.snapshot import Body, Found, Live
+from stacks.commands.page.view import View, html, of_plan, of_status
+from stacks.commands.status.snapshot import Found, Live
 from stacks.commands.status.tenants import stack_status
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings

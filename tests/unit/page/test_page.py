@@ -7,9 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from stacks.commands.page.html import html, policy
-from stacks.commands.page.nodes import live, planned
-from stacks.commands.page.view import of_plan
+from stacks.commands.page.view import html, live, of_plan, planned, policy
 from stacks.commands.plan.drawing import MOST_NODES
 from stacks.commands.plan.report import report
 from stacks.commands.status.report import sections

@@ -1,6 +1,7 @@
 """Cases of the rules about pods, their containers and images, and jobs."""
 
-from testbed.policies.bodies import Body, cron_job, deployment, job, namespace, pod, ray_cluster, ray_job, template
+from core.body import Body
+from testbed.policies.bodies import cron_job, deployment, job, namespace, pod, ray_cluster, ray_job, template
 from testbed.policies.case import MISSING, case
 
 C = "spec containers 0"

@@ -1,7 +1,7 @@
 """Cases of the rules about RayClusters, their Redis and their queues."""
 
+from core.body import Body
 from testbed.policies.bodies import (
-    Body,
     budget,
     deployment,
     head_that_works,

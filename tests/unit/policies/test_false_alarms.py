@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from core.body import Body
 from policies.configuration import Configuration, Level
 from policies.judge import Judge
 from policies.values import Object
 from testbed.policies.bodies import (
-    Body,
     binding,
     body,
     budget,

@@ -8,10 +8,11 @@ import pytest
 from google.protobuf import empty_pb2, json_format
 from pulumi.runtime.proto import analyzer_pb2
 
+from core.body import Body
 from policies.configuration import Configuration, Level
 from policies.pack import Pack
 from policies.rules import RULES
-from testbed.policies.bodies import Body, deployment, namespace, pod, ray_cluster
+from testbed.policies.bodies import deployment, namespace, pod, ray_cluster
 from testbed.policies.case import MISSING, put
 from tests.unit.policies.test_pack import CONTEXT, SECRET, UNKNOWN, names, struct
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from benchmarks.checkers.faults import ELSEWHERE, IN_PODS, OF_RAY, RAYS, Case, of_objects, of_pods
+from core.body import Body
 from core.problems import Path
 from core.yaml_reader.document import documents
 from policies.configuration import Configuration, Level
@@ -21,7 +22,6 @@ from policies.judge import Finding, Judge
 from policies.read import in_text
 from policies.values import Object
 from policies.walk import Stack
-from testbed.policies.bodies import Body
 from testbed.policies.wrappers import WRAPPERS, steps
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]

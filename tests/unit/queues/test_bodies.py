@@ -6,9 +6,8 @@ import pytest
 
 from components.queues.kueue import WHOLE, cluster_queue, cohorts, local_queue, resource_flavors
 from components.queues.volcano import volcano_queue
-from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling, ray_cluster
 from components.ray_cluster.rules import valid
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from core.nodes import GPU_RESOURCE, NodePool
 from tests.unit.queues.tree import POOL, queue
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling
 from core.problems import Finding, StackFileError
 from stacks.load import parse
 from stacks.objects.queues import queues_of, scheduling_of, usable

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.diagnosis import Evidence, is_ready, reasons
-from components.ray_cluster.readiness import why_not_ready
-from components.ray_cluster.workload import reason
+from components.ray_cluster.readiness import Evidence, is_ready, reason, reasons, why_not_ready
 
 pytestmark = pytest.mark.unit
 

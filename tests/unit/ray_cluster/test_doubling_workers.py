@@ -9,10 +9,8 @@ import pytest
 import yaml
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.node_settings import Reserve, Variant, WorkersSettings
-from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.sizes import doubling
-from components.ray_cluster.worker_groups import worker_groups
+from components.ray_cluster.settings import RayClusterSettings, Reserve, Variant, WorkersSettings
+from components.ray_cluster.worker_groups import doubling, worker_groups
 from core.nodes import NodePool
 from core.quantities import amount
 

@@ -8,15 +8,15 @@ import pytest
 
 from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
-from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
 from components.ray_cluster.origin import setting_at
-from components.ray_cluster.rules import redis_problems, valid
+from components.ray_cluster.pods import RedisPlace, deletion_seconds
+from components.ray_cluster.problems import redis_problems, reworded
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.wording import reworded
 from components.redis.connection import RedisConnection
-from components.redis_gateway.supported import UnsupportedKubernetesError
+from components.redis_gateway.manifests import UnsupportedKubernetesError
 from core.nodes import NodePool
 from core.problems import Problems
 from kuberay import OperatorContext, validate

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from components.ray_cluster.fragments import flag_faults
 from components.ray_cluster.rules import valid
+from components.ray_cluster.settings import flag_faults
 from core.problems import Problems
 
 pytestmark = pytest.mark.unit

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from components.ray_cluster import origin
-from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.manifests import cluster_spec, ray_cluster
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.spec import cluster_spec
 from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.node_settings import Budget, Reserve, Variant, WorkersSettings
 from components.ray_cluster.rules import valid
-from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.sizes import tiling
-from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
+from components.ray_cluster.settings import Budget, RayClusterSettings, Reserve, Variant, WorkersSettings
+from components.ray_cluster.worker_groups import WorkerGroup, tiling, worker_groups
 from core.nodes import NodePool
 from core.quantities import amount
 from stacks.objects.ray_clusters import with_tenant_defaults

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from components.ray_service import serve_config, serve_options
+from components.ray_service import serve_config
 from components.ray_service.rules import problems_of_serve_config
-from components.ray_service.serve_config import ServeConfigSettings
-from components.ray_service.serve_options import ServeModel
+from components.ray_service.serve_config import ServeConfigSettings, ServeModel
 from testbed.serve_configs import ACCEPTED, REFUSED, REFUSED_LATER, deployment
 
 pytestmark = pytest.mark.unit
@@ -24,10 +23,10 @@ MODELS: dict[str, tuple[type[ServeModel], str, set[str]]] = {
     "ServeApplicationSchema": (serve_config.ApplicationSettings, "schema", {"host", "port"}),
     "DeploymentSchema": (serve_config.DeploymentSettings, "schema", set()),
     "RayActorOptionsSchema": (serve_config.ActorOptionsSettings, "schema", set()),
-    "HTTPOptionsSchema": (serve_options.HttpOptionsSettings, "schema", set()),
-    "gRPCOptionsSchema": (serve_options.GrpcOptionsSettings, "schema", set()),
-    "LoggingConfig": (serve_options.ServeLoggingSettings, "schema", set()),
-    "TracingConfig": (serve_options.TracingSettings, "schema", set()),
+    "HTTPOptionsSchema": (serve_config.HttpOptionsSettings, "schema", set()),
+    "gRPCOptionsSchema": (serve_config.GrpcOptionsSettings, "schema", set()),
+    "LoggingConfig": (serve_config.ServeLoggingSettings, "schema", set()),
+    "TracingConfig": (serve_config.TracingSettings, "schema", set()),
     "AutoscalingConfig": (serve_config.ServeAutoscalingSettings, "config", set()),
 }
 """Ray's models: ours, Ray's module, and the keys that ours do not have."""
@@ -72,7 +71,7 @@ def test_what_ray_refuses_is_refused(name: str) -> None:
 def test_every_attribute_of_logs_is_known_and_no_other() -> None:
     from ray._common.logging_constants import LOGRECORD_STANDARD_ATTRS
 
-    assert {*get_args(serve_options.LogAttribute)} == LOGRECORD_STANDARD_ATTRS
+    assert {*get_args(serve_config.LogAttribute)} == LOGRECORD_STANDARD_ATTRS
 
 
 @given(label=st.text("aB1-_. ", max_size=4), selected=st.text("aB1-_.!in(), ", max_size=8))

@@ -10,8 +10,15 @@ from components.network.manifests import redis_metrics_policy, redis_policy
 from components.network.settings import DnsSettings
 from components.redis.connection import EXPORTER_USER, LABELS, NODES_USER, SELECTOR, connection, gateway_password
 from components.redis.existing_server import ExternalSettings
-from components.redis.manifests import disruption_budget, services, stateful_set, tenant_secret, users_files
-from components.redis.objects import backup_objects, redis_objects
+from components.redis.manifests import (
+    backup_objects,
+    disruption_budget,
+    redis_objects,
+    services,
+    stateful_set,
+    tenant_secret,
+    users_files,
+)
 from components.redis.settings import (
     RedisBackupSettings,
     RedisExporterSettings,

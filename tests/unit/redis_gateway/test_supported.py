@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from components.cluster import ClusterUnreachableError
-from components.redis_gateway import supported
-from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from components.redis_gateway import manifests
+from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes
 
 pytestmark = pytest.mark.unit
 
@@ -17,8 +17,8 @@ def served(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | Exception) 
             raise answer
         return answer
 
-    monkeypatch.setattr(supported, "connect", lambda _context: None)
-    monkeypatch.setattr(supported, "read", read)
+    monkeypatch.setattr(manifests, "connect", lambda _context: None)
+    monkeypatch.setattr(manifests, "read", read)
 
 
 @pytest.mark.parametrize("minor", ["28", "28+", "9"])

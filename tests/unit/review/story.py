@@ -12,8 +12,7 @@ from pathlib import Path
 from policies.read import FILE, load
 from stacks.commands.impact.sources import git
 from stacks.commands.review.comment import comment
-from stacks.commands.review.reviewed import Review, review
-from stacks.commands.review.touched import change
+from stacks.commands.review.reviewed import Review, change, review
 
 COMMENTS = Path(__file__).with_name("comments")
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
-from stacks.commands.review.previewed import NoPreviewError, Preview, Step, previews
+from stacks.commands.review.reports import NoPreviewError, Preview, Step, previews
 from tests.unit.review.story import STACK, TENANT, repository
 
 pytestmark = pytest.mark.unit

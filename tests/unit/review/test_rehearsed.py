@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from local.rehearse.report import as_object
 from stacks.__main__ import app
-from stacks.commands.review.rehearsed import NoRehearsalError, rehearsals
+from stacks.commands.review.reports import NoRehearsalError, rehearsals
 from tests.unit.local.rehearse.test_comparison import ALL, FITS, found, rehearsed
 from tests.unit.review.story import STACK, TENANT, repository
 

@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stacks.__main__ import app
-from stacks.commands.review import details
 from stacks.commands.review.comment import LONGEST, MARKER, comment
 from tests.unit.review.story import (
     BASE,
@@ -130,7 +129,7 @@ def test_a_deleted_stack_is_named(folder: Path) -> None:
 
 def test_long_details_are_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked_out(folder, "renames a cluster")
-    monkeypatch.setattr(details, "_items", lambda _texts: ["x" * LONGEST])
+    monkeypatch.setattr("stacks.commands.review.comment._items", lambda _texts: ["x" * LONGEST])
     text = comment(reviewed())
     assert len(text) < LONGEST
     assert "- **Deletes**: RayCluster team-a/training" in text

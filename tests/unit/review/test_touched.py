@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stacks.commands.impact.sources import git
-from stacks.commands.review.touched import Touched, change
+from stacks.commands.review.reviewed import Touched, change
 from tests.unit.review.story import STACK, commit, repository
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from local import paths
 from policies.configuration import Configuration
 from stacks.__main__ import app
-from stacks.commands.review.judged import judged
+from stacks.commands.review.reviewed import judged
 from stacks.load import load
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.ray_service.demand import demand_of_service, demand_of_update
+from components.ray_service.manifests import demand_of_service, demand_of_update
 from components.ray_service.settings import SERVICE_LABEL
 from core.problems import Finding, StackFileError
 from stacks.commands.impact.other_objects import of_objects

@@ -23,28 +23,28 @@ NOT_OF_PULUMI = {"rich", "typer", "cryptography", "redis"}
 RARE = {"cryptography", "redis", "supervisor", "psutil"}
 
 CHECK = "from stacks.commands.check import findings; import stacks.__main__"
-PLAN = "from stacks.planning import plan, text; from stacks import rules, settings; import stacks.__main__"
+PLAN = "from stacks.commands.plan import text; import stacks.planning.plan, stacks.load, stacks.__main__"
 PROVIDERS = """
 import components.crds.provider, components.owned_cluster.provider, components.ray_cluster.pod_group
 import components.ray_cluster.storage_namespace, components.redis.password, components.rollout.component
 import components.tls.authority, components.tls.certificate"""
 IMPACT = (
-    "from stacks.commands.impact import comparison, report, sources; from stacks import rules; import stacks.__main__"
+    "from stacks.commands.impact import comparison, report, sources; from stacks import load; import stacks.__main__"
 )
 
-REVIEW = "from stacks.commands.review import comment, judged, previewed, touched; import stacks.__main__"
+REVIEW = "from stacks.commands.review import comment, reports, reviewed; import stacks.__main__"
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
     "check": (CHECK, 546, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 592, CLUSTER | RARE),
-    "impact": (IMPACT, 587, CLUSTER | RARE),
-    "review": (REVIEW, 647, CLUSTER | RARE),
+    "impact": (IMPACT, 584, CLUSTER | RARE),
+    "review": (REVIEW, 640, CLUSTER | RARE),
     "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 467, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
     "the Pulumi program": ("import stacks.program.build, stacks.program.config", 880, CLIENT | NOT_OF_PULUMI),
-    "the dynamic providers": (PROVIDERS, 621, CLIENT | NOT_OF_PULUMI),
+    "the dynamic providers": (PROVIDERS, 626, CLIENT | NOT_OF_PULUMI),
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
 

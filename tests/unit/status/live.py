@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from components.queues.settings import Backend
+from core.body import Body
 from core.nodes import GPU_RESOURCE
 from stacks.commands.status.clusters import ClusterStatus, cluster_status
-from stacks.commands.status.snapshot import Body, Found, Live
+from stacks.commands.status.snapshot import Found, Live
 from stacks.commands.status.tenants import StackStatus, stack_status
 from tests.unit.planning.stacks import stack, tenant
 

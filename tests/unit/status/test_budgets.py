@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from core.body import Body
 from core.nodes import GPU_RESOURCE
 from stacks.commands.status.budgets import QueueStatus, queue_statuses, quota_status
-from stacks.commands.status.snapshot import Body, Found
+from stacks.commands.status.snapshot import Found
 from tests.unit.status.live import condition, found, metadata
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
-from stacks.commands.status.other_platform import dashboard
+from stacks.commands.status.dashboard import elsewhere
 from stacks.commands.status.targets import NoSuchTargetError
 from stacks.settings import StackSettings
 from tests.unit.planning.stacks import cluster, stack, tenant
@@ -28,7 +28,7 @@ config:
 
 
 def shown(settings: StackSettings, word: str) -> list[str]:
-    return list(dashboard(settings, "prod", word, "my-context"))
+    return list(elsewhere(settings, "prod", word, "my-context"))
 
 
 def with_external(*names: str, **more: Any) -> StackSettings:

@@ -6,11 +6,11 @@ import pytest
 
 from components.external_cluster.settings import ExternalClusterSettings
 from components.ray_job.manifests import SUBMITTER_LABEL
+from core.body import Body
 from stacks.commands.status.external_ray import ExternalStatus, Reachability, external_status, submitted_status
-from stacks.commands.status.jobs import JobStatus
-from stacks.commands.status.objects import as_object
-from stacks.commands.status.report import sections
-from stacks.commands.status.snapshot import Body, Live
+from stacks.commands.status.owners import JobStatus
+from stacks.commands.status.report import as_object, sections
+from stacks.commands.status.snapshot import Live
 from tests.unit.planning.stacks import tenant
 from tests.unit.status.live import NOW, UNSCHEDULED, condition, found, metadata, status
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from components.queues.settings import Backend
+from core.body import Body
 from stacks.commands.status.clusters import ClusterStatus
-from stacks.commands.status.jobs import JobStatus, job_status
-from stacks.commands.status.snapshot import Body, Live
+from stacks.commands.status.owners import JobStatus, job_status
+from stacks.commands.status.snapshot import Live
 from tests.unit.status.live import (
     NO_ROOM,
     NOW,

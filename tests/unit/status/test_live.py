@@ -7,9 +7,10 @@ import kubernetes
 import pytest
 
 from components.cluster import ClusterUnreachableError, ForbiddenError
+from core.body import Body
 from stacks.commands.status import live
 from stacks.commands.status.live import look, namespace
-from stacks.commands.status.snapshot import Body, Found
+from stacks.commands.status.snapshot import Found
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from components.cluster import ClusterUnreachableError, ForbiddenError
 from stacks.__main__ import app
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Found, Live
-from stacks.commands.status.waking import WHO_WAKES
+from stacks.commands.status.targets import WHO_WAKES
 from tests.unit.status.live import NOW, READY, STARTING, condition, found, pod, ray_cluster
 
 pytestmark = pytest.mark.unit

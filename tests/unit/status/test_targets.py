@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from core.body import Body
 from stacks.commands.status.dashboard import lines, urls
-from stacks.commands.status.logs import NoLogError, Place, place_of_log
-from stacks.commands.status.snapshot import Body, Found
-from stacks.commands.status.targets import NoSuchTargetError, Target, target
+from stacks.commands.status.snapshot import Found
+from stacks.commands.status.targets import NoLogError, NoSuchTargetError, Place, Target, place_of_log, target
 from tests.unit.status.live import READY, container, found, metadata, pod, ray_cluster
 
 pytestmark = pytest.mark.unit

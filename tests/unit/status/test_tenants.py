@@ -13,8 +13,7 @@ from core.nodes import GPU_RESOURCE
 from local.paths import ROOT
 from stacks.commands.status import text
 from stacks.commands.status.clusters import Gpus
-from stacks.commands.status.objects import as_object
-from stacks.commands.status.report import duration, sections, summary
+from stacks.commands.status.report import as_object, duration, sections, summary
 from stacks.commands.status.snapshot import Found
 from stacks.commands.status.tenants import StackStatus, queue_names
 from tests.unit.planning.stacks import always, stack, tenant

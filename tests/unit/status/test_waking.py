@@ -1,4 +1,4 @@
-"""Which RayCluster rests, and what wakes it."""
+"""Which RayCluster rests, and what wake_patch it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from components.idle_termination.in_pod import FIELD_MANAGER
+from core.body import Body
 from stacks.commands.status.clusters import State
-from stacks.commands.status.snapshot import Body
-from stacks.commands.status.targets import target
-from stacks.commands.status.waking import NotWokenError, wake_patch
+from stacks.commands.status.targets import NotWokenError, target, wake_patch
 from tests.unit.planning.stacks import cluster as planned
 from tests.unit.planning.stacks import stack, tenant
 from tests.unit.status.live import READY, cluster, condition, found, metadata, ray_cluster
@@ -35,7 +34,7 @@ def woken(body: Body, **settings: Any) -> dict[str, Any] | None:
 def test_a_cluster_that_rests_is_as_desired_and_shows_since_when() -> None:
     shown = cluster(resting())
     assert (shown.state, shown.ok) == (State.RESTING, True)
-    assert shown.reasons == (f"it rests since {SINCE}: `python -m stacks wake STACK NAMESPACE/NAME` wakes it",)
+    assert shown.reasons == (f"it rests since {SINCE}: `python -m stacks wake STACK NAMESPACE/NAME` wake_patch it",)
 
 
 def test_a_cluster_that_somebody_else_suspended_does_not_rest() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.storage.existing import Live, look, unfit
-from components.storage.object_storage import is_object_storage, named_as_object_storage, volume_of_home
+from components.storage.manifests import is_object_storage, named_as_object_storage, volume_of_home
 from components.storage.settings import StorageSettings, Use
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.tenant.quota_entries import problems_of_entries
+from components.tenant.settings import problems_of_entries
 
 pytestmark = pytest.mark.unit
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.rules import valid
 from components.redis.connection import RedisConnection
-from components.tenant.demand import demand
-from components.tenant.rules import beyond_limits, beyond_quota
+from components.tenant.demand import beyond_limits, beyond_quota, demand
 from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings
 from core.nodes import NodePool
 from core.quantities import shown

@@ -1,19 +1,124 @@
-"""Replays jobs on a RayCluster: they wait, run on the fullest worker that has room, and workers start and end.
+"""Replays jobs on a RayCluster: they wait, run on the fullest worker that has room, and workers start and end. Chooses
+sizes, idle timeouts and caps for past jobs, and computes the GPU-hours that they would have held.
 
-An autoscaler, Ray's own or a model of it, decides which workers are launched. It is called whenever a new job finds no
-room, and when workers end while jobs wait; Ray's own loop runs every five seconds. While no job waits, a worker ends
+An autoscaler, Ray's own or the model of it, decides which workers are launched. It is called whenever a new job finds
+no room, and when workers end while jobs wait; Ray's own loop runs every five seconds. While no job waits, a worker ends
 once it was idle for longer than its timeout. Ray's scheduler does nothing else then.
 """
+
+from __future__ import annotations
 
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from stacks.commands.plan.history.autoscaler import Decision, Running
 from stacks.commands.plan.history.jobs import Job
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running or starting worker."""
+
+    name: str
+    group: str
+    free_gpus: int
+    idle: float = 0.0
+    """Seconds without a task."""
+
+    starting: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The autoscaler's decision."""
+
+    launch: Mapping[str, int]
+    """Number of workers by group."""
+
+    terminate: tuple[str, ...]
+    """Names of workers."""
+
+    unmet: int
+    """Tasks that fit no existing, starting or allowed new worker."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A worker group."""
+
+    gpus: int
+    cpus: int
+    most: int
+    """The largest number of workers at a time."""
+
+    idle: float
+    """Seconds."""
+
+    others: int = 1
+    """Number of resources that no task requests: memory, GPUs by their product's name, `full-worker`."""
+
+    def filled(self, free: int, tasks: Sequence[int]) -> tuple[float, list[int]]:
+        """The score of a worker with `free` free GPUs after it gets all the tasks that fit, and the remaining tasks."""
+        busy, left = self.gpus - free, []
+        for task in tasks:
+            if busy + task <= min(self.gpus, self.cpus):
+                busy += task
+            else:
+                left.append(task)
+        score = (self.gpus * (busy / self.gpus) ** 3 + self.cpus * (busy / self.cpus) ** 3) / (2 + self.others)
+        return score, left
+
+
+class ModelledAutoscaler:
+    """A model of how Ray's autoscaler chooses workers of these sizes for tasks that need a CPU for each of their GPUs.
+
+    Follows ray.autoscaler.v2.scheduler of Ray 2.60: greedily, the largest task first, on existing workers before new
+    ones. Each step takes the worker with the best score after it gets all the tasks that fit. The score is the mean of
+    v*u^3 over all resources of a worker, v its amount and u the used fraction. The minimum, which Ray compares first,
+    is always 0, because no task requests memory. A test compares the model with Ray's own code.
+    """
+
+    def __init__(self, sizes: Mapping[str, Size]) -> None:
+        """`sizes`: by the group's name, in the RayCluster's order."""
+        self._sizes = sizes
+        self.gpus: Mapping[str, int] = {name: size.gpus for name, size in sizes.items()}
+        self.idle: Mapping[str, float] = {name: size.idle for name, size in sizes.items()}
+
+    def decide(self, tasks: Iterable[int], running: Iterable[Running]) -> Decision:
+        """The decision for waiting tasks of these numbers of GPUs, with all existing workers."""
+        workers = list(running)
+        waiting = sorted(tasks, reverse=True)
+        nodes = [(worker.group, worker.free_gpus) for worker in workers]
+        while waiting and (best := self._best(nodes, waiting)) is not None:
+            nodes.pop(best[0])
+            waiting = best[1]
+        numbers = Counter(worker.group for worker in workers)
+        room = {name: size.most - numbers[name] for name, size in self._sizes.items()}
+        fresh = [(name, self.gpus[name]) for name, most in room.items() if most > 0]
+        launch: Counter[str] = Counter()
+        while waiting and (best := self._best(fresh, waiting)) is not None:
+            group, gpus = fresh.pop(best[0])
+            launch[group] += 1
+            if launch[group] < room[group]:
+                fresh.append((group, gpus))
+            waiting = best[1]
+        return Decision(dict(launch), (), len(waiting))
+
+    def _best(self, nodes: Sequence[tuple[str, int]], waiting: Sequence[int]) -> tuple[int, list[int]] | None:
+        """Index of the best node, and the tasks that do not fit on it; None if no task fits any node."""
+        found: tuple[int, list[int]] | None = None
+        highest = -1.0
+        for index, (group, free) in enumerate(nodes):
+            score, left = self._sizes[group].filled(free, waiting)
+            if len(left) < len(waiting) and score > highest:
+                highest, found = score, (index, left)
+        return found
+
 
 START = 60.0
 """Seconds from a pod's launch to its first task."""
@@ -92,7 +197,7 @@ class _Replay:
     events: list[tuple[float, int, str, object]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     unmet: bool = False
-    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def at(self, when: float, what: str, about: object) -> None:
         heapq.heappush(self.events, (when, next(self.numbers), what, about))
@@ -208,3 +313,97 @@ def play(autoscaler: Autoscaler, jobs: Sequence[Job], most_gpus: float = math.in
         infeasible=len(beyond),
         infeasible_used=sum(job.gpus * job.duration for job in beyond),
     )
+
+
+IDLE_TIMEOUTS = (10.0, 30.0, 60.0, 120.0, 300.0)
+"""Seconds to try. Ray checks every five seconds, so smaller values are useless."""
+
+_SPARE = 1.5
+"""Caps are this factor times the largest number of workers at once."""
+
+Sizes = Mapping[str, Size]
+"""By the worker group's name."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of jobs on workers of some sizes."""
+
+    sizes: Sizes
+
+    played: Played | None
+    """None if none of the jobs can run."""
+
+    @property
+    def held(self) -> float:
+        """GPU-hours of pods."""
+        return self.played.held / 3600 if self.played else 0.0
+
+    @property
+    def p95(self) -> float:
+        """The longest wait of 95 of 100 jobs, in seconds."""
+        return self.played.p95 if self.played else 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean wait of jobs, in seconds."""
+        return statistics.mean(self.played.waits) if self.played else 0.0
+
+    @property
+    def infeasible(self) -> int:
+        """Jobs that are larger than any worker."""
+        return self.played.infeasible if self.played else 0
+
+
+def outcome(sizes: Sizes, jobs: Sequence[Job], most_gpus: float) -> Outcome:
+    """Replays the jobs on workers of these sizes, on nodes with `most_gpus` GPUs. Sizes with a maximum of 0 are
+    skipped."""
+    usable = {name: size for name, size in sizes.items() if size.gpus and size.most}
+    able = bool(usable) and any(job.gpus <= max(size.gpus for size in usable.values()) for job in jobs)
+    return Outcome(usable, play(ModelledAutoscaler(usable), jobs, most_gpus) if able else None)
+
+
+def proposal(present: Outcome, candidates: Sequence[Sizes], jobs: Sequence[Job], most_gpus: float) -> Outcome:
+    """The outcome with the fewest GPU-hours among those that run as many jobs without longer waits.
+
+    Each candidate is tried with each idle timeout. The 95th percentile of the waits must not grow. The caps of the
+    proposal are one and a half times the largest number of workers at once. Returns the present outcome if none is
+    better.
+    """
+    found = [outcome(sizes, jobs, most_gpus) for sizes in _with_timeouts(candidates)]
+    better = [
+        each
+        for each in found
+        if each.played and each.infeasible <= present.infeasible and (not present.played or each.p95 <= present.p95)
+    ]
+    best = min(better, key=lambda each: each.held, default=present)
+    if present.played and present.held <= best.held:
+        return present
+    return Outcome(_capped(best), best.played)
+
+
+def _with_timeouts(candidates: Sequence[Sizes]) -> Iterator[Sizes]:
+    for sizes in candidates:
+        for idle in IDLE_TIMEOUTS:
+            yield {name: replace(size, idle=idle) for name, size in sizes.items()}
+
+
+def _capped(best: Outcome) -> Sizes:
+    assert best.played
+    return {
+        name: replace(size, most=min(size.most, math.ceil(_SPARE * at_once(best.played, name))))
+        for name, size in best.sizes.items()
+        if at_once(best.played, name)
+    }
+
+
+def at_once(played: Played, group: str) -> int:
+    """The largest number of workers of a group that existed at once."""
+    moments = [(worker.launched, 1) for worker in played.workers if worker.group == group]
+    moments += [(worker.gone, -1) for worker in played.workers if worker.group == group]
+    existing = most = 0
+    # A worker that ends makes room for one that starts at the same moment.
+    for _, change in sorted(moments):
+        existing += change
+        most = max(most, existing)
+    return most

@@ -1,17 +1,21 @@
-"""The status of a RayJob, and why it does not run. Pure functions.
+"""The status of a RayJob and of a RayService, which have RayClusters of their own, and why they do not run or serve.
+Pure functions.
 
-The fields are those of ray-operator/apis/ray/v1/rayjob_types.go (KubeRay 1.6.2).
+The fields are those of ray-operator/apis/ray/v1/rayjob_types.go (KubeRay 1.6.2). components/ray_service/applications.py
+reads a service's applications.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from components.queues.settings import Backend
-from components.ray_cluster.diagnosis import about, pod_reasons, warnings
+from components.ray_cluster.readiness import about, pod_reasons, warnings
 from components.ray_job.manifests import SUBMITTER_LABEL
-from stacks.commands.status.clusters import ClusterStatus, owner_of, waits_in_kueue, why_it_waits
-from stacks.commands.status.snapshot import Body, Found, Live, seconds_between
+from components.ray_service.applications import Application, applications, clusters_of, is_serving
+from core.body import Body
+from stacks.commands.status.clusters import ClusterStatus, conditions, owner_of, waits_in_kueue, why_it_waits
+from stacks.commands.status.snapshot import Found, Live, seconds_between
 
 NEW = "New"
 """Shown for a RayJob that the operator has not looked at: its field is empty."""
@@ -102,14 +106,14 @@ def _reasons(
         yield "InteractiveMode: it waits until somebody submits the job and sets spec.jobId to its id"
     elif deployment == "Running" and (status.get("jobStatus") or "") in _NOT_SUBMITTED:
         yield from _of_submitter(metadata["name"], found)
-        yield from _of_cluster(status.get("rayClusterName"), clusters)
+        yield from _cluster_of_job(status.get("rayClusterName"), clusters)
     elif deployment not in ("Running", "Complete", "Suspended") or waits_in_kueue(body):
         if waits := why_it_waits(body, found, backend):
             yield f"it waits in its queue: {waits}"
         if backend == "volcano" and spec.get("clusterSelector"):
             # volcano_scheduler.go: handleRayJob
             yield "with Volcano, KubeRay starts no RayJob on an existing RayCluster: submit it there (`ray job submit`)"
-        yield from _of_cluster(status.get("rayClusterName"), clusters)
+        yield from _cluster_of_job(status.get("rayClusterName"), clusters)
         yield from warnings(about(found.all("events"), {metadata["name"]}))
         if deployment == NEW and not waits_in_kueue(body):
             yield "the operator has not looked at it: does it run, and does it watch the namespace?"
@@ -121,10 +125,85 @@ def _of_submitter(name: str, found: Found) -> Iterator[str]:
             yield from pod_reasons(pod, {})
 
 
-def _of_cluster(name: str | None, clusters: Mapping[str, ClusterStatus]) -> Iterator[str]:
+def _cluster_of_job(name: str | None, clusters: Mapping[str, ClusterStatus]) -> Iterator[str]:
     if not name:
         return
     if name not in clusters:
         yield f"its RayCluster {name} does not exist"
     elif not clusters[name].ok:
         yield from (f"its RayCluster {name} is {clusters[name].state}: {line}" for line in clusters[name].reasons)
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """The status of a RayService."""
+
+    name: str
+    ok: bool
+    """Whether it serves, and all active applications run."""
+    status: str | None
+    """KubeRay's `serviceStatus`; None while it does not serve; of one that was not found `Missing` or `Unknown`."""
+    endpoints: int
+    """Pods that serve."""
+    clusters: Mapping[str, str]
+    """Its RayClusters, by `active` and `pending`."""
+    age: int | None
+    """Seconds since its creation."""
+    applications: tuple[Application, ...] = ()
+    conditions: tuple[Body, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why it does not serve; of one that does, what of its update is not ready."""
+    in_stack_file: bool = False
+    owner: str | None = None
+
+
+def missing_service(name: str, found: Found) -> ServiceStatus:
+    """A RayService of the stack file that was not found."""
+    known, why = found.absence("rayservices")
+    state = "Missing" if known else "Unknown"
+    return ServiceStatus(
+        name, ok=False, status=state, endpoints=0, clusters={}, age=None, reasons=(why,), in_stack_file=True
+    )
+
+
+def service_status(body: Body, found: Found, live: Live, clusters: Mapping[str, ClusterStatus]) -> ServiceStatus:
+    """The status of a RayService. `clusters`: the RayClusters of its namespace, by name."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    found_applications, own = applications(status), clusters_of(status)
+    reported = conditions(body)
+    serves = is_serving(status) and not metadata.get("deletionTimestamp")
+    why = [
+        *([f"it is being deleted since {metadata['deletionTimestamp']}"] if metadata.get("deletionTimestamp") else []),
+        *([] if serves else _not_ready(reported)),
+        *(line for each in found_applications for line in each.problems),
+        *(line for role, name in own.items() for line in _cluster_of_service(role, name, clusters)),
+        *([] if serves else warnings(about(found.all("events"), {metadata["name"]}))),
+    ]
+    if not status:
+        why.append("the operator has not looked at it: does it run, and does it watch the namespace?")
+    return ServiceStatus(
+        metadata["name"],
+        serves and all(each.runs for each in found_applications if each.role == "active"),
+        status.get("serviceStatus") or None,
+        int(status.get("numServeEndpoints") or 0),
+        own,
+        seconds_between(metadata.get("creationTimestamp"), live.at),
+        tuple(found_applications),
+        tuple(reported),
+        tuple(dict.fromkeys(why)),
+        owner=owner_of(body),
+    )
+
+
+def _not_ready(reported: Sequence[Body]) -> list[str]:
+    return [
+        f"Ready is {each['status']}: {each['reason']}: {each['message']}"
+        for each in reported
+        if each["type"] == "Ready"
+    ]
+
+
+def _cluster_of_service(role: str, name: str, clusters: Mapping[str, ClusterStatus]) -> Iterator[str]:
+    if name in clusters and not clusters[name].ok:
+        found = clusters[name]
+        yield from (f"its {role} RayCluster {name} is {found.state}: {line}" for line in found.reasons)

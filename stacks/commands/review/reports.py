@@ -1,5 +1,6 @@
-"""What `pulumi preview --json` or `python -m stacks preview --json` has found, without any value: names, operations
-and the fields that differ."""
+"""What other commands have found, for the comment: `pulumi preview --json` or `python -m stacks preview --json`,
+without any value (names, operations and the fields that differ), and `make rehearse ARGS="--format json"`
+(local/rehearse/report.py)."""
 
 import json
 from collections import Counter
@@ -7,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from pydantic import BaseModel, Field, ValidationError
 
 from core.environment import environment_of
 
@@ -70,11 +73,11 @@ def previews(files: Iterable[Path]) -> dict[str, Preview]:
 def changes(file: Path) -> list[str]:
     """A line for each change, `OPERATION URN FIELD...`, sorted. Two previews that would do the same have equal lines,
     but for the values. Raises NoPreviewError."""
-    steps = [each for each in _read(file)["steps"] if each.get("op") != "same"]
+    steps = [each for each in _read_preview(file)["steps"] if each.get("op") != "same"]
     return sorted(" ".join([str(each.get("op")), str(each.get("urn")), *_fields(each)]) for each in steps)
 
 
-def _read(file: Path) -> Mapping[str, Any]:
+def _read_preview(file: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -89,7 +92,7 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 def _in_file(file: Path) -> tuple[str, Preview]:
     """The environment, and the preview of it or of one of its stacks."""
-    found = _read(file)
+    found = _read_preview(file)
     stacks, steps = zip(*map(_step, found["steps"]), strict=True)
     changed = tuple(each for each in steps if each.operation not in _UNCHANGED | _PARTS_OF_REPLACE)
     errors = sum(each.get("severity") == "error" for each in found.get("diagnostics") or ())
@@ -110,3 +113,73 @@ def _step(step: Mapping[str, Any]) -> tuple[str, Step]:
 def _fields(step: Mapping[str, Any]) -> tuple[str, ...]:
     """The paths that differ."""
     return tuple(sorted(map(str, step.get("detailedDiff") or step.get("diffReasons") or ())))
+
+
+class NoRehearsalError(Exception):
+    """A file is no report of a rehearsal; the text names it."""
+
+
+class _Part(BaseModel, frozen=True):
+    """A part of the report. Other keys are for other readers."""
+
+
+class Cluster(_Part):
+    """A RayCluster of the rehearsal."""
+
+    ready: bool
+
+
+class Refusal(_Part):
+    """What admission refused."""
+
+    what: str
+    message: str
+
+
+class Rehearsal(_Part):
+    """The rehearsal of one stack."""
+
+    stack: str
+    well: bool
+    clusters: tuple[Cluster, ...]
+    not_ready: tuple[str, ...] = Field(alias="notReady")
+    """RayClusters that are not ready, or do not exist."""
+    refusals: tuple[Refusal, ...]
+    errors: tuple[str, ...]
+    """Of a failed `pulumi up`."""
+    differences: tuple[str, ...]
+    """From the plan, as sentences."""
+
+    @property
+    def ready(self) -> int:
+        """The number of RayClusters that are ready."""
+        return sum(each.ready for each in self.clusters)
+
+    @property
+    def number(self) -> int:
+        """The number of RayClusters of the stack."""
+        return self.ready + len(self.not_ready)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is not as it should be, the worst first."""
+        return (
+            *(f"`pulumi up` failed: {each}" for each in self.errors),
+            *(f"refused by admission: {each.what}: {each.message}" for each in self.refusals),
+            *(f"not ready: {each}" for each in self.not_ready),
+            *(f"not as planned: {each}" for each in self.differences),
+        )
+
+
+def rehearsals(files: Iterable[Path]) -> dict[str, Rehearsal]:
+    """The rehearsals in files, by the name of their stacks. Raises NoRehearsalError."""
+    found = map(_read_rehearsal, files)
+    return {each.stack: each for each in found}
+
+
+def _read_rehearsal(file: Path) -> Rehearsal:
+    try:
+        return Rehearsal.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        command = 'make rehearse STACK=NAME ARGS="--format json"'
+        raise NoRehearsalError(f"{file}: is no report of a rehearsal: write it with `{command}`") from error
