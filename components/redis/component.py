@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import pulumi
 
 from components.bodies import in_namespace
-from components.cml.in_application import NODES
 from components.dynamic import Keeper
 from components.kubernetes import KubernetesObject, below, create
 from components.objects import Object
@@ -28,6 +27,7 @@ from components.redis.connection import (
 from components.redis.existing import UnfitError, see
 from components.redis.existing_server import ExternalSettings
 from components.redis.manifests import (
+    STATEFUL_SET,
     USERS_KEYS,
     certificate_secret,
     secret,
@@ -87,10 +87,10 @@ class RedisHa(pulumi.ComponentResource):
         authority, certificates = self._certificates(name, args)
         secrets = [self._secret_of_nodes(name, body, args) for body in (users_secret(texts), *certificates)]
         inside = [replace(each, body=in_namespace(each.body, args.namespace)) for each in args.objects]
-        made = create(name, [each for each in inside if each.name != NODES], self._below)
+        made = create(name, [each for each in inside if each.name != STATEFUL_SET], self._below)
         # Pods of Redis mount the Secrets.
         mounting = pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=secrets))
-        create(name, [each for each in inside if each.name == NODES], mounting, made=made)
+        create(name, [each for each in inside if each.name == STATEFUL_SET], mounting, made=made)
         self.secrets = {
             tenant: self._secret(name, tenant, target, passwords[tenant], authority)
             for tenant, target in args.tenants.items()

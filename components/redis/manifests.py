@@ -230,10 +230,10 @@ def redis_objects(
     ]
     yield from made
     nodes = stateful_set(settings, namespace, clusters, priority_class)
-    yield Object(NODES, nodes, after=tuple(each.name for each in made))
+    yield Object(STATEFUL_SET, nodes, after=tuple(each.name for each in made))
 
 
-NODES = "nodes"
+STATEFUL_SET = "nodes"
 """Name of the object that is the StatefulSet of its nodes."""
 
 

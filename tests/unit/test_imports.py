@@ -30,6 +30,7 @@ REVIEW = "stacks/commands/review"
 WITH_PULUMI = {
     *(
         "component.py",
+        "groups.py",
         "kubernetes.py",
         "guard.py",
         "install.py",
@@ -50,7 +51,7 @@ WITH_PULUMI = {
         "tenant.py",
         "config.py",
         "foreign.py",
-        "workloads.py",
+        "facts.py",
         "workspace.py",
         "driver.py",
     ),

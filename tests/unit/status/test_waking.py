@@ -1,4 +1,4 @@
-"""Which RayCluster rests, and what wake_patch it."""
+"""Which RayCluster rests, and what wakes it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ def woken(body: Body, **settings: Any) -> dict[str, Any] | None:
 def test_a_cluster_that_rests_is_as_desired_and_shows_since_when() -> None:
     shown = cluster(resting())
     assert (shown.state, shown.ok) == (State.RESTING, True)
-    assert shown.reasons == (f"it rests since {SINCE}: `python -m stacks wake STACK NAMESPACE/NAME` wake_patch it",)
+    assert shown.reasons == (f"it rests since {SINCE}: `python -m stacks wake STACK NAMESPACE/NAME` wakes it",)
 
 
 def test_a_cluster_that_somebody_else_suspended_does_not_rest() -> None:
