@@ -43,7 +43,7 @@ def _with_own_scheduler(scheduler: Any) -> None:
 
 def _with_own_gateway(redis: Any) -> None:
     """Names the gateway's image as that of this checkout, which a real node has."""
-    if isinstance(redis, dict) and isinstance(gateway := redis.setdefault("gateway", {}), dict):
+    if isinstance(redis, dict) and isinstance(gateway := redis.get("gateway"), dict):
         gateway.setdefault("image", GATEWAY_IMAGE)
 
 

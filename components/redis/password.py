@@ -22,8 +22,8 @@ class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        secret = kept(props.get("keeper"))
-        known = zip(secret.get(GENERATIONS_KEY, "").split(), secret.get(props.get("key", ""), "").split(), strict=False)
+        secret = kept(props["keeper"])
+        known = zip(secret.get(GENERATIONS_KEY, "").split(), secret.get(props["key"], "").split(), strict=False)
         found = dict(known).get(str(int(props["generation"])))
         return CreateResult("password", {**props, "password": found or new_password()})
 

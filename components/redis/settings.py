@@ -171,12 +171,7 @@ class RedisSettings(Settings):
     exporter: RedisExporterSettings | None = None
     backup: RedisBackupSettings | None = None
     external: ExternalSettings | None = None
-    gateway: GatewaySettings = GatewaySettings()
-
-    @property
-    def with_gateway(self) -> bool:
-        """Whether heads have a gateway beside them."""
-        return self.mode == "managed" if self.gateway.enabled is None else self.gateway.enabled
+    gateway: GatewaySettings | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -209,7 +204,8 @@ class RedisSettings(Settings):
         return [Problem(("namespace",), self.namespace, message, "redis-namespace")]
 
     def _of_the_gateway(self) -> list[Problem]:
-        replicas, existing = self.gateway.wait_replicas, self.external.replicas if self.external else self.nodes - 1
+        replicas = self.gateway.wait_replicas if self.gateway else None
+        existing = self.external.replicas if self.external else self.nodes - 1
         if replicas is None or replicas <= existing:
             return []
         message = f"no write is acknowledged before {replicas} replicas have it, and there are {existing}: lower it"

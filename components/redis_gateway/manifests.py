@@ -156,7 +156,7 @@ def check_kubernetes(context: str | None) -> None:
     if len(version) == len(FIRST_KUBERNETES) and version < FIRST_KUBERNETES:
         raise UnsupportedKubernetesError(
             f"the Redis gateway is a native sidecar, which needs Kubernetes {_dotted(FIRST_KUBERNETES)} or later, and "
-            f"this is {_dotted(version)}: raise it, or set redis.gateway.enabled to false"
+            f"this is {_dotted(version)}: raise it, or remove redis.gateway"
         )
 
 

@@ -29,11 +29,8 @@ _OWN_MEMORY = 64 << 20
 
 
 class GatewaySettings(Settings):
-    """A container beside each fault tolerant head that keeps the GCS's connection open while Redis fails over. It is a
-    native sidecar, for which the cluster needs Kubernetes 1.29 or later."""
-
-    enabled: bool | None = None
-    """False: Ray connects to Redis directly, and each failover restarts the head. Default: true for `mode: managed`."""
+    """A container beside each fault tolerant head that keeps the GCS's connection open while Redis fails over. Without
+    it each failover restarts the head. It is a native sidecar, for which the cluster needs Kubernetes 1.29 or later."""
 
     image: Image = IMAGE
     """Image of the gateway. No registry has the default one, which only a rehearsal has: set yours, or a mirror of

@@ -24,7 +24,7 @@ class _Provider(ResourceProvider):
         # Imported here and below: the program itself does not need `cryptography`.
         from components.tls.issuing import ends_soon, new_authority
 
-        existing = kept(props.get("keeper"))
+        existing = kept(props["keeper"])
         certificate, key = existing.get("tls.crt"), existing.get("tls.key")
         if certificate is None or key is None or ends_soon(certificate):
             certificate, key = new_authority(props["name"], key)

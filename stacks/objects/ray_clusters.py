@@ -193,7 +193,7 @@ def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | No
     connection = redis_connection(stack, tenant)
     if stack.redis is None or connection is None:
         return None
-    return RedisPlace(connection, tenant.namespace_name, stack.redis.gateway if stack.redis.with_gateway else None)
+    return RedisPlace(connection, tenant.namespace_name, stack.redis.gateway)
 
 
 def tenants_images_not_allowed(

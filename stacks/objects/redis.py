@@ -121,14 +121,16 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
 def gateway_without_image(stack: StackSettings) -> Iterator[Problem]:
     """The gateway's default image where it is used: only the rehearsal has it (local/rehearsed_file.py)."""
     settings = stack.redis
-    if settings is None or stack.platform is not None or not any(uses_redis(tenant) for tenant in stack.tenants):
+    if settings is None or settings.gateway is None or stack.platform is not None:
+        return
+    if not any(uses_redis(tenant) for tenant in stack.tenants):
         return
     configured = "image" in settings.gateway.model_fields_set or mirrored(IMAGE, stack.images.mirrors) != IMAGE
-    if settings.with_gateway and not configured:
+    if not configured:
         message = (
             f"no registry has the image of the Redis gateway, and anyone could publish one as {full_name(IMAGE)}: push "
             "yours (`make gateway-image`) and set image, or a mirror of docker.io/ray-platform in images.mirrors; or "
-            "set enabled to false"
+            "remove gateway"
         )
         yield Problem(("redis", "gateway", "image"), None, message, "gateway-image")
 

@@ -29,7 +29,8 @@ def fault_tolerant(settings: dict[str, Any]) -> None:
     Volcano schedules them, but not the cleanup Job of a RayCluster. Prometheus scrapes Redis and the gateways.
     """
     settings["scheduler"] = {"volcano": {}}
-    settings["redis"] = {"image": REDIS.reference, "exporter": {"resources": {"cpu": "1m", "memory": "32Mi"}}}
+    exporter = {"resources": {"cpu": "1m", "memory": "32Mi"}}
+    settings["redis"] = {"image": REDIS.reference, "gateway": {}, "exporter": exporter}
     settings["network"] = {"monitoring": ["monitoring"]}
     settings["monitoring"] = {"mode": "scrapeConfig", "interval": "15s"}
     cluster = training(settings)

@@ -176,8 +176,8 @@ def test_clusters_of_a_tenants_own_stack_may_use_redis() -> None:
 
 def test_only_monitoring_may_read_metrics_of_the_gateway() -> None:
     reads = {"from": [from_namespace("monitoring")]}
-    assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({})["head.training"]["ingress"]
-    without = of_redis({"gateway": {"enabled": False}})["head.training"]["ingress"]
+    assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({"gateway": {}})["head.training"]["ingress"]
+    without = of_redis({})["head.training"]["ingress"]
     assert {**reads, "ports": tcp(44217, 44227)} in without
 
 

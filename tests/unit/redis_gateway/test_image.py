@@ -31,25 +31,25 @@ def refused(redis: dict[str, Any], images: dict[str, Any] | None = None, **tenan
 
 
 def test_the_default_image_is_refused_where_heads_have_a_gateway() -> None:
-    assert refused({})
-    assert refused({"mode": "single", "gateway": {"enabled": True}})
-    assert refused({}, clusterNames=["own"])
+    assert refused({"gateway": {}})
+    assert refused({"mode": "single", "gateway": {}})
+    assert refused({"gateway": {}}, clusterNames=["own"])
 
 
-@pytest.mark.parametrize("redis", [{"mode": "single"}, {"gateway": {"enabled": False}}, EXTERNAL])
+@pytest.mark.parametrize("redis", [{}, {"mode": "single"}, EXTERNAL])
 def test_no_image_is_necessary_without_a_gateway(redis: dict[str, Any]) -> None:
     assert not refused(redis)
-    assert not refused({}, clusters=[])
+    assert not refused({"gateway": {}}, clusters=[])
 
 
 def test_an_image_or_a_mirror_of_it_is_enough() -> None:
     assert not refused({"gateway": {"image": "registry.example.com/redis-gateway:1.0.0"}})
-    assert not refused({}, images={"mirrors": {"docker.io/ray-platform": "registry.example.com/ours"}})
-    assert refused({}, images={"mirrors": {"docker.io/rayproject": "registry.example.com/ray"}})
+    assert not refused({"gateway": {}}, images={"mirrors": {"docker.io/ray-platform": "registry.example.com/ours"}})
+    assert refused({"gateway": {}}, images={"mirrors": {"docker.io/rayproject": "registry.example.com/ray"}})
 
 
 def test_a_rehearsal_names_the_image_that_it_has() -> None:
-    redis: dict[str, Any] = {}
+    redis: dict[str, Any] = {"gateway": {}}
     adapt({"ray-platform:operator": {"install": "existing"}, "ray-platform:redis": redis}, "real")
     assert redis == {"gateway": {"image": IMAGE}}
     assert not refused(redis)

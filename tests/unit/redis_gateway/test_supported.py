@@ -26,9 +26,7 @@ def test_a_kubernetes_without_native_sidecars_is_refused_with_a_fix(
     monkeypatch: pytest.MonkeyPatch, minor: str
 ) -> None:
     served(monkeypatch, {"major": "1", "minor": minor})
-    with pytest.raises(
-        UnsupportedKubernetesError, match=r"needs Kubernetes 1\.29 .*set redis.gateway.enabled to false"
-    ):
+    with pytest.raises(UnsupportedKubernetesError, match=r"needs Kubernetes 1\.29 .*remove redis\.gateway"):
         check_kubernetes(None)
 
 

@@ -22,7 +22,7 @@ NIGHTLY = {
 
 def refused(tenant: dict[str, Any], redis: dict[str, Any] | None = None) -> list[tuple[str, str]]:
     """Rules and messages."""
-    of_redis = {"redis": {"scope": "perTenant", "gateway": {"enabled": False}, **redis}} if redis is not None else {}
+    of_redis = {"redis": {"scope": "perTenant", **redis}} if redis is not None else {}
     try:
         parse({**of_redis, "tenants": [{"name": "team-a", **tenant}]})
     except StackFileError as error:
