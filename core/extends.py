@@ -12,9 +12,8 @@ from pathlib import Path, PurePath
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
 from core.stack_file import EXTENDS, PREFIX, BaseReader, StackFile, read, unmerged
-from core.yaml_reader.document import Document, DocumentError
-from core.yaml_reader.merging import merged
-from core.yaml_reader.scalars import Node
+from core.yaml_reader.document import Document, merged
+from core.yaml_reader.scalars import DocumentError, Node
 
 _PLACE: Place = ("config", f"{PREFIX}{EXTENDS}")
 

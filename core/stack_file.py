@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
-from core.yaml_reader.document import Document, DocumentError, Span, document
+from core.yaml_reader.document import Document, document
+from core.yaml_reader.scalars import DocumentError, Span
 
 PROJECT = "ray-platform"
 """Namespace of the program's keys in a stack file: `ray-platform:nodes`."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.problems import Path, Problem
-from kuberay import features, formats, ray_cluster, ray_cron_job, ray_job, ray_service, schema
+from kuberay import features, formats, ray_cluster, ray_job, ray_service, schema
 from kuberay.releases import EACH, GONE, SINCE, OperatorContext, Steps, newer_field
 from kuberay.rules import Body, Cluster, Found, problem
 from kuberay.schema import shown
@@ -52,7 +52,7 @@ def _operator_problems(body: Body, operator: OperatorContext) -> Found:
         yield from ray_job.check(spec, ("spec",), annotations, operator)
     else:
         job = spec["jobTemplate"], ("spec", "jobTemplate")
-        yield from ray_cron_job.check(body, operator)
+        yield from ray_job.check_cron_job(body, operator)
     yield from features.check_batch_scheduler(body, job, operator.batch_scheduler)
 
 

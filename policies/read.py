@@ -16,7 +16,8 @@ from core.problems import Finding, StackFileError
 from core.problems import Path as Steps
 from core.stack_file import EXTENDS, PREFIX, as_yaml, read, stack_file
 from core.types import Settings
-from core.yaml_reader.document import Document, DocumentError, documents
+from core.yaml_reader.document import Document, documents
+from core.yaml_reader.scalars import DocumentError
 from policies.configuration import Configuration, PoliciesSettings
 from policies.values import Object
 

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from core.pods import RAY
 from core.problems import Path
-from core.yaml_reader.document import Document, DocumentError, documents
+from core.yaml_reader.document import Document, documents
+from core.yaml_reader.scalars import DocumentError
 from policies.values import Node, NotKnownYetError, Object, Secret
 
 Found: TypeAlias = tuple[str, Node]

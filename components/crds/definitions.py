@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from components.cache_folder import cache_folders, keep_file
+from core.files import cache_folders, keep_file
 
 Body = dict[str, Any]
 

@@ -7,7 +7,8 @@ from typing import Any
 from core.pods import RAY_CLUSTERS, RAY_JOBS
 from core.problems import Path
 from core.secrets import is_secret, secret_in
-from core.yaml_reader.document import DocumentError, documents
+from core.yaml_reader.document import documents
+from core.yaml_reader.scalars import DocumentError
 from policies.cml import CML_CLUSTER, groups_of
 from policies.rule import Severity, Violations, rule
 from policies.search import OBJECT, TEXT, inside

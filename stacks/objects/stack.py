@@ -38,14 +38,13 @@ from stacks.cached import once
 from stacks.objects.access import admins_of, enforced, named_clusters, own_accounts, restricted
 from stacks.objects.cml import installs_operator, without_kubernetes
 from stacks.objects.external_ray import checks
-from stacks.objects.idle_termination import idle_termination
 from stacks.objects.logs import log_collectors
 from stacks.objects.monitoring import objects_of_monitoring
 from stacks.objects.network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
 from stacks.objects.queues import queues_of
 from stacks.objects.ray_clusters import rendered, rendered_job, rendered_service, template_objects
 from stacks.objects.redis import redis_parts, redis_stateful_set
-from stacks.objects.run_history import run_history
+from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.settings import StackSettings, TenantSettings
 
 STACK = "stack"

@@ -18,7 +18,6 @@ from stacks.checks.advice import advice
 from stacks.objects.access import named_clusters
 from stacks.objects.cml import without_kubernetes
 from stacks.objects.external_ray import checks
-from stacks.objects.idle_termination import idle_termination
 from stacks.objects.logs import log_collectors, logs_of
 from stacks.objects.network import tenant_policies
 from stacks.objects.ownership import Part, part_of
@@ -31,7 +30,7 @@ from stacks.objects.ray_clusters import (
     template_objects,
     with_ray_dashboard,
 )
-from stacks.objects.run_history import run_history
+from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.program.foreign import refuse_foreign
 from stacks.program.identity import OUTPUT as OUTPUT_OF_CLUSTER
 from stacks.program.identity import OtherClusterError, cluster_of

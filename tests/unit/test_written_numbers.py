@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from core.problems import StackFileError
 from core.stack_file import stack_file
-from core.yaml_reader.document import DocumentError, document
+from core.yaml_reader.document import document
+from core.yaml_reader.scalars import DocumentError
 from kuberay import OperatorContext, validate
 from stacks.load import settings_of
 from stacks.settings import StackSettings

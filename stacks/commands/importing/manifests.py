@@ -20,8 +20,8 @@ from components.ray_service.settings import SERVICE_LABEL
 from core.problems import Path, Problems, StackFileError, dotted
 from core.secrets import ADVICE, is_secret, secret_in
 from core.strategic_merge import difference
-from core.yaml_reader.document import DocumentError, document
-from core.yaml_reader.scalars import resolve_of_kubernetes
+from core.yaml_reader.document import document
+from core.yaml_reader.scalars import DocumentError, resolve_of_kubernetes
 from kuberay import OperatorContext, validate
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import stored

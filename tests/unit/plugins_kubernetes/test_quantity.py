@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.plugins.kubernetes.quantity import amount, is_quantity_field, same_amount
+from local.plugins.kubernetes.diff import amount, is_quantity_field, same_amount
 
 pytestmark = pytest.mark.unit
 

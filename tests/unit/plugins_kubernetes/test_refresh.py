@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.plugins.kubernetes.refresh import adopted, reconciled
+from local.plugins.kubernetes.diff import adopted, reconciled
 
 pytestmark = pytest.mark.unit
 
