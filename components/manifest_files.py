@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from components.cache_folder import cache_folders, keep_file
 from components.crds.definitions import are_kept, referred
+from core.files import cache_folders, keep_file
 
 Objects = list[dict[str, Any]]
 

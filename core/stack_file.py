@@ -14,8 +14,7 @@ from typing import Any
 
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, in_one_line, shown
 from core.problems import Path as Place
-from core.yaml_reader.document import Document, document
-from core.yaml_reader.merging import merged
+from core.yaml_reader.document import Document, document, merged
 from core.yaml_reader.scalars import DocumentError, Node, Span
 
 PROJECT = "ray-platform"

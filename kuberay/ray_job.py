@@ -1,4 +1,6 @@
-"""A RayJob's spec: its cluster, its submission, its deadlines and its deletion (validation.go: ValidateRayJobSpec)."""
+"""A RayJob's spec: its cluster, its submission, its deadlines and its deletion (validation.go: ValidateRayJobSpec). A
+RayCronJob: its schedule, and the template of its RayJobs.
+"""
 
 import itertools
 from collections.abc import Mapping
@@ -6,6 +8,7 @@ from collections.abc import Mapping
 from core.body import Body
 from core.problems import Path
 from kuberay import features, ray_cluster
+from kuberay.cron import schedule_fault
 from kuberay.formats import is_json_of_numbers, is_mapping, older, semver_numbers
 from kuberay.releases import OperatorContext
 from kuberay.rules import Cluster, Found, problem
@@ -219,3 +222,16 @@ def _order(event: str, times: Mapping[str, tuple[int, int]], path: Path) -> Foun
                 f"give it {times[earlier][0]} or more"
             )
             yield problem("deletion-order", (*path, index, "condition", "ttlSeconds"), seconds, message)
+
+
+def check_cron_job(body: Body, operator: OperatorContext) -> Found:
+    """All rules on a RayCronJob (validation.go: ValidateRayCronJobSpec)."""
+    spec = body["spec"]
+    if not operator.enabled("RayCronJob"):
+        message = "the operator serves no RayCronJob without its feature gate RayCronJob: enable it"
+        yield problem("cron-feature-gate", ("kind",), body["kind"], message)
+    if fault := schedule_fault(spec["schedule"]):
+        message = f"{spec['schedule']!r} is not a valid schedule, {fault}: write for example '0 3 * * *' or '@daily'"
+        yield problem("cron-schedule", ("spec", "schedule"), spec["schedule"], message)
+    # The jobs do not inherit its annotations.
+    yield from check(spec["jobTemplate"], ("spec", "jobTemplate"), {}, operator)

@@ -5,7 +5,7 @@ from typing import Any
 
 from core.body import Body
 from core.problems import Path, Problem
-from kuberay import features, formats, ray_cluster, ray_cron_job, ray_job, ray_service, schema
+from kuberay import features, formats, ray_cluster, ray_job, ray_service, schema
 from kuberay.releases import EACH, GONE, SINCE, OperatorContext, Steps, newer_field
 from kuberay.rules import Cluster, Found, problem
 from kuberay.schema import shown
@@ -53,7 +53,7 @@ def _operator_problems(body: Body, operator: OperatorContext) -> Found:
         yield from ray_job.check(spec, ("spec",), annotations, operator)
     else:
         job = spec["jobTemplate"], ("spec", "jobTemplate")
-        yield from ray_cron_job.check(body, operator)
+        yield from ray_job.check_cron_job(body, operator)
     yield from features.check_batch_scheduler(body, job, operator.batch_scheduler)
 
 

@@ -16,8 +16,7 @@ from local.plugins import Selection
 from local.progress import console
 from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
-from local.rehearse.rehearsed import Rehearsed
-from local.rehearse.report import as_object
+from local.rehearse.report import Rehearsed, as_object
 from local.rehearse.report import report as of_rehearsed
 from stacks.commands.plan.text import markdown, show
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from core.nodes import ACCELERATOR
 from core.pods import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
 from policies.search import POD, RAY_CLUSTER, inside, is_foreign, with_inner
-from policies.values import Node, NotKnownYetError, Object
+from policies.values import Node, Object
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,18 +206,3 @@ SUBJECTS: dict[type, Callable[[Object], Iterable[Any]]] = {
     Container: containers,
 }
 """Functions that find the subjects of a type in an object."""
-
-
-__all__ = [
-    "SUBJECTS",
-    "Container",
-    "NotKnownYetError",
-    "Object",
-    "Pod",
-    "RayCluster",
-    "Stack",
-    "Subject",
-    "containers",
-    "pods",
-    "ray_clusters",
-]

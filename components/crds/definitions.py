@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from components.cache_folder import cache_folders, keep_file
 from core.body import Body
+from core.files import cache_folders, keep_file
 
 KIND = "CustomResourceDefinition"
 

@@ -32,7 +32,7 @@ class Prometheus(StrEnum):
 
 
 class Recorded(StrEnum):
-    """The records of `records`."""
+    """The records of `rules`."""
 
     HEAD_STARTED = "ray_platform:head_started_seconds"
     """When the head of a RayCluster began."""

@@ -15,7 +15,6 @@ from typing import Any
 
 from components.kueue.settings import KueueSettings
 from components.logs import manifests as collector
-from components.logs import manifests as logs
 from components.logs.settings import LogsSettings
 from components.ray_cluster.manifests import Scheduling
 from components.ray_cluster.pods import (
@@ -65,12 +64,16 @@ def pod_problems(body: Body, level: PodSecurityLevel) -> Iterator[Problem]:
     """
     spec = body["spec"]
     options = spec.get("autoscalerOptions") or {} if spec.get("enableInTreeAutoscaling") else None
-    yield from _of_pods(spec["headGroupSpec"]["template"], _HEAD, options, level)
-    yield from _of_ray_start(spec, spec["headGroupSpec"], _HEAD)
-    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
-        path: Path = ("spec", "workerGroupSpecs", index)
-        yield from _of_pods(group["template"], path, None, level)
+    for path, group in _groups(spec):
+        yield from _of_pods(group["template"], path, options if path == _HEAD else None, level)
         yield from _of_ray_start(spec, group, path)
+
+
+def _groups(spec: Body) -> Iterator[tuple[Path, Body]]:
+    """The head and the worker groups, each with its path in the body."""
+    yield _HEAD, spec["headGroupSpec"]
+    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
+        yield ("spec", "workerGroupSpecs", index), group
 
 
 def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
@@ -79,7 +82,7 @@ def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
     # Overrides may remove the version.
     yield from problems_of_params(params, spec.get("rayVersion"), path == _HEAD, at)
     yield from problems_of_labels(group.get("labels") or {}, spec.get("rayVersion"), (*path, "labels"))
-    yield from without_memory(group, path)
+    yield from _without_memory(group, path)
     offered = params.get("num-gpus", "")
     limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
     gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))
@@ -215,7 +218,7 @@ def without_slots(body: Body) -> Iterator[Problem]:
     yield Problem(("spec", "workerGroupSpecs", 0, "maxReplicas"), 0, message, "no-worker-ever")
 
 
-def without_memory(group: Body, path: Path) -> Iterator[Problem]:
+def _without_memory(group: Body, path: Path) -> Iterator[Problem]:
     """Too little memory for Ray to start in a pod of a group; `path`: of the group."""
     ray = group["template"]["spec"]["containers"][0]
     limit = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
@@ -259,9 +262,7 @@ _MODE = "RAY_AUTH_MODE"
 def undone(settings: RayClusterSettings, body: Body) -> Iterator[Problem]:
     """Variables and images of a rendered RayCluster that contradict its settings; paths in its body."""
     spec = body["spec"]
-    groups: list[tuple[Path, Body]] = [(("spec", "headGroupSpec"), spec["headGroupSpec"])]
-    groups += [(("spec", "workerGroupSpecs", at), each) for at, each in enumerate(spec.get("workerGroupSpecs") or ())]
-    for path, group in groups:
+    for path, group in _groups(spec):
         ray, at = group["template"]["spec"]["containers"][0], (*path, "template", "spec", "containers", 0)
         for index, variable in enumerate(ray.get("env") or ()):
             if message := _undoing(spec, variable):
@@ -299,14 +300,14 @@ _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis
 _VOLUMES = {
     TOKEN_VOLUME: "the token of Ray's autoscaler",
     VOLUME: "the password of Redis",
-    logs.RAY_VOLUME: "the log files of Ray",
-    **dict.fromkeys((logs.NAME, logs.STATE_VOLUME, logs.CA_VOLUME), "the files of the log collector"),
+    collector.RAY_VOLUME: "the log files of Ray",
+    **dict.fromkeys((collector.NAME, collector.STATE_VOLUME, collector.CA_VOLUME), "the files of the log collector"),
     **{each["name"]: "the certificates of the cluster" for each in volumes("")},
 }
 """Volumes that the stack adds to pods, with their content."""
 
 
-def reworded(settings: RayClusterSettings, problem: Problem, body: Mapping[str, Any]) -> Problem:
+def reworded(settings: RayClusterSettings, problem: Problem, body: Body) -> Problem:
     """A problem from KubeRay's rules, in terms of the stack file if it is about a part that the stack adds."""
     match problem.path:
         case ("spec", "workerGroupSpecs", int(index), "template") if problem.rule == "required-field":
@@ -346,17 +347,12 @@ def _no_such_group(groups: Sequence[Any], index: int, problem: Problem) -> Probl
     return replace(problem, path=(*problem.path[:3], "groupName"), value=name, message=message)
 
 
-def logs_problems(
-    settings: RayClusterSettings, logs: LogsSettings | None, body: Mapping[str, Any]
-) -> Iterator[Problem]:
+def logs_problems(settings: RayClusterSettings, logs: LogsSettings | None, body: Body) -> Iterator[Problem]:
     """Parts of a rendered RayCluster by which its logs would not be collected; paths in its body."""
     if logs is None:
         return
-    spec = body["spec"]
     expected = log_sidecar(settings, logs)
-    groups: list[tuple[Path, Any]] = [(("spec", "headGroupSpec"), spec["headGroupSpec"])]
-    groups += [(("spec", "workerGroupSpecs", at), each) for at, each in enumerate(spec.get("workerGroupSpecs") or ())]
-    for path, group in groups:
+    for path, group in _groups(body["spec"]):
         folder = group["rayStartParams"].get("temp-dir", collector.RAY_FOLDER)
         if folder != collector.RAY_FOLDER:
             message = f"logs are read from {collector.RAY_FOLDER}, and Ray would write them elsewhere: remove it"
@@ -364,7 +360,7 @@ def logs_problems(
         yield from _changed_for_logs((*path, "template", "spec"), group["template"]["spec"], expected)
 
 
-def _changed_for_logs(path: Path, pod: Mapping[str, Any], expected: Beside) -> Iterator[Problem]:
+def _changed_for_logs(path: Path, pod: Body, expected: Beside) -> Iterator[Problem]:
     """Changes by a pod template to what the collector needs."""
     named: dict[str, tuple[dict[str, Any], ...]] = {
         "initContainers": expected.init_containers,
@@ -391,9 +387,7 @@ _STORAGE_NAMESPACE = "RAY_external_storage_namespace"
 """KubeRay does not override it, and then cleans up another namespace (pod.go: configureGCSFaultTolerance)."""
 
 
-def redis_problems(
-    settings: RayClusterSettings, place: RedisPlace | None, body: Mapping[str, Any]
-) -> Iterator[Problem]:
+def redis_problems(settings: RayClusterSettings, place: RedisPlace | None, body: Body) -> Iterator[Problem]:
     """Problems of a rendered RayCluster that KubeRay would accept; paths in its body."""
     if not settings.fault_tolerance or place is None:
         return
@@ -405,7 +399,7 @@ def redis_problems(
     yield from _reconnect_timeouts(spec)
 
 
-def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Mapping[str, Any]) -> Iterator[Problem]:
+def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Body) -> Iterator[Problem]:
     """Changes by a pod template to the containers, volumes and ports that the head has for Redis."""
     made, at = beside_head(settings, place), (*_HEAD, "template", "spec")
     for kind, expected, name in (
@@ -436,7 +430,7 @@ def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Mapping[str, 
                     )
 
 
-def _reconnect_timeouts(spec: Mapping[str, Any]) -> Iterator[Problem]:
+def _reconnect_timeouts(spec: Body) -> Iterator[Problem]:
     """Worker timeouts that are not longer than the head's. Such workers and their tasks would end while the head
     restarts (kuberay#1036)."""
     in_head = _variable(_HEAD, spec["headGroupSpec"], RECONNECT_TIMEOUT)
@@ -456,7 +450,7 @@ def _reconnect_timeouts(spec: Mapping[str, Any]) -> Iterator[Problem]:
             return
 
 
-def _variable(path: Path, group: Mapping[str, Any], name: str) -> tuple[Path, str] | None:
+def _variable(path: Path, group: Body, name: str) -> tuple[Path, str] | None:
     """The path of an environment variable in Ray's container of a group, and its value."""
     for index, variable in enumerate(group["template"]["spec"]["containers"][0].get("env") or ()):
         if variable["name"] == name:
@@ -473,7 +467,7 @@ _MOST_GROUPS = 7
 """A Workload of Kueue has 8 pod sets, one of which is the head."""
 
 
-def unguarded_gang(settings: RayClusterSettings, body: Mapping[str, Any]) -> Iterator[Problem]:
+def unguarded_gang(settings: RayClusterSettings, body: Body) -> Iterator[Problem]:
     """Worker groups that can scale although `gang` is `all`; the path is in the settings.
 
     KubeRay's gang is the head and minReplicas of each group. Raising minReplicas to maxReplicas implicitly would start
@@ -495,7 +489,7 @@ def unguarded_gang(settings: RayClusterSettings, body: Mapping[str, Any]) -> Ite
 
 
 def not_with_kueue(
-    settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: Mapping[str, Any]
+    settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: Body
 ) -> Iterator[Problem]:
     """Settings that Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go:
     validateCreate), and those that Kueue does not have; paths are in the settings.

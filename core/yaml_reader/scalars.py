@@ -100,7 +100,7 @@ class Span(NamedTuple):
     column: int
     end_column: int | None = None
     file: str | None = None
-    """Name of the text's file, if it is not the file that was read first: a base of it (merging.py)."""
+    """Name of the text's file, if it is not the file that was read first: a base of it (document.py)."""
 
 
 class DocumentError(ValueError):

@@ -16,7 +16,7 @@ from local.rehearsal import Rehearsal
 from local.rehearse import comparison
 from local.rehearse.cluster import Cluster
 from local.rehearse.players import play
-from local.rehearse.rehearsed import Rehearsed
+from local.rehearse.report import Rehearsed
 from stacks.load import load
 from stacks.objects.stack import images_of
 from stacks.planning.plan import Plan, plan_of

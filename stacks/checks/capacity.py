@@ -27,7 +27,7 @@ from stacks.objects.ray_clusters import (
     template_objects,
 )
 from stacks.objects.redis import backups_of, redis_of
-from stacks.objects.run_history import problems_of_history
+from stacks.objects.tenant_programs import problems_of_history
 from stacks.planning.demands import programs_of, workers_of
 from stacks.settings import StackSettings, TenantSettings
 

@@ -1,6 +1,7 @@
-"""Validation between the parts of a stack file: names, references and people. Pure functions."""
+"""Validation between the parts of a stack file: names, references, people, and pools that nothing tells apart. Pure
+functions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from pydantic.alias_generators import to_camel
@@ -12,9 +13,9 @@ from components.ray_service.llm import llm_setting_at
 from components.redis.connection import CERTIFICATE_SECRET, SECRET, USERS_SECRET
 from components.run_history.program import NAME as RUN_HISTORY
 from components.tls.manifests import secret_name
+from core.nodes import NodePool
 from core.problems import Path, Problem, place
 from stacks.checks.namespaces import namespace_setting, problems_of_namespaces
-from stacks.checks.pools import problems_of_pools
 from stacks.checks.rendered import problems_of_clusters
 from stacks.checks.storage import problems_of_storage
 from stacks.objects.access import problems_of_admission, problems_of_hosts, unknown_cluster, unknown_template
@@ -206,3 +207,22 @@ def _monitoring(stack: StackSettings) -> Iterator[Problem]:
             "objects: set the namespace of Prometheus, or remove the key for the operator's"
         )
         yield Problem(("monitoring", "namespace"), settings.namespace, message, "reserved-namespace")
+
+
+def problems_of_pools(stack: StackSettings) -> Iterator[Problem]:
+    """Pools whose pods would run on each other's nodes: workers would have another size, or another GPU, than set."""
+    first: dict[Hashable, NodePool] = {}
+    for index, pool in enumerate(stack.nodes):
+        other = first.setdefault(_marks(pool), pool)
+        if other.pool != pool.pool:
+            message = (
+                f"nothing tells its nodes from those of pool {other.pool!r}, so that pods of one run on the other: set "
+                "labels that only the nodes of each have, or make it one pool"
+            )
+            yield Problem(("nodes", index, "pool"), pool.pool, message, "pools-alike")
+
+
+def _marks(pool: NodePool) -> Hashable:
+    """What pods select a pool's nodes by, and what keeps others away; a pod with GPUs runs on no node without."""
+    taints = frozenset((each.key, each.value, each.effect) for each in pool.taints if each.effect != "PreferNoSchedule")
+    return frozenset(pool.labels.items()), pool.gpu_product, taints, pool.gpus > 0

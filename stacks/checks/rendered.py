@@ -26,9 +26,15 @@ from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import WORKLOADS_GATE, check_ray, newer_field
 from stacks.checks.capacity import without_room_for
-from stacks.checks.jobs import problems_of_references, problems_of_schedule, problems_of_submitter, problems_with_kueue
+from stacks.checks.owners import (
+    problems_of_references,
+    problems_of_schedule,
+    problems_of_serving,
+    problems_of_submitter,
+    problems_with_kueue,
+    service_in_kueue,
+)
 from stacks.checks.places import in_cluster, is_in_cluster, of_owner, where_set
-from stacks.checks.services import problems_of_serving, service_in_kueue
 from stacks.checks.storage import problems_of_home
 from stacks.objects.external_ray import problems_of_external, problems_of_pod
 from stacks.objects.logs import logs_of

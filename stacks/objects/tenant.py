@@ -21,11 +21,10 @@ from core.problems import Path
 from stacks.cached import cached
 from stacks.objects.access import admins_of, named_clusters, own_accounts
 from stacks.objects.external_ray import checks
-from stacks.objects.idle_termination import idle_termination
 from stacks.objects.logs import log_collectors
 from stacks.objects.network import policies_of_clusters
 from stacks.objects.ray_clusters import rendered, rendered_job, rendered_service, template_objects
-from stacks.objects.run_history import run_history
+from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.settings import StackSettings, TenantSettings
 
 Parts = tuple[Part, ...]

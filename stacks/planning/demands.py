@@ -13,7 +13,6 @@ from components.ray_service.manifests import demand_of_update
 from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.settings import hard
 from core.quantities import amount
-from stacks.objects.idle_termination import idle_termination
 from stacks.objects.queues import queue_of
 from stacks.objects.ray_clusters import (
     demanded,
@@ -24,7 +23,7 @@ from stacks.objects.ray_clusters import (
     rendered_service,
 )
 from stacks.objects.redis import redis_parts, redis_stateful_set
-from stacks.objects.run_history import run_history
+from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.settings import StackSettings, TenantSettings
 
 Rooms = Mapping[str, Mapping[str, Room]]

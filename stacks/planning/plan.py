@@ -1,14 +1,14 @@
-"""Whether a stack's nodes can provide what its file promises.
+"""Whether a stack's nodes, queues and quotas can provide what its file promises. Pure functions.
 
 It only knows the stack file: other pods on the nodes, and RayClusters created by other means, are not counted.
 `reserve` of workers and `nodes`, which are allocatable amounts, leave room for daemons.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from components.capacity.limits import Accounts
+from components.capacity.limits import Account, Accounts
 from components.capacity.placement import NOTHING, Nodes, Workers, held
 from components.queues.settings import Queue
 from components.tenant.demand import Usage, total
@@ -24,8 +24,47 @@ from stacks.planning.demands import (
     submitters,
     updates_of,
 )
-from stacks.planning.waiting import TooSmall, too_small
 from stacks.settings import StackSettings, TenantSettings
+
+
+@dataclass(frozen=True)
+class TooSmall:
+    """A queue or a quota in which not all of its RayClusters can run at the same time, even as they start."""
+
+    name: str
+    """`queue research`, or `the quota of team-a`."""
+
+    needed: Usage
+    """What they start with together, of the resources of which it has too little."""
+
+    most: Usage
+    """What it has of these."""
+
+    waiting: tuple[str, ...]
+    """Those that wait if they start in the order of the file."""
+
+
+def too_small(starts: Mapping[str, Usage], accounts: Accounts) -> Iterator[TooSmall]:
+    """The queues and quotas that are too small. `starts`: what each RayCluster starts with, by name."""
+    counted: dict[int, tuple[Account, list[str]]] = {}
+    for name in starts:
+        for account in accounts[name]:
+            counted.setdefault(id(account), (account, []))[1].append(name)
+    for account, names in counted.values():
+        needed = total(starts[name] for name in names)
+        short = [entry for entry, most in account.limits.items() if needed.get(entry, Decimal(0)) > most]
+        if short:
+            of_all, of_account = ({entry: amounts[entry] for entry in short} for amounts in (needed, account.limits))
+            yield TooSmall(account.name, of_all, of_account, tuple(_waiting(names, starts, account)))
+
+
+def _waiting(names: list[str], starts: Mapping[str, Usage], account: Account) -> Iterator[str]:
+    room = Account(account.limits)
+    for name in names:
+        if room.admits(starts[name], 1):
+            room.take(starts[name])
+        else:
+            yield name
 
 
 @dataclass(frozen=True)

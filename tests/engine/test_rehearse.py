@@ -12,8 +12,7 @@ from local import paths
 from local.plugins import Selection
 from local.pulumi import PROJECT
 from local.rehearse.comparison import Beside
-from local.rehearse.rehearsed import Rehearsed
-from local.rehearse.report import as_object
+from local.rehearse.report import Rehearsed, as_object
 from local.rehearse.session import Session
 from stacks.commands.review.reports import rehearsals
 from testbed.platform_stack import DEV

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from local.plugins.kubernetes import fields, state
 from local.plugins.kubernetes.cluster import Cluster
+from local.plugins.kubernetes.diff import adopted, reconciled
 from local.plugins.kubernetes.errors import (
     PATCH_FORCE,
     ApiError,
@@ -27,7 +28,6 @@ from local.plugins.kubernetes.objects import (
     unique_name,
 )
 from local.plugins.kubernetes.readiness import SKIP_AWAIT, STORAGE_CLASS, Rule, claim_rule, rule_for
-from local.plugins.kubernetes.refresh import adopted, reconciled
 from local.plugins.kubernetes.settings import Settings
 from local.plugins.kubernetes.values import Json, has_unknown, mark_like, plain
 from local.plugins.kubernetes.waiting import FAILED, Waits

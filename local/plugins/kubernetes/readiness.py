@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from local.plugins.kubernetes import wait_for
+from local.plugins.kubernetes.diff import same_amount
 from local.plugins.kubernetes.objects import CRD, SECRET, Kind, at, is_true, name_of
-from local.plugins.kubernetes.quantity import same_amount
 from local.plugins.kubernetes.values import Json
 
 SKIP_AWAIT = "pulumi.com/skipAwait"

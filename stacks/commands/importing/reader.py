@@ -16,6 +16,7 @@ from core.secrets import ADVICE, SECRET, is_secret, secret_in
 from core.stack_file import LARGEST_FILE
 from core.versions import image_version, ray_image_version, version_tuple
 from core.yaml_reader import document as yaml_document
+from core.yaml_reader.scalars import DocumentError, Node
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 
@@ -124,7 +125,7 @@ class Document:
     def _line_of(self, path: Path) -> int:
         return self.first_line + self.yaml.span(path).line - 1
 
-    def _line_within(self, node: yaml_document.Node, outer: Path, inner: Path) -> int:
+    def _line_within(self, node: Node, outer: Path, inner: Path) -> int:
         """The line of a part inside a YAML text, which begins below the key; else the line of the part's parent."""
         line = self._line_of(outer)
         if not isinstance(node.value, str) or "\n" not in node.value:
@@ -137,7 +138,7 @@ def parsed(text: str, path: Path) -> yaml_document.Document | None:
     """Parses the YAML text at `path`. Raises RefusedError."""
     try:
         return yaml_document.document(text)
-    except yaml_document.DocumentError as error:
+    except DocumentError as error:
         raise RefusedError(Note(path, f"its line {error.span.line}: {error}")) from error
 
 
@@ -151,7 +152,7 @@ def documents(file: File) -> list[Document]:
         raise RefusedError(Note((), f"it cannot be read: {error.strerror}", "use a readable file")) from error
     except UnicodeDecodeError as error:
         raise RefusedError(Note((), "it is not text in UTF-8", "use a YAML file")) from error
-    except yaml_document.DocumentError as error:
+    except DocumentError as error:
         raise RefusedError(Note((), str(error), line=error.span.line)) from error
     return [each for each in found if each.value is not None]
 

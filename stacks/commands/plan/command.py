@@ -65,10 +65,9 @@ def plan(
     stack file is invalid (see `check`); 2 wrong use.
     """
     from core.problems import StackFileError
-    from stacks.commands.plan.report import as_object, report
+    from stacks.commands.plan.report import as_object, report, with_cml
     from stacks.load import load
     from stacks.planning import sharing
-    from stacks.planning.cml import with_cml
     from stacks.planning.plan import plan_of
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
@@ -118,9 +117,9 @@ def plan(
 
 
 def _on_cml(stack: "StackSettings") -> dict[str, object]:
-    from stacks.planning.cml import as_objects
+    from stacks.commands.plan.report import cml_as_objects
 
-    return {"cml": found} if (found := as_objects(stack)) else {}
+    return {"cml": found} if (found := cml_as_objects(stack)) else {}
 
 
 def _written(reports: list["Report"], output: Format) -> None:

@@ -1,4 +1,5 @@
-"""A plan as tables and sentences, for all output formats; and as an object for programs.
+"""A plan as tables and sentences, for all output formats; and as an object for programs. And what the clusters on
+Cloudera ML ask of its quotas, which no file knows.
 
 For programs amounts are numbers, memory in bytes; null if a value is not set. Keys stay the same.
 """
@@ -6,18 +7,20 @@ For programs amounts are numbers, memory in bytes; null if a value is not set. K
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 from components.capacity.placement import RESOURCES
+from components.cml.settings import CmlRayClusterSettings
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage, total
 from components.tenant.settings import hard
 from core.nodes import GPU_RESOURCE
 from core.quantities import shown
 from stacks.planning.overcommitment import few, overcommitments
-from stacks.planning.plan import ClusterPlan, Plan, TenantPlan
-from stacks.planning.waiting import TooSmall
+from stacks.planning.plan import ClusterPlan, Plan, TenantPlan, TooSmall
+from stacks.settings import StackSettings
 
 NONE = "-"
 
@@ -287,3 +290,37 @@ def numbers(usage: Mapping[str, Decimal]) -> dict[str, float | int | None]:
 
 def _cost_object(cost: tuple[float, float] | None) -> dict[str, float] | None:
     return {"always": cost[0], "atMost": cost[1]} if cost else None
+
+
+def with_cml(report: Report, stack: StackSettings) -> Report:
+    """The report, with a table of these clusters if the stack has any."""
+    rows = tuple(
+        (
+            each["cluster"],
+            ", ".join(each["projects"]),
+            *(f"{each[key]:g}" for key in ("workers", "gpus", "cpu", "memory")),
+        )
+        for each in cml_as_objects(stack)
+    )
+    columns = ("Cluster", "Projects", "Workers", "GPUs", "CPUs", "Memory in GB")
+    table = Table("Ray clusters on Cloudera ML: head and workers together", columns, rows)
+    return replace(report, tables=(*report.tables, table)) if rows else report
+
+
+def cml_as_objects(stack: StackSettings) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [_cml_cluster(each) for each in stack.cml.clusters] if stack.cml else []
+
+
+def _cml_cluster(cluster: CmlRayClusterSettings) -> dict[str, Any]:
+    head = cluster.resources_of_head
+    running = 0 if cluster.suspend else 1
+    workers = [(running * group.replicas, group.resources) for group in cluster.groups]
+    return {
+        "cluster": cluster.name,
+        "projects": list(cluster.projects),
+        "workers": sum(count for count, _ in workers),
+        "gpus": sum(count * resources.gpus for count, resources in workers),
+        "cpu": running * head.cpu + sum(count * resources.cpu for count, resources in workers),
+        "memory": running * head.memory + sum(count * resources.memory for count, resources in workers),
+    }

@@ -11,9 +11,9 @@ from components.cml.settings import CmlSettings
 from core.problems import StackFileError
 from policies.configuration import Configuration
 from stacks.commands.impact.comparison import impact_of
+from stacks.commands.plan.report import cml_as_objects
 from stacks.commands.review.reviewed import judged
 from stacks.load import load, parse
-from stacks.planning.cml import as_objects
 from stacks.program.build import build
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
@@ -56,7 +56,7 @@ def test_clusters_are_created_beside_those_on_kubernetes() -> None:
 
 
 def test_the_plan_adds_up_what_the_quotas_have_to_hold() -> None:
-    training, serving = as_objects(load(FILE))
+    training, serving = cml_as_objects(load(FILE))
     assert (training["workers"], training["gpus"], training["cpu"], training["memory"]) == (4, 4, 68, 272)
     assert (serving["projects"], serving["workers"]) == (["abcd-efgh-1234", "other-project-5678"], 0)
 

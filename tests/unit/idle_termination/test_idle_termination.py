@@ -9,8 +9,8 @@ from components.access.admission import Restricted, restrictions
 from components.idle_termination.manifests import LABELS
 from kuberay.pod_security import violations
 from stacks.load import parse
-from stacks.objects.idle_termination import idle_termination
 from stacks.objects.network import tenant_policies
+from stacks.objects.tenant_programs import idle_termination
 from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import record

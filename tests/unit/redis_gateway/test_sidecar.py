@@ -1,13 +1,22 @@
-"""The gateway beside a head, as the pod has it."""
+"""The gateway beside a head, as the pod has it, and which Kubernetes has what it needs."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.redis.connection import RedisConnection
+from components.redis_gateway import manifests
 from components.redis_gateway import settings as ours
-from components.redis_gateway.manifests import METRICS_PORT, sidecar, volume, volume_keys
+from components.redis_gateway.manifests import (
+    METRICS_PORT,
+    UnsupportedKubernetesError,
+    check_kubernetes,
+    sidecar,
+    volume,
+    volume_keys,
+)
 from components.redis_gateway.settings import GatewaySettings
 from gateway.settings import LONGEST_HOLD, Settings
 
@@ -101,3 +110,34 @@ def test_the_hold_timeout_has_the_programs_limit(wrong: str) -> None:
     assert ours.LONGEST_HOLD == LONGEST_HOLD
     with pytest.raises(ValueError, match="from 1s to 300s"):
         GatewaySettings.model_validate({"holdTimeout": wrong})
+
+
+def served(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | Exception) -> None:
+    def read(_call: Any) -> dict[str, Any]:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(manifests, "connect", lambda _context: None)
+    monkeypatch.setattr(manifests, "read", read)
+
+
+@pytest.mark.parametrize("minor", ["28", "28+", "9"])
+def test_a_kubernetes_without_native_sidecars_is_refused_with_a_fix(
+    monkeypatch: pytest.MonkeyPatch, minor: str
+) -> None:
+    served(monkeypatch, {"major": "1", "minor": minor})
+    with pytest.raises(UnsupportedKubernetesError, match=r"needs Kubernetes 1\.29 .*remove redis\.gateway"):
+        check_kubernetes(None)
+
+
+@pytest.mark.parametrize("minor", ["29", "29+", "36"])
+def test_newer_versions_are_accepted(monkeypatch: pytest.MonkeyPatch, minor: str) -> None:
+    served(monkeypatch, {"major": "1", "minor": minor})
+    check_kubernetes(None)
+
+
+@pytest.mark.parametrize("answer", [ClusterUnreachableError("no answer"), {"major": "1", "minor": "?"}, {}])
+def test_an_unknown_version_is_accepted(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    served(monkeypatch, answer)
+    check_kubernetes(None)

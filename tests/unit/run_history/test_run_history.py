@@ -11,7 +11,7 @@ from stacks.commands.impact.kinds import kind_of
 from stacks.load import parse
 from stacks.objects.network import tenant_policies
 from stacks.objects.ray_clusters import rendered_job, template_objects
-from stacks.objects.run_history import run_history
+from stacks.objects.tenant_programs import run_history
 from stacks.planning.demands import program_pods
 from stacks.program.build import build
 from stacks.settings import StackSettings

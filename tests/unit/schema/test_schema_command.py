@@ -1,5 +1,6 @@
-"""`python -m stacks schema`."""
+"""`python -m stacks schema`, and the reference page of the stack file that it writes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from typer.testing import CliRunner
 from stacks.commands.schema import reference
 from stacks.commands.schema import stack_file as schema
 from stacks.commands.schema.command import schema as command
+from stacks.commands.schema.reference import FILE, reference_text
+from stacks.commands.schema.stack_file import stack_file_schema
 
 pytestmark = pytest.mark.unit
 
@@ -32,3 +35,28 @@ def test_it_writes_schema_and_reference(app: typer.Typer, tmp_path: Path, monkey
     assert (tmp_path / "schema.json").read_text() == schema.schema_text()
     assert (tmp_path / "base.json").read_text() == schema.base_schema_text()
     assert (tmp_path / "docs" / "stack-file.md").read_text() == reference.reference_text()
+
+
+def test_the_committed_page_is_generated_from_the_models() -> None:
+    assert FILE.read_text() == reference_text(), "run `python -m stacks schema --write`"
+
+
+def test_every_link_leads_somewhere() -> None:
+    page = FILE.read_text()
+    anchors = {heading.lower().replace(" ", "-") for heading in re.findall(r"^## (.+)$", page, re.MULTILINE)}
+    assert set(re.findall(r"\(#([^)]+)\)", page)) <= anchors
+    assert all((FILE.parent / path).exists() for path in re.findall(r"\((\.\.[^)#]+)\)", page))
+
+
+def test_every_key_of_the_schema_is_on_the_page() -> None:
+    definitions = stack_file_schema()["definitions"]
+    models = {name: each for name, each in definitions.items() if not name.startswith(("KubeRay.", "Part"))}
+    keys = {key for model in models.values() for key in model.get("properties", {})}
+    assert {key for key in keys if f"`{key}`" not in FILE.read_text()} == set()
+
+
+def test_a_row_has_type_default_and_meaning() -> None:
+    assert (
+        '| <a id="reserve-cpu"></a>`cpu` | [quantity or zero](#formats) |  | '
+        "Default: a sixteenth of the node's CPUs. |" in FILE.read_text()
+    )

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from core.problems import StackFileError
 from core.stack_file import plain_values
-from core.yaml_reader.merging import PATCHES
+from core.yaml_reader.document import PATCHES
 from policies.read import of_config, of_stack_file
 from stacks.__main__ import app
 from stacks.commands.check.findings import as_annotations, check

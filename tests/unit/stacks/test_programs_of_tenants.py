@@ -7,9 +7,8 @@ import pytest
 
 from kuberay.pod_security import violations
 from stacks.load import parse
-from stacks.objects.idle_termination import idle_termination
 from stacks.objects.ray_clusters import template_objects
-from stacks.objects.run_history import run_history
+from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from local.errors import RehearsalError
-from local.install.auto import Auto
 from local.install.build import Build
-from local.install.origin import Origin
+from local.install.origin import Auto, Origin
 from local.tools import Tool
 
 pytestmark = pytest.mark.unit

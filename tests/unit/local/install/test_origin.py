@@ -6,10 +6,9 @@ import pytest
 
 from local.errors import RehearsalError
 from local.install import install_missing
-from local.install.auto import Auto
 from local.install.build import Build
 from local.install.mirror import Mirror
-from local.install.origin import origin
+from local.install.origin import Auto, origin
 
 pytestmark = pytest.mark.unit
 

@@ -9,8 +9,7 @@ from components.ray_service.settings import SERVICE_LABEL
 from local.rehearse import comparison
 from local.rehearse.comparison import Beside
 from local.rehearse.observed import Observed, observed
-from local.rehearse.rehearsed import Rehearsed
-from local.rehearse.report import as_object, report
+from local.rehearse.report import Rehearsed, as_object, report
 from stacks.commands.plan.text import markdown
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings

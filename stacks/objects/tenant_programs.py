@@ -1,18 +1,38 @@
-"""The run history of a tenant, with the values of the stack. Pure functions."""
+"""Programs of a tenant beside its RayClusters, with the values of the stack: the termination of idle ones, and the run
+history. Pure functions."""
 
 from collections.abc import Iterator
 
+from components.idle_termination.manifests import Watched
+from components.idle_termination.manifests import objects as of_idle_termination
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import RayJobSettings
-from components.run_history.manifests import objects
+from components.run_history.manifests import objects as of_run_history
 from components.run_history.program import NAME
 from components.run_history.settings import LEAST_TTL_SECONDS
 from core.body import Body
 from core.problems import Path, Problem
 from stacks.cached import cached
-from stacks.objects.access import admins_of, unknown
-from stacks.objects.ray_clusters import with_pod_defaults, with_tenant_defaults
+from stacks.objects.access import admins_of, named_cluster, unknown
+from stacks.objects.ray_clusters import rendered, with_pod_defaults, with_tenant_defaults
 from stacks.settings import StackSettings, TenantSettings
+
+
+@cached
+def idle_termination(stack: StackSettings, tenant: TenantSettings) -> dict[str, Body]:
+    """The objects that suspend the tenant's idle RayClusters, by part; empty if it has no RayCluster to suspend.
+
+    Raises Problems as `rendered` does.
+    """
+    watched = []
+    for cluster in tenant.clusters:
+        if cluster.idle_termination_options:
+            spec = rendered(stack, tenant, cluster)["spec"]
+            access = named_cluster(cluster.name, spec)
+            place = with_pod_defaults(tenant, with_tenant_defaults(tenant, cluster))
+            watched.append(Watched(place, spec, access))
+    return of_idle_termination(watched, tenant.namespace_name)
+
 
 _ANY_RAY = "2.60.0"
 """The pod runs no Ray."""
@@ -27,7 +47,7 @@ def run_history(stack: StackSettings, tenant: TenantSettings) -> dict[str, Body]
     if settings is None or storage is None or place is None:
         return {}
     readers = [*admins_of(stack.access.cluster_admins, tenant), *(each.subject for each in tenant.users)]
-    return objects(settings, tenant.namespace_name, place, storage.claim_name, readers)
+    return of_run_history(settings, tenant.namespace_name, place, storage.claim_name, readers)
 
 
 def problems_of_history(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:
