@@ -15,7 +15,7 @@ import pulumi
 import pulumi.dynamic
 
 from components.bodies import FIELD_MANAGER_ANNOTATION
-from components.cluster import request
+from components.client import request
 from components.kubernetes import field_manager
 
 

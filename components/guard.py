@@ -10,7 +10,7 @@ from typing import Any
 
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import connect, read
+from components.client import connect, read
 
 _NAMED = 10
 """The most objects that a message names. Of the others it reports only the number."""

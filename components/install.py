@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from components.bodies import Body, in_namespace
-from components.cluster import ClusterUnreachableError, request
+from components.client import ClusterUnreachableError, request
 from components.crds.definitions import MissingDefinitionError
 from components.crds.guard import CrdGuard, CrdGuardArgs
 from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from components.cluster import ClusterUnreachableError, UnauthorizedError, connect, read, with_renewed_credentials
+from components.client import ClusterUnreachableError, UnauthorizedError, connect, read, with_renewed_credentials
 
 Result = TypeVar("Result")
 

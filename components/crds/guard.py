@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.dynamic import Resource
 from components.guard import GuardProvider, InUseError, custom_objects, named
 

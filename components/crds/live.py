@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from components.bodies import FIELD_MANAGER_ANNOTATION
-from components.cluster import NoAnswerError, request
+from components.client import NoAnswerError, request
 from components.crds.definitions import Body, Definition, content
 
 DIGEST_ANNOTATION = "ray-platform/definition"

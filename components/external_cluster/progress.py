@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from components.cluster import ClusterUnreachableError, request
+from components.client import ClusterUnreachableError, request
 from components.ray_cluster.diagnosis import pod_reasons
 from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER_LABEL
 from components.waiting import until

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError, request
+from components.client import ClusterUnreachableError, request
 from components.install import object_name
 from components.kubernetes import KubernetesObject
 from components.monitoring.manifests import OPERATOR_API, Body

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.cluster import connect, read, request
+from components.client import connect, read, request
 from components.guard import kuberay_objects
 from components.operator.manifests import arguments, feature_gates
 from components.operator.settings import NAME, OperatorSettings

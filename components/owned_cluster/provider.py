@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.dynamic import Resource
 from components.ray_cluster.fault_tolerance import OPTIONS, storage_namespace
 from components.ray_cluster.storage_namespace import cleanup_warning

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.dynamic import Resource
 from components.guard import GuardProvider, InUseError, kuberay_objects, named
 from components.tenant.guard import has_ended

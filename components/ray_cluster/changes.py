@@ -13,7 +13,7 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError, connect, read, read_bytes
+from components.client import ClusterUnreachableError, connect, read, read_bytes
 from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
 from components.ray_cluster.pods import Body
 from components.ray_cluster.scaled import DIGEST, OWNED, owned, unscaled_since

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError, connect, read, refusal
+from components.client import ClusterUnreachableError, connect, read, refusal
 from components.dynamic import Resource
 
 _GROUP, _VERSION, _PLURAL = "scheduling.volcano.sh", "v1beta1", "podgroups"

@@ -8,7 +8,7 @@ it would wait until its timeout and fail.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
+from components.client import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
 from components.ray_cluster.diagnosis import Evidence, about, is_ready, reasons, starting
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_cluster.workload import why_it_waits

@@ -60,7 +60,7 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
     # Imported here: a comparison of stack files needs no cluster, and the import takes time.
     import kubernetes
 
-    from components.cluster import ClusterUnreachableError, connect, read
+    from components.client import ClusterUnreachableError, connect, read
 
     try:
         api = kubernetes.client.CustomObjectsApi(connect(context))

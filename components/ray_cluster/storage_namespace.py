@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.dynamic import Resource
 from components.ray_cluster.diagnosis import when
 from components.ray_cluster.fault_tolerance import storage_namespace

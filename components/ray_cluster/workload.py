@@ -4,7 +4,7 @@ reads."""
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.queues.kueue import API_VERSION
 
 _GROUP, _, _VERSION = API_VERSION.partition("/")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.ray_cluster.diagnosis import pod_reasons
 from components.ray_cluster.readiness import why_not_ready
 from components.ray_job.manifests import SUBMITTER_LABEL

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.ray_cluster.diagnosis import about, warnings
 from components.ray_cluster.readiness import why_not_ready
 from components.ray_service.applications import Application, applications, clusters_of, condition, is_serving

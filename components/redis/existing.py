@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.redis.connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
 from components.redis.existing_server import ExternalSettings
 

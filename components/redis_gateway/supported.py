@@ -2,7 +2,7 @@
 
 import re
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.redis_gateway.manifests import FIRST_KUBERNETES
 
 

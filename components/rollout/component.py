@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.dynamic import Resource
 from components.rollout.pods import Pods
 from components.rollout.replacing import Desired, has_pods_to_replace, replace_old

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, connect, refusal, request
+from components.client import ClusterUnreachableError, connect, refusal, request
 from components.ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL, NODE_TYPE_LABEL
 
 _SCRIPT = Path(__file__).with_name("in_head.py")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from components.cluster import connect, read
+from components.client import connect, read
 from components.rollout.pods import Pod, Pods, UnknownRayError, changing, group, kind, leaves, named, started
 from components.rollout.replacing import ENDING_SECONDS, PAUSE_SECONDS
 from components.rollout.settings import Strategy

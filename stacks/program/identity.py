@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, request
+from components.client import ClusterUnreachableError, ForbiddenError, request
 from stacks.settings import KubernetesSettings, StackSettings
 
 OUTPUT = "kubernetes"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pulumi.dynamic import CreateResult, ReadResult, UpdateResult
 
-from components import cluster as access
+from components import client as access
 from components.crds.definitions import Definition, definitions_of, referred
 from components.crds.guard import CrdGuardProvider
 from components.crds.live import DefinitionError, differences

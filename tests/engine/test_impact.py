@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.cluster import read
+from components.client import read
 from components.priority_classes.settings import priority_classes
 from kuberay.pods import PodChange, change_of_pods
 from local.paths import ROOT

@@ -204,7 +204,7 @@ def test_users_change_no_run_and_delete_only_their_own(
 def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
     template: dict[str, Any], cluster: Rehearsal, jobs: Rays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("components.cluster.connect", lambda _context: acting_as(BOB, cluster.client()))
+    monkeypatch.setattr("components.client.connect", lambda _context: acting_as(BOB, cluster.client()))
     name = start(None, NAMESPACE, TEMPLATE, ["--epochs=1"])
     run = jobs.read(NAMESPACE, name)
     assert run["spec"]["entrypoint"] == "python train.py --epochs=1"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.cluster import read
+from components.client import read
 from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components import cluster
+from components import client
 from components.rollout import pods, retirement
 from components.rollout.pods import Pods, group
 from components.rollout.retirement import Groups, NotRetiredError, retire
@@ -50,7 +50,7 @@ class PlayedPods(Pods):
 @pytest.fixture
 def players(shared_cluster: Rehearsal, operator: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Autoscalers]:
     """The autoscaler of a RayCluster with worker groups `small` and `big`."""
-    for module in (cluster, pods, retirement):
+    for module in (client, pods, retirement):
         monkeypatch.setattr(module, "connect", lambda _context: shared_cluster.client())
     kubectl, spec_ = Kubectl(shared_cluster), spec(scales=True)
     body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": NAME, "namespace": NAMESPACE}}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.cluster import ForbiddenError, ask_pod
+from components.client import ForbiddenError, ask_pod
 from components.ray_job.settings import JOB_LABEL
 from components.run_history.manifests import POD
 from components.run_history.program import NAME as PROGRAM
@@ -103,7 +103,7 @@ def test_who_is_nobody_of_the_tenant_may_not_ask_its_pod(
     configuration = client.Configuration(host=cluster.client().configuration.host)
     configuration.ssl_ca_cert = cluster.client().configuration.ssl_ca_cert
     configuration.api_key = {"authorization": f"Bearer {token.status.token}"}
-    monkeypatch.setattr("components.cluster.connect", lambda _: client.ApiClient(configuration))
+    monkeypatch.setattr("components.client.connect", lambda _: client.ApiClient(configuration))
     with pytest.raises(ForbiddenError, match=f"pod {NAMESPACE}/{POD} cannot be asked: 403 Forbidden"):
         ask_pod(None, NAMESPACE, POD, PORT, "/runs")
 

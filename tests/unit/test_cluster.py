@@ -10,7 +10,7 @@ from pathlib import Path
 import kubernetes
 import pytest
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, connect, request, stream
+from components.client import ClusterUnreachableError, ForbiddenError, connect, request, stream
 
 pytestmark = pytest.mark.unit
 
@@ -124,7 +124,7 @@ def test_an_object_that_does_not_exist_has_no_parts(read: Read) -> None:
 
 
 def test_a_mapping_is_sent_as_json(client: kubernetes.client.ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.cluster.connect", lambda _context: client)
+    monkeypatch.setattr("components.client.connect", lambda _context: client)
     merged = {"Content-Type": "application/merge-patch+json"}
     sent = {"spec": {"suspend": False}}
     assert request(None, "PATCH", "/object", headers=merged, body=sent) == sent
@@ -137,7 +137,7 @@ def test_a_mapping_is_sent_as_json(client: kubernetes.client.ApiClient, monkeypa
 def test_an_answer_of_another_server_is_an_error(
     client: kubernetes.client.ApiClient, monkeypatch: pytest.MonkeyPatch, path: str, message: str
 ) -> None:
-    monkeypatch.setattr("components.cluster.connect", lambda _context: client)
+    monkeypatch.setattr("components.client.connect", lambda _context: client)
     with pytest.raises(ClusterUnreachableError, match=message):
         request(None, "GET", path)
 

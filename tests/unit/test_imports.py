@@ -29,6 +29,7 @@ REVIEW = "stacks/commands/review"
 WITH_PULUMI = {
     *(
         "component.py",
+        "cluster.py",
         "kubernetes.py",
         "guard.py",
         "crd_guard.py",

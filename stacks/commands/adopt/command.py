@@ -20,7 +20,7 @@ def adopt(
 
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
     """
-    from components.cluster import ClusterUnreachableError
+    from components.client import ClusterUnreachableError
     from core.files import replace_text
     from core.problems import StackFileError
     from core.stack_file import read, stack_file

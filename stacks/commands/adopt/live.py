@@ -4,7 +4,7 @@ from typing import Any
 
 import kubernetes
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from stacks.program.identity import named
 
 Body = dict[str, Any]

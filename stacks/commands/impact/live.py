@@ -15,7 +15,7 @@ from typing import Any
 
 import kubernetes
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.client import ClusterUnreachableError, connect, read
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves
 from stacks.commands.impact.comparison import Impact

@@ -75,7 +75,7 @@ def _base(revision: str, file: Path, path: str) -> tuple[str, str]:
 def running(stack: StackSettings) -> dict[str, Known]:
     """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
     # Imported here: importing the Kubernetes client takes longer than comparing two files.
-    from components.cluster import ClusterUnreachableError
+    from components.client import ClusterUnreachableError
     from stacks.commands.impact.live import live
     from stacks.program.identity import context_of, named
 

@@ -78,7 +78,7 @@ def looking(
     """
     from dataclasses import replace
 
-    from components.cluster import ClusterUnreachableError
+    from components.client import ClusterUnreachableError
     from stacks.commands.page.html import html
     from stacks.commands.page.view import of_plan, of_status
     from stacks.commands.status import command, live

@@ -144,7 +144,7 @@ def _written(reports: list["Report"], output: Format) -> None:
 
 def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
     """Writes the results of past jobs, with the present and with the proposed workers."""
-    from components.cluster import ClusterUnreachableError
+    from components.client import ClusterUnreachableError
     from stacks.commands.plan.history.jobs import HistoryError, read
     from stacks.commands.plan.past import NoSuchClusterError, as_object, chosen, compare, report
 

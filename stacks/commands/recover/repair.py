@@ -16,7 +16,7 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError, NotFoundError, ResourceNotFoundError
 
 from components.bodies import FIELD_MANAGER_ANNOTATION
-from components.cluster import ClusterUnreachableError, connect
+from components.client import ClusterUnreachableError, connect
 from stacks.commands.recover import deployment as state
 from stacks.commands.recover.cli import Cli, Holder, LockedError, PulumiError, release
 from stacks.commands.recover.deployment import Candidate, Json

@@ -86,7 +86,7 @@ def cancel(
 def _wait(stack: str, context: str | None, namespace: str, name: str, operator_namespace: str) -> None:
     import asyncio
 
-    from components.cluster import UnauthorizedError
+    from components.client import UnauthorizedError
     from components.ray_job.progress import JobFailedError, until_reached
 
     def show(state: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.cluster import ClusterUnreachableError, NoAnswerError, request
+from components.client import ClusterUnreachableError, NoAnswerError, request
 from components.job_template.manifests import run_of
 from components.ray_cluster.manifests import API_VERSION
 

@@ -46,7 +46,7 @@ def runs(
         if not namespaces:
             raise ended("no such tenant has a run history: set runHistory (docs/runs.md)", MISUSED)
 
-        from components.cluster import connect
+        from components.client import connect
         from stacks.commands.runs.history import read, selected
         from stacks.program.identity import context_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, ask_pod
+from components.client import ClusterUnreachableError, ask_pod
 from components.run_history.manifests import POD
 from components.run_history.program import PORT
 from stacks.commands.status.targets import needs_namespace

@@ -93,7 +93,7 @@ def logs(
 
         import kubernetes
 
-        from components.cluster import connect, stream
+        from components.client import connect, stream
         from stacks.commands.status.logs import NoLogError, place_of_log
 
         used = context or settings.kubernetes.context
@@ -142,7 +142,7 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
         settings = settings_of(stack)
         target = target_of(settings, name, context)
 
-        from components.cluster import ForbiddenError, request
+        from components.client import ForbiddenError, request
         from stacks.commands.status.waking import WHO_WAKES, NotWokenError, wakes
 
         try:
@@ -160,7 +160,7 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
 @contextmanager
 def failing() -> Iterator[None]:
     """Ends the command with one message and its exit code."""
-    from components.cluster import ClusterUnreachableError
+    from components.client import ClusterUnreachableError
     from core.problems import StackFileError
     from stacks.commands.status.targets import NoSuchTargetError
 
@@ -238,7 +238,7 @@ def _urls(settings: "StackSettings", target: "Target", context: str | None) -> l
     """The URLs of live Ingresses; for an account that must not read them, that of the stack file."""
     import kubernetes
 
-    from components.cluster import ForbiddenError, connect, read
+    from components.client import ForbiddenError, connect, read
     from stacks.commands.status.dashboard import urls
 
     if target.cluster is None:
@@ -270,7 +270,7 @@ def _show(name: str, found: "StackStatus", output: Format) -> None:
 
 def _watch(name: str, look: "Callable[[], StackStatus]", output: Format) -> NoReturn:
     """Shows report after report, until Ctrl-C. The first look has to succeed; later the last report stays."""
-    from components.cluster import ClusterUnreachableError
+    from components.client import ClusterUnreachableError
 
     if output is Format.TEXT:
         from stacks.commands.status.text import redrawing as drawing

@@ -13,7 +13,7 @@ from typing import Any
 
 import kubernetes
 
-from components.cluster import ForbiddenError, connect, read
+from components.client import ForbiddenError, connect, read
 from components.queues.kueue import API_VERSION as KUEUE
 from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO

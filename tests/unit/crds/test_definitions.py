@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.cluster import ClusterUnreachableError, NoAnswerError
+from components.client import ClusterUnreachableError, NoAnswerError
 from components.crds import live
 from components.crds.definitions import (
     Body,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from components.cluster import connect
+from components.client import connect
 from components.rollout.pods import UnknownRayError
 from stacks.__main__ import app
 from stacks.commands.plan.history import live

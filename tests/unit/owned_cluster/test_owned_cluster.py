@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.job_template.manifests import job_template
 from components.job_template.settings import JobTemplateSettings

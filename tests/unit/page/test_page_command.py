@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from components import cluster as reads
-from components.cluster import ClusterUnreachableError
+from components import client as reads
+from components.client import ClusterUnreachableError
 from stacks.__main__ import app
 from stacks.commands.page.command import looking
 from stacks.commands.page.server import Server

@@ -116,8 +116,8 @@ def suspended(monkeypatch: pytest.MonkeyPatch, *managers: str) -> Scaled:
     fields: list[dict[str, Any]] = [{"manager": "kuberay-operator", "fieldsV1": {"f:status": {}}}]
     fields += [{"manager": each, "fieldsV1": WITH_SUSPEND} for each in managers]
     live = {"metadata": {"resourceVersion": "1", "managedFields": fields}, "spec": {"suspend": True}}
-    monkeypatch.setattr("components.cluster.connect", lambda _context: None)
-    monkeypatch.setattr("components.cluster.read", lambda *_: live)
+    monkeypatch.setattr("components.client.connect", lambda _context: None)
+    monkeypatch.setattr("components.client.read", lambda *_: live)
     found = read_scaled(None, "team-a", "training")
     assert found
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.ray_cluster import storage_namespace
 from components.ray_cluster.storage_namespace import _Provider, cleanup_warning, failure_reason
 

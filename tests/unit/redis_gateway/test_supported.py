@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.redis_gateway import supported
 from components.redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 READS = """
 import sys
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.operator.upgrade import look
 from components.rollout.pods import Pods
 for read in (Pods(None, "team-a", "training").all, lambda: look(None, "ray-system")):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from components import waiting
-from components.cluster import connect
+from components.client import connect
 from stacks.__main__ import app
 from stacks.commands.run import live
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from components import waiting
-from components.cluster import ClusterUnreachableError, ForbiddenError, NoAnswerError
+from components.client import ClusterUnreachableError, ForbiddenError, NoAnswerError
 from components.ray_job import progress
 from stacks.__main__ import app
 from stacks.commands.run import live as requests

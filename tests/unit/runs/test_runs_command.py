@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from components.cluster import ForbiddenError
+from components.client import ForbiddenError
 from components.run_history.program.record import seconds
 from components.run_history.program.server import answer
 from components.run_history.program.store import Store
@@ -65,7 +65,7 @@ class Pods:
 def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
     made = Pods(tmp_path)
     monkeypatch.setattr("stacks.commands.runs.history.ask_pod", made.ask)
-    monkeypatch.setattr("components.cluster.connect", lambda _: None)
+    monkeypatch.setattr("components.client.connect", lambda _: None)
     return made
 
 

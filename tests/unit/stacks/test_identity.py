@@ -7,7 +7,7 @@ import pulumi
 import pytest
 from typer.testing import CliRunner
 
-from components.cluster import ClusterUnreachableError, ForbiddenError
+from components.client import ClusterUnreachableError, ForbiddenError
 from stacks.__main__ import app
 from stacks.load import parse
 from stacks.program.build import build

@@ -6,7 +6,7 @@ from typing import Any
 import kubernetes
 import pytest
 
-from components.cluster import ClusterUnreachableError, ForbiddenError
+from components.client import ClusterUnreachableError, ForbiddenError
 from stacks.commands.status import live
 from stacks.commands.status.live import look, namespace
 from stacks.commands.status.snapshot import Body, Found

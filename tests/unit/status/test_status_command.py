@@ -9,8 +9,8 @@ import kubernetes
 import pytest
 from typer.testing import CliRunner, Result
 
-from components import cluster as reads
-from components.cluster import ClusterUnreachableError, ForbiddenError
+from components import client as reads
+from components.client import ClusterUnreachableError, ForbiddenError
 from stacks.__main__ import app
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Found, Live

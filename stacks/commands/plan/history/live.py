@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.cluster import ClusterUnreachableError
+from components.client import ClusterUnreachableError
 from components.rollout.pods import Pods, UnknownRayError
 from stacks.commands.plan.history.jobs import HistoryError, Job
 

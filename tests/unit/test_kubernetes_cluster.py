@@ -1,0 +1,237 @@
+"""The session by the Kubernetes client, with a server on this machine; and how it connects."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pulumi
+import pytest
+
+from components.cluster import ClusterUnreachableError, ConflictError, Connection, ForbiddenError, UnauthorizedError
+from components.kubernetes_cluster import KubernetesCluster, cluster_of
+
+pytestmark = pytest.mark.unit
+
+Read = Callable[[str], Iterator[bytes]]
+
+BREAKS = "breaks"
+"""A pod whose log breaks off."""
+
+
+ANSWERS = {
+    "/login": (HTTPStatus.OK, b"<html>Log in</html>"),
+    "/null": (HTTPStatus.OK, b"null"),
+    "/moved": (HTTPStatus.FOUND, b""),
+    "/latin": (HTTPStatus.FORBIDDEN, b"\xfcber"),
+}
+"""Answers of other servers than Kubernetes', by their paths."""
+
+
+class Server(BaseHTTPRequestHandler):
+    """Answers with a log of two lines, the second one only after the reader has the first; or refuses."""
+
+    protocol_version = "HTTP/1.1"
+    first_was_read = threading.Event()
+    sent: ClassVar[list[tuple[str, Any]]] = []
+    """The content types and bodies of changes."""
+
+    def do_GET(self) -> None:
+        if self.path in ANSWERS or "/pods/" not in self.path:
+            listed = json.dumps({"items": [{"path": self.path}]}).encode()
+            found = (HTTPStatus.OK, listed) if "nodes" in self.path else (HTTPStatus.NOT_FOUND, b"")
+            status, answer = ANSWERS.get(self.path, found)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+            return
+        pod = self.path.split("/pods/")[1].partition("/")[0]
+        if pod.isdecimal():
+            body = json.dumps({"message": f"no log of {pod}"}).encode()
+            self.send_response(int(pod))
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.part(b"first")
+        assert self.first_was_read.wait(30)
+        if pod == BREAKS:
+            self.close_connection = True
+            return
+        self.part(b"second")
+        self.part(b"")
+
+    def do_PATCH(self) -> None:
+        """Returns what it gets."""
+        sent = self.rfile.read(int(self.headers["Content-Length"]))
+        self.sent.append((self.headers["Content-Type"], json.loads(sent)))
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def part(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is written."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[KubernetesCluster]:
+    """A session with the server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        text = KUBECONFIG.replace("https://192.0.2.1", f"http://127.0.0.1:{server.server_port}")
+        yield KubernetesCluster(Connection(kubeconfig=text))
+        server.shutdown()
+
+
+@pytest.fixture
+def read(cluster: KubernetesCluster) -> Read:
+    """Follows the log of a pod."""
+    Server.first_was_read.clear()
+    return lambda pod: cluster.log("team-a", pod, "ray-head", follow=True, tail=2)
+
+
+def test_parts_are_passed_on_as_they_arrive(read: Read) -> None:
+    parts = read("head")
+    assert next(parts) == b"first"
+    Server.first_was_read.set()
+    assert list(parts) == [b"second"]
+
+
+def test_an_answer_that_breaks_off_is_an_error_after_its_parts(read: Read) -> None:
+    parts = read(BREAKS)
+    assert next(parts) == b"first"
+    Server.first_was_read.set()
+    with pytest.raises(ClusterUnreachableError, match="has ended the answer"):
+        next(parts)
+
+
+def test_a_refusal_is_an_error_with_its_message(read: Read) -> None:
+    with pytest.raises(ForbiddenError, match="no log of 403"):
+        next(read("403"))
+    with pytest.raises(ClusterUnreachableError, match="no log of 400"):
+        next(read("400"))
+
+
+def test_an_object_that_does_not_exist_has_no_parts(read: Read) -> None:
+    assert list(read("404")) == []
+
+
+@pytest.mark.parametrize("status", [409, 422])
+def test_a_refused_change_is_a_conflict(cluster: KubernetesCluster, status: int) -> None:
+    with pytest.raises(ConflictError, match=f"the API server refuses: no log of {status}"):
+        cluster.get("v1", "pods", "team-a", str(status))
+
+
+def test_a_mapping_and_a_list_are_sent_as_json(cluster: KubernetesCluster) -> None:
+    Server.sent.clear()
+    sent = {"spec": {"suspend": False}}
+    assert cluster.patch("ray.io/v1", "rayclusters", "team-a", "training", sent) == sent
+    step = [{"op": "add", "path": "/spec/suspend", "value": False}]
+    with pytest.raises(ClusterUnreachableError, match="no object of Kubernetes"):  # The server returns the list.
+        cluster.patch("ray.io/v1", "rayclusters", "team-a", "training", step)
+    assert Server.sent == [
+        ("application/merge-patch+json", sent),
+        ("application/json-patch+json", step),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("/login", "no object of Kubernetes"), ("/null", "no object"), ("/moved", "302 Found"), ("/latin", "403 Forb")],
+)
+def test_an_answer_of_another_server_is_an_error(cluster: KubernetesCluster, path: str, message: str) -> None:
+    with pytest.raises(ClusterUnreachableError, match=message):
+        cluster.request("GET", path)
+
+
+def test_the_path_of_a_list_has_its_selectors(cluster: KubernetesCluster) -> None:
+    assert cluster.list("v1", "nodes", labels="pool=a100", fields="metadata.name=one") == (
+        {"path": "/api/v1/nodes?labelSelector=pool%3Da100&fieldSelector=metadata.name%3Done"},
+    )
+    assert cluster.list("ray.io/v1", "rayjobs") is None
+
+
+KUBECONFIG = """\
+contexts: [{name: here, context: {cluster: here, user: me}}]
+clusters: [{name: here, cluster: {server: "https://192.0.2.1"}}]
+users: [{name: me, user: {token: any}}]
+current-context: here
+"""
+
+
+@pytest.mark.parametrize("variable", [None, ""], ids=["no variable", "an empty variable"])
+@pytest.mark.parametrize("pod", [False, True], ids=["on a machine", "in a pod"])
+def test_the_kubeconfig_of_the_home_folder_goes_before_the_account_of_a_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, pod: bool
+) -> None:
+    """As with Pulumi's provider and kubectl: otherwise a guard would read another cluster than `up` changes."""
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text(KUBECONFIG)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in (("KUBECONFIG", variable), ("KUBERNETES_SERVICE_HOST", "192.0.2.9" if pod else None)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert KubernetesCluster()._client.configuration.host == "https://192.0.2.1"
+
+
+@pytest.mark.parametrize("text", ["- a list\n", "a text\n"])
+def test_a_file_that_is_no_kubeconfig_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with pytest.raises(ClusterUnreachableError, match=r"no usable kubeconfig: .* is no mapping"):
+        KubernetesCluster().request("GET", "/")
+
+
+def test_a_kubeconfig_that_is_given_goes_before_the_ambient_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    text = KUBECONFIG.replace("name: here, context", "name: other, context")
+    given = Connection("other", text)
+    assert KubernetesCluster(given)._client.configuration.host == "https://192.0.2.1"
+    with pytest.raises(ClusterUnreachableError, match=r"no usable kubeconfig: .*missing"):
+        KubernetesCluster(Connection("missing", text)).request("GET", "/")
+    with pytest.raises(ClusterUnreachableError, match="no usable kubeconfig"):
+        KubernetesCluster(Connection(kubeconfig="- a list")).request("GET", "/")
+    later = Connection(kubeconfig=pulumi.Output.from_input(text))
+    with pytest.raises(ClusterUnreachableError, match="not known yet"):
+        KubernetesCluster(later).request("GET", "/")
+
+
+def test_a_session_connects_once_and_again_with_renewed_credentials() -> None:
+    cluster = KubernetesCluster(Connection(kubeconfig=KUBECONFIG))
+    clients = []
+
+    def ask() -> int:
+        clients.append(cluster._client)
+        if len(clients) < 3:
+            raise UnauthorizedError("expired")
+        return 1
+
+    with pytest.raises(UnauthorizedError, match="expired"):
+        cluster.with_renewed_credentials(ask)
+    assert cluster.with_renewed_credentials(ask) == 1
+    assert clients[0] is not clients[1]
+    assert clients[1] is clients[2]
+
+
+def test_a_dynamic_resource_has_the_session_of_its_inputs() -> None:
+    assert Connection().inputs() == {"cluster": {}}
+    given = Connection("prod", None)
+    assert given.inputs() == {"cluster": {"context": "prod"}}
+    assert cluster_of(given.inputs()).connection == given
+    assert cluster_of(given.inputs()) is cluster_of({"cluster": {"context": "prod"}})
+    assert cluster_of({}).connection == Connection()
+    assert isinstance(Connection(kubeconfig=KUBECONFIG).inputs()["cluster"]["kubeconfig"], pulumi.Output)
