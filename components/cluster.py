@@ -61,7 +61,7 @@ class Connection:
             from pulumi import Output
 
             given["kubeconfig"] = Output.secret(self.kubeconfig)
-        return {"cluster": given}
+        return {"connection": given}
 
 
 AMBIENT = Connection()
@@ -136,6 +136,14 @@ class Cluster(Protocol):
         kind = "merge" if isinstance(body, Mapping) else "json"
         headers = {"Content-Type": f"application/{kind}-patch+json"}
         return self.request("PATCH", path_of(api_version, plural, namespace, name), headers=headers, body=body)
+
+    def delete(
+        self, api_version: str, plural: str, namespace: str | None, name: str, options: Mapping[str, Any] = NO_PAIRS
+    ) -> Body | None:
+        """Deletes an object; None if it does not exist. `options`: of the deletion (DeleteOptions). Raises
+        ConflictError if the object does not meet their preconditions."""
+        path = path_of(api_version, plural, namespace, name)
+        return self.request("DELETE", path, headers={"Content-Type": "application/json"}, body=options or None)
 
     def log(
         self, namespace: str, pod: str, container: str, *, follow: bool = False, tail: int | None = None

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from components.bodies import Body, in_namespace
-from components.client import ClusterUnreachableError, request
+from components.cluster import Cluster, ClusterUnreachableError
 from components.crds.definitions import MissingDefinitionError
 from components.crds.guard import CrdGuard, CrdGuardArgs
 from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows
@@ -53,7 +53,7 @@ def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGu
             KubernetesObject(f"{name}-{object_name(body)}", _in_made_namespace(body, args.namespaces), after)
             for body in stage
         ]
-    guarded = CrdGuardArgs(given.guard, [each.resource for each in given.definitions], given.context)
+    guarded = CrdGuardArgs(given.guard, [each.resource for each in given.definitions], given.cluster.connection)
     return CrdGuard(f"{name}-crd-guard", guarded, _after(made, opts))
 
 
@@ -102,10 +102,10 @@ class Installed:
     releases: Sequence[str]
     """Minor versions that are supported."""
 
-    def look(self, context: str | None, namespace: str) -> Installation:
+    def look(self, cluster: Cluster, namespace: str) -> Installation:
         """Reads the installation in the cluster. Raises ClusterUnreachableError."""
-        crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{self.crd}")
-        deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{self.deployment}")
+        crd = cluster.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, self.crd)
+        deployment = cluster.get("apps/v1", "deployments", namespace, self.deployment)
         return installation_of(crd, deployment)
 
     def check(self, live: Installation, namespace: str) -> str:

@@ -41,7 +41,7 @@ timeout without end."""
 def cluster_of(props: Mapping[str, Any]) -> "KubernetesCluster":
     """The session of a dynamic resource. `props`: its inputs, with those of `Connection.inputs`."""
     # Pulumi does not send inputs that are None to the provider.
-    given = props.get("cluster") or {}
+    given = props.get("connection") or {}
     return _session(Connection(given.get("context"), given.get("kubeconfig")))
 
 

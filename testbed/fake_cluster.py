@@ -3,9 +3,10 @@
 import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from components.cluster import AMBIENT, NO_PAIRS, Body, Cluster, ConflictError, Connection, Sent, path_of
+from components.kubernetes_cluster import KubernetesCluster
 
 _OBJECT = re.compile(r"(?P<kind>/apis?(?:/[a-z0-9.-]+)?/v[^/]+(?:/namespaces/[^/]+)?/[a-z]+)(?:/(?P<name>[^/]+))?")
 _NAMESPACE = re.compile(r"/namespaces/[^/]+(?=/)")
@@ -134,6 +135,29 @@ class FakeCluster(Cluster):
         if plural not in everywhere and not path.startswith("/api/"):
             return None
         return {"items": [copy.deepcopy(body) for _, body in of_kind if _selected(body, query)]}
+
+
+class Patches(Protocol):
+    """pytest's `monkeypatch`."""
+
+    def setattr(self, target: object, name: str, value: object, /) -> None: ...
+
+
+def of_all_sessions(patches: Patches, made: FakeCluster | None = None) -> FakeCluster:
+    """A cluster that answers all sessions by the Kubernetes client: `made`, or an empty one. Its `connection` is that
+    of the last request."""
+    made = made or FakeCluster()
+
+    def instead(name: str) -> Callable[..., Any]:
+        def answer(session: KubernetesCluster, *args: Any, **options: Any) -> Any:
+            made.connection = session.connection
+            return getattr(made, name)(*args, **options)
+
+        return answer
+
+    for name in ("request", "stream", "ask_pod", "exec", "renew"):
+        patches.setattr(KubernetesCluster, name, instead(name))
+    return made
 
 
 def plural_of(kind: str) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pulumi
 
-from components.client import ClusterUnreachableError
+from components.cluster import AMBIENT, ClusterUnreachableError, Connection
 from components.dynamic import Resource
 from components.guard import GuardProvider, InUseError, custom_objects, named
+from components.kubernetes_cluster import cluster_of
 
 Body = dict[str, Any]
 
@@ -45,7 +46,7 @@ class CrdGuardProvider(GuardProvider):
 
     def _in_use(self, props: Mapping[str, Any]) -> list[Body]:
         try:
-            existing = custom_objects(props.get("context"), props["resources"])
+            existing = custom_objects(cluster_of(props), props["resources"])
         except ClusterUnreachableError as error:
             raise InUseError(
                 f"{self._owner}'s CRDs are not deleted, because it cannot be determined whether they are used: {error}"
@@ -62,8 +63,7 @@ class CrdGuardArgs:
     resources: list[str]
     """The kinds, as for `components.guard.custom_objects`."""
 
-    context: str | None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
@@ -74,7 +74,7 @@ class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
         earlier = [
             pulumi.Alias(type_=f"pulumi-python:dynamic/ray-platform:{owner}CrdGuard") for owner in ("Volcano", "Kueue")
         ]
-        inputs = {"resources": args.resources, "context": args.context}
+        inputs = {"resources": args.resources, **args.connection.inputs()}
         super().__init__(
             args.provider, name, inputs, pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=earlier))
         )

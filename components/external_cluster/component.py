@@ -3,16 +3,18 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pulumi
 
 from components.bodies import Body, in_namespace
+from components.cluster import Cluster
 from components.external_cluster.manifests import connection
 from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
 from components.external_cluster.settings import ExternalClusterSettings
 from components.kubernetes import KubernetesObject
+from components.kubernetes_cluster import KubernetesCluster
 from components.ray_cluster.readiness import status_summary
 from components.ray_job.component import of_a_run
 from components.ray_job.manifests import RUN_ANNOTATION
@@ -38,7 +40,7 @@ class ExternalRayClusterArgs:
     namespace_name: str
     """Its name, to read the last check."""
 
-    context: str | None = None
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     last: Mapping[str, Any] | None = None
     """Its summary in the outputs of the last update, which a preview shows again; None if there was none."""
@@ -71,7 +73,7 @@ class ExternalRayCluster(pulumi.ComponentResource):
         settings = args.settings
         metadata = args.body["metadata"]
         annotations = metadata["annotations"]
-        described = next_check(args.context, args.namespace_name, metadata["name"], annotations[RUN_ANNOTATION])
+        described = next_check(args.cluster, args.namespace_name, metadata["name"], annotations[RUN_ANNOTATION])
         body = {**args.body, "metadata": {**metadata, "annotations": {**annotations, RUN_ANNOTATION: described}}}
         job = KubernetesObject(f"{name}-connection", in_namespace(body, args.namespace), of_a_run(self, body, opts))
         self.connection = job.metadata.apply(lambda metadata: connection(settings, metadata["namespace"]))
@@ -96,7 +98,7 @@ class ExternalRayCluster(pulumi.ComponentResource):
         if pulumi.runtime.is_dry_run() or metadata is None:
             return args.last or _summary(None, {})
         limit = seconds(args.settings.ready_timeout) + _START_SECONDS
-        where = (args.context, metadata["namespace"], metadata["name"])
+        where = (args.cluster, metadata["namespace"], metadata["name"])
         found = await _reached(self, f"External Ray cluster {args.settings.name}", where, "succeeded", limit)
         return _summary("ready", _reported(found))
 
@@ -116,7 +118,8 @@ class SubmittedJobArgs:
     connected: pulumi.Input[Any] = None
     """Known once the connection has been checked; the job is submitted after that."""
 
-    context: str | None = None
+    session: Cluster = field(default_factory=KubernetesCluster)
+    """With the Kubernetes cluster in which the pod runs."""
 
     last_status: str | None = None
     """Its `status` after the last update, which a preview shows again; None if there was none."""
@@ -160,14 +163,14 @@ class SubmittedJob(pulumi.ComponentResource):
             return None
         if pulumi.runtime.is_dry_run() or metadata is None:
             return args.last_status
-        where = (args.context, metadata["namespace"], metadata["name"])
+        where = (args.session, metadata["namespace"], metadata["name"])
         return await _reached(self, f"Job {settings.name}", where, settings.wait_for, seconds(settings.wait_timeout))
 
 
 async def _reached(
     resource: pulumi.Resource,
     what: str,
-    where: tuple[str | None, str, str],
+    where: tuple[Cluster, str, str],
     stage: Literal["running", "succeeded"],
     limit: int,
 ) -> str:

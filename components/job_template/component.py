@@ -1,13 +1,15 @@
 """How job templates are provisioned."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
 from components.bodies import in_namespace
+from components.cluster import Cluster
 from components.job_template.settings import JobTemplateSettings
 from components.kubernetes import KubernetesObject
+from components.kubernetes_cluster import KubernetesCluster
 from components.owned_cluster.component import OwnedClusterArgs, before_owned
 from components.ray_cluster.manifests import Body
 
@@ -24,8 +26,7 @@ class JobTemplatesArgs:
     templates: Sequence[JobTemplateSettings] = ()
     """The settings of the templates; each one's object has its name in `objects`."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
 
 class JobTemplates(pulumi.ComponentResource):
@@ -37,7 +38,7 @@ class JobTemplates(pulumi.ComponentResource):
         for each in args.templates:
             if own := each.job.own_cluster:
                 spec = args.objects[each.name]["spec"]["jobTemplate"]["rayClusterSpec"]
-                owned = OwnedClusterArgs(own, spec, args.namespace, args.context, label=None)
+                owned = OwnedClusterArgs(own, spec, args.namespace, args.cluster, label=None)
                 after[each.name] = before_owned(f"{name}-{each.name}", owned, self, opts)
         for part, body in args.objects.items():
             options = after.get(part, opts)

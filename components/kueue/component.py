@@ -2,15 +2,17 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pulumi
 
+from components.cluster import Cluster
 from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
 from components.crds.provider import DefinitionsArgs, Rows
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
+from components.kubernetes_cluster import KubernetesCluster
 from components.kueue.manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
 from components.manifest_files import render
@@ -24,8 +26,7 @@ class KueueArgs:
 
     settings: KueueSettings
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     policies: Sequence[Body] = ()
     """NetworkPolicies of Kueue's namespace, if the stack creates the namespace."""
@@ -59,7 +60,7 @@ class Kueue(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = KUEUE.check(KUEUE.look(args.context, settings.namespace), settings.namespace)
+                version = KUEUE.check(KUEUE.look(args.cluster, settings.namespace), settings.namespace)
             else:
                 tree = render(settings.tree, pinned=settings.location is None)
                 certificate = self._certificate(name, settings)
@@ -69,7 +70,7 @@ class Kueue(pulumi.ComponentResource):
                     settings.version,
                     definitions_of(tree),
                     CrdGuardProvider("Kueue"),
-                    args.context,
+                    args.cluster,
                     {"namespace": settings.namespace, "caBundle": certificate.bundle},
                 )
                 install(name, InstallArgs(definitions, (first, [*access, *args.policies], last), args.rows), below)

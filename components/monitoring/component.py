@@ -1,13 +1,14 @@
 """How monitoring is provisioned."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
-from components.client import ClusterUnreachableError, request
+from components.cluster import Cluster, ClusterUnreachableError
 from components.install import object_name
 from components.kubernetes import KubernetesObject
+from components.kubernetes_cluster import KubernetesCluster
 from components.monitoring.manifests import OPERATOR_API, Body
 
 _GROUP = OPERATOR_API.partition("/")[0]
@@ -20,8 +21,7 @@ class MonitoringArgs:
     bodies: Sequence[Body]
     """The objects, as `manifests.monitoring_objects` renders them."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
 
 class Monitoring(pulumi.ComponentResource):
@@ -35,7 +35,7 @@ class Monitoring(pulumi.ComponentResource):
         # Children do not inherit the dependencies of a component.
         below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         try:
-            check_kinds(args.context, {body["kind"] for body in args.bodies if body["apiVersion"] == OPERATOR_API})
+            check_kinds(args.cluster, {body["kind"] for body in args.bodies if body["apiVersion"] == OPERATOR_API})
         except (MissingKindsError, ClusterUnreachableError) as error:
             raise pulumi.RunError(str(error)) from error
         for body in args.bodies:
@@ -47,11 +47,11 @@ class MissingKindsError(Exception):
     """The cluster lacks kinds of the Prometheus operator; the text names them, and the setting."""
 
 
-def check_kinds(context: str | None, kinds: Iterable[str]) -> None:
+def check_kinds(cluster: Cluster, kinds: Iterable[str]) -> None:
     """Raises MissingKindsError unless the cluster has these kinds of the Prometheus operator; ClusterUnreachableError
     if it cannot be read."""
     definitions = [f"{kind.lower()}s.{_GROUP}" for kind in sorted(kinds)]
-    missing = [name for name in definitions if request(context, "GET", f"{_DEFINITIONS}/{name}") is None]
+    missing = [name for name in definitions if cluster.get(*_DEFINITIONS, None, name) is None]
     if missing:
         raise MissingKindsError(
             f"monitoring.mode is prometheusOperator, and the cluster lacks {', '.join(missing)}: install the "
@@ -59,4 +59,4 @@ def check_kinds(context: str | None, kinds: Iterable[str]) -> None:
         )
 
 
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DEFINITIONS = ("apiextensions.k8s.io/v1", "customresourcedefinitions")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from components.cluster import Cluster
 from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
 from components.ray_cluster.fault_tolerance import OPTIONS, deletion_seconds
 from components.ray_cluster.settings import OwnedClusterSettings
@@ -26,8 +27,7 @@ class OwnedClusterArgs:
 
     namespace: pulumi.Input[str]
 
-    context: str | None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster
 
     label: str | None
     """Label of the owner's RayClusters; None for a job template: its runs are deleted by people, and stay without
@@ -46,14 +46,14 @@ def before_owned(
     settings, after = args.settings, pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
     needed: list[Any] = []
     if settings.tls is not None:
-        authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.context)
+        authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.cluster.connection)
         made = ClusterAuthority(f"{name}-tls", authority, pulumi.ResourceOptions(parent=parent))
         needed.append(whole(made))
     if settings.fault_tolerance and OPTIONS in args.spec:
         _check_gateway(settings.name, args)
         if args.label:
             limit = deletion_seconds(settings.annotations)
-            clean_up = RedisCleanUpArgs(args.namespace, settings.name, args.label, limit, args.context)
+            clean_up = RedisCleanUpArgs(args.namespace, settings.name, args.label, limit, args.cluster.connection)
             # The pod that deletes the keys has the head's volumes.
             waits = pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(parent=parent, depends_on=[*needed]))
             needed.append(RedisCleanUp(f"{name}-redis-clean-up", clean_up, waits))
@@ -65,6 +65,6 @@ def _check_gateway(owner: str, args: OwnedClusterArgs) -> None:
     if not any(each.get("name") == GATEWAY for each in initial):
         return
     try:
-        check_kubernetes(args.context)
+        check_kubernetes(args.cluster)
     except UnsupportedKubernetesError as error:
         raise pulumi.RunError(f"{owner!r}: {error}") from error

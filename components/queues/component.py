@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.bodies import Body, in_namespace
+from components.cluster import AMBIENT, Connection
 from components.kubernetes import KubernetesObject
 from components.queues.guard import QueueGuard, QueueGuardArgs
 from components.queues.manifests import queue_objects
@@ -32,8 +33,7 @@ class QueuesArgs:
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces that this program creates, by name: objects in them wait for them."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
     cluster_wide: bool = True
     """Whether this component creates shared queues and the objects that all queues need."""
@@ -65,7 +65,7 @@ class Queues(pulumi.ComponentResource):
             if each.is_queue:
                 QueueGuard(
                     f"{name}-{each.part}-guard",
-                    QueueGuardArgs(each.part, _LABELS[args.backend], args.context),
+                    QueueGuardArgs(each.part, _LABELS[args.backend], args.connection),
                     pulumi.ResourceOptions(parent=self, depends_on=[made[each.part]]),
                 )
         self.register_outputs({})

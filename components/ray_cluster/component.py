@@ -1,13 +1,15 @@
 """How a RayCluster is provisioned."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
+from components.cluster import Cluster
 from components.kubernetes import KubernetesObject, field_manager
+from components.kubernetes_cluster import KubernetesCluster
 from components.logs.settings import LogsSettings
 from components.network.component import DashboardIngress, DashboardIngressArgs
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
@@ -67,8 +69,7 @@ class RayClusterArgs:
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the cluster does not come up."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     redis: RedisPlace | None = None
     """The Redis for GCS fault tolerance, if the settings ask for it. The storage namespace is created here."""
@@ -147,13 +148,13 @@ class RayCluster(pulumi.ComponentResource):
         if scales(body) and not queued:
             body, ignored = as_scaled(body, args.scaled)
             with_autoscaler = pulumi.ResourceOptions(
-                ignore_changes=ignored, hooks=scaling_hooks(name, args.context, settings.updates)
+                ignore_changes=ignored, hooks=scaling_hooks(name, args.cluster, settings.updates)
             )
             after = pulumi.ResourceOptions.merge(after, with_autoscaler)
         elif not queued:
             body = as_scaled_once(by_force(body) if keys else body, args.scaled)
         if settings.tls is not None:
-            authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.context)
+            authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.cluster.connection)
             made = ClusterAuthority(f"{name}-tls", authority, own)
             after = pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[whole(made)]))
         cluster = KubernetesObject(
@@ -161,7 +162,7 @@ class RayCluster(pulumi.ComponentResource):
         )
         if args.scheduling.backend == "volcano":
             gang = PodGroupArgs(
-                args.namespace, settings.name, args.scheduling.queue, settings.priority_class, args.context
+                args.namespace, settings.name, args.scheduling.queue, settings.priority_class, args.cluster.connection
             )
             PodGroup(f"{name}-pod-group", gang, pulumi.ResourceOptions(parent=self, depends_on=[cluster]))
         if not settings.head.evictable:
@@ -223,10 +224,10 @@ class RayCluster(pulumi.ComponentResource):
             return None
         if args.redis.gateway:
             try:
-                check_kubernetes(args.context)
+                check_kubernetes(args.cluster)
             except UnsupportedKubernetesError as error:
                 raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {error}") from error
-        place = StorageNamespaceArgs(args.namespace, args.settings.name, args.context)
+        place = StorageNamespaceArgs(args.namespace, args.settings.name, args.cluster.connection)
         return StorageNamespace(f"{name}-storage-namespace", place, pulumi.ResourceOptions(parent=self)).name
 
     def _rollout(
@@ -244,7 +245,7 @@ class RayCluster(pulumi.ComponentResource):
             settings.ray_version,
             settings.fault_tolerance,
         )
-        rollout = RolloutArgs(args.namespace, settings.name, desired, args.context)
+        rollout = RolloutArgs(args.namespace, settings.name, desired, args.cluster.connection)
         return [Rollout(f"{name}-rollout", rollout, pulumi.ResourceOptions(parent=self, depends_on=[cluster])).id]
 
     async def _settled(
@@ -257,7 +258,7 @@ class RayCluster(pulumi.ComponentResource):
         try:
             settled = status_summary(
                 await until_ready(
-                    args.context,
+                    args.cluster,
                     metadata["namespace"],
                     args.settings.name,
                     args.operator_namespace,

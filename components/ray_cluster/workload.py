@@ -4,10 +4,8 @@ reads."""
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.client import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from components.queues.kueue import API_VERSION
-
-_GROUP, _, _VERSION = API_VERSION.partition("/")
 
 _OWNER_LABEL = "kueue.x-k8s.io/job-uid"
 """Label of a Workload with the UID of its RayCluster (kueue, pkg/controller/constants/constants.go)."""
@@ -16,25 +14,16 @@ _CONDITIONS = ("QuotaReserved", "Admitted")
 """Conditions of an admitted RayCluster, in the order in which they become true (kueue, apis/kueue/v1beta2)."""
 
 
-def why_it_waits(context: str | None, cluster: Mapping[str, Any]) -> str | None:
-    """The reason, as Kueue reports it; None if there is none, or it cannot be read."""
-    import kubernetes
-
-    metadata = cluster["metadata"]
+def why_it_waits(cluster: Cluster, own: Mapping[str, Any]) -> str | None:
+    """The reason, as Kueue reports it; None if there is none, or it cannot be read. `own`: the RayCluster."""
+    metadata = own["metadata"]
+    selected = f"{_OWNER_LABEL}={metadata['uid']}"
     try:
-        client = kubernetes.client.CustomObjectsApi(connect(context))
-        listed = read(
-            client.list_namespaced_custom_object,
-            _GROUP,
-            _VERSION,
-            metadata["namespace"],
-            "workloads",
-            label_selector=f"{_OWNER_LABEL}={metadata['uid']}",
-        )
+        listed = cluster.list(API_VERSION, "workloads", metadata["namespace"], labels=selected)
     except ClusterUnreachableError:
         # This account may have no right to read Workloads. The reason is not worth a failed update.
         return None
-    return reason((listed or {}).get("items", ()))
+    return reason(listed or ())
 
 
 def reason(workloads: Iterable[Mapping[str, Any]]) -> str | None:

@@ -1,13 +1,15 @@
 """How a RayJob is provisioned."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
+from components.cluster import Cluster
 from components.kubernetes import KubernetesObject
+from components.kubernetes_cluster import KubernetesCluster
 from components.owned_cluster.component import OwnedClusterArgs, before_owned
 from components.ray_cluster.manifests import Body, head_disruption_budget
 from components.ray_job.manifests import RUN_ANNOTATION
@@ -30,8 +32,7 @@ class RayJobArgs:
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the job does not start."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     queued: bool = False
     """Whether Kueue may suspend it while it waits in a queue."""
@@ -83,7 +84,7 @@ class RayJob(pulumi.ComponentResource):
         settings, own = args.settings, args.settings.own_cluster
         if own:
             spec = args.body["spec"]["rayClusterSpec"]
-            opts = before_owned(name, OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL), self, opts)
+            opts = before_owned(name, OwnedClusterArgs(own, spec, args.namespace, args.cluster, JOB_LABEL), self, opts)
         options = of_a_run(self, args.body, opts, applied={"suspend"})
         # What Kueue has written into a job that waits in its queue stays.
         body = args.body if args.queued else by_force(args.body)
@@ -109,7 +110,7 @@ class RayJob(pulumi.ComponentResource):
             return args.last_status
         try:
             return await until_reached(
-                args.context,
+                args.cluster,
                 metadata["namespace"],
                 settings.name,
                 settings.wait_for,

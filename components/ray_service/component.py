@@ -1,12 +1,14 @@
 """How a RayService is provisioned."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
+from components.cluster import Cluster
 from components.kubernetes import KubernetesObject
+from components.kubernetes_cluster import KubernetesCluster
 from components.owned_cluster.component import OwnedClusterArgs, before_owned
 from components.ray_cluster.manifests import Body, head_ports
 from components.ray_service.api_key import config_map
@@ -30,8 +32,7 @@ class RayServiceArgs:
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the service does not become ready."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     last_status: str | None = None
     """Its `status` after the last update, which a preview shows again; None if there was none."""
@@ -62,7 +63,7 @@ class RayService(pulumi.ComponentResource):
             program = in_namespace(config_map(settings.name), args.namespace)
             made = KubernetesObject(f"{name}-api-key", program, pulumi.ResourceOptions(parent=self))
             opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[made]))
-        owned = OwnedClusterArgs(own, spec, args.namespace, args.context, SERVICE_LABEL)
+        owned = OwnedClusterArgs(own, spec, args.namespace, args.cluster, SERVICE_LABEL)
         options = pulumi.ResourceOptions(parent=self, depends_on=before_owned(name, owned, self, opts).depends_on)
         service = KubernetesObject(f"{name}-ray-service", in_namespace(by_force(args.body), args.namespace), options)
         if not own.head.evictable:
@@ -81,7 +82,7 @@ class RayService(pulumi.ComponentResource):
             return args.last_status
         try:
             return await until_serving(
-                args.context,
+                args.cluster,
                 metadata["namespace"],
                 settings.name,
                 args.operator_namespace,

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.bodies import in_namespace
+from components.cluster import Cluster
 from components.kubernetes import KubernetesObject
+from components.kubernetes_cluster import KubernetesCluster
 from components.storage.existing import look
 from components.storage.manifests import objects
 from components.storage.settings import StorageSettings, Use
@@ -27,8 +29,7 @@ class StorageArgs:
     uses: Mapping[str, Use] = field(default_factory=dict)
     """How RayClusters use each storage, by its name."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
 
 class Storage(pulumi.ComponentResource):
@@ -53,7 +54,7 @@ class Storage(pulumi.ComponentResource):
         super().__init__("ray-platform:index:Storage", name, None, opts)
         for storage in args.storages:
             use = args.uses.get(storage.name, Use())
-            if fault := look(storage, use, args.namespace_name, args.context):
+            if fault := look(storage, use, args.namespace_name, args.cluster):
                 raise pulumi.RunError(f"storage {storage.name!r} of namespace {args.namespace_name!r} {fault}")
             bodies = objects(storage, args.namespace_name)
             after = []

@@ -11,6 +11,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
 from components.bodies import in_namespace
+from components.cluster import AMBIENT, Connection
 from components.dynamic import Keeper, Resource, kept
 from components.kubernetes import KubernetesObject
 from components.tls.manifests import TlsSettings, authority_certificate, authority_secret, secret_name
@@ -77,8 +78,7 @@ class ClusterAuthorityArgs:
 
     namespace: pulumi.Input[str]
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class ClusterAuthority(pulumi.ComponentResource):
@@ -94,7 +94,7 @@ class ClusterAuthority(pulumi.ComponentResource):
             body = authority_certificate(args.cluster, args.settings.issuer)
             KubernetesObject(f"{name}-certificate", in_namespace(body, args.namespace), own)
         else:
-            keeper = Keeper(args.namespace, secret_name(args.cluster), args.context)
+            keeper = Keeper(args.namespace, secret_name(args.cluster), args.connection)
             authority = Authority(f"{name}-authority", AuthorityArgs(args.cluster, keeper), own)
             body = authority_secret(args.cluster, authority.certificate, authority.key)
             KubernetesObject(f"{name}-secret", in_namespace(body, args.namespace), own)

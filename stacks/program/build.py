@@ -9,7 +9,9 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
+from components.cluster import Cluster
 from components.crds.provider import OUTPUT, OUTPUTS
+from components.kubernetes_cluster import KubernetesCluster
 from components.state import Outputs, last_outputs, whole
 from core.environment import environment_of
 from core.images import with_mirrors
@@ -34,7 +36,7 @@ from stacks.objects.ray_clusters import (
 from stacks.objects.run_history import run_history
 from stacks.program.foreign import refuse_foreign
 from stacks.program.identity import OUTPUT as OUTPUT_OF_CLUSTER
-from stacks.program.identity import OtherClusterError, cluster_of
+from stacks.program.identity import OtherClusterError, connection_of, uid_of
 from stacks.program.platform import Platform, other_platform
 from stacks.program.tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
 from stacks.settings import StackSettings, TenantSettings
@@ -68,7 +70,7 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     worker, and state. `operator`: version and namespace. If this stack has the platform, `crds`: whether the state
     contains CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: separate stacks of
     tenants are validated against these (`platform_outputs.exported`). `split`, if the environment is split: the number
-    of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.cluster_of`).
+    of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.uid_of`).
     `cmlClusters`: by name the same of clusters on Cloudera ML, `cmlTokens` their tokens, and `cmlServeKeys` the keys
     for what they serve; both are secrets.
 
@@ -84,7 +86,8 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     on_cml = _on_cml(settings, opts) if part.platform else {}
     if without_kubernetes(settings):
         return on_cml
-    cluster = _cluster(settings, last)
+    cluster = KubernetesCluster(connection_of(settings))
+    uid = _uid(cluster, settings, last)
     provider = pulumi_kubernetes.Provider(
         "cluster",
         context=settings.kubernetes.context,
@@ -98,17 +101,17 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
         opts, pulumi.ResourceOptions(providers=[provider], transformations=mirroring)
     )
     outputs = (
-        _tenants_alone(settings, everywhere, last)
+        _tenants_alone(settings, cluster, everywhere, last)
         if settings.platform
-        else {**_with_platform(settings, part, everywhere, last), **on_cml}
+        else {**_with_platform(settings, part, cluster, everywhere, last), **on_cml}
     )
-    return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": cluster}} if cluster else {})}
+    return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": uid}} if uid else {})}
 
 
-def _cluster(settings: StackSettings, last: Outputs) -> str | None:
+def _uid(cluster: Cluster, settings: StackSettings, last: Outputs) -> str | None:
     """The UID of the stack's cluster. Raises pulumi.RunError if it is another one."""
     try:
-        return cluster_of(settings, last)
+        return uid_of(cluster, settings, last)
     except OtherClusterError as error:
         raise pulumi.RunError(str(error)) from error
 
@@ -133,15 +136,15 @@ def _on_cml(settings: StackSettings, opts: pulumi.ResourceOptions | None) -> dic
 
 
 def _with_platform(
-    settings: StackSettings, part: Part, everywhere: pulumi.ResourceOptions, last: Outputs
+    settings: StackSettings, part: Part, cluster: Cluster, everywhere: pulumi.ResourceOptions, last: Outputs
 ) -> dict[str, Any]:
-    platform = Platform("platform", settings, part, everywhere)
+    platform = Platform("platform", settings, part, cluster, everywhere)
     tenants = [
         Tenant(
             # As unique as the tenant's name, and the prefix of `<namespace>/<cluster>` everywhere else.
             tenant.namespace_name,
             TenantArgs(
-                clusters=_clusters(settings, tenant, last, platform.namespaces[tenant.name]),
+                clusters=_clusters(settings, tenant, cluster, last, platform.namespaces[tenant.name]),
                 named=tuple(named_clusters(settings, tenant)),
                 cluster_admins=settings.access.cluster_admins,
                 policies=tenant_policies(settings, tenant),
@@ -185,12 +188,16 @@ def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions
     return pulumi.ResourceOptions(depends_on=[whole(part) for part in parts if part])
 
 
-def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions, last: Outputs) -> dict[str, Any]:
+def _tenants_alone(
+    settings: StackSettings, cluster: Cluster, everywhere: pulumi.ResourceOptions, last: Outputs
+) -> dict[str, Any]:
     platform = other_platform(settings)
     tenants = [
         TenantClusters(
             tenant.namespace_name,
-            _clusters(settings, tenant, last, platform.namespaces[tenant.name], platform.accounts.get(tenant.name)),
+            _clusters(
+                settings, tenant, cluster, last, platform.namespaces[tenant.name], platform.accounts.get(tenant.name)
+            ),
             everywhere,
         )
         for tenant in settings.tenants
@@ -209,6 +216,7 @@ def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions, 
 def _clusters(
     settings: StackSettings,
     tenant: TenantSettings,
+    cluster: Cluster,
     last: Outputs,
     namespace: pulumi.Input[str],
     service_account: pulumi.Input[str | None] = None,
@@ -221,7 +229,7 @@ def _clusters(
         priorities=settings.priorities.names,
         operator_namespace=settings.operator.namespace,
         service_account=service_account,
-        context=settings.kubernetes.context,
+        cluster=cluster,
         redis=redis_place(settings, tenant),
         scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.all_clusters},
         logs=logs_of(settings, tenant),

@@ -15,6 +15,7 @@ from components.access.component import (
     TenantRestrictionsArgs,
 )
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
+from components.cluster import Cluster
 from components.crds.provider import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
@@ -73,9 +74,16 @@ class Platform(pulumi.ComponentResource):
     redis: dict[str, pulumi.ComponentResource]
     namespaces: dict[str, pulumi.Output[str]]
 
-    def __init__(self, name: str, args: StackSettings, part: Part, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        args: StackSettings,
+        part: Part,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
-        self._part = part
+        self._part, self._cluster = part, cluster
         self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in part.tenants(args)}
         self.scheduler = self.operator = self.priority_classes = self.restrictions = self.admission_policies = None
         self.rows = "none"
@@ -96,7 +104,7 @@ class Platform(pulumi.ComponentResource):
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.all_clusters),
                 namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in self._part.tenants(args)},
                 policies=operator_policies(args),
-                context=args.kubernetes.context,
+                cluster=self._cluster,
                 rows=self.rows,
             ),
             # The operator does not start without the CRDs of the scheduler that it creates PodGroups for.
@@ -124,7 +132,7 @@ class Platform(pulumi.ComponentResource):
         if args.monitoring:
             Monitoring(
                 f"{name}-monitoring",
-                MonitoringArgs(objects_of_monitoring(args), args.kubernetes.context),
+                MonitoringArgs(objects_of_monitoring(args), self._cluster),
                 # The operator's namespace is created with the operator.
                 pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]),
             )
@@ -132,13 +140,13 @@ class Platform(pulumi.ComponentResource):
     def _volcano(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
-        volcano = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args), self.rows)
+        volcano = VolcanoArgs(args.scheduler.volcano, self._cluster, scheduler_policies(args), self.rows)
         return Volcano(f"{name}-volcano", volcano, pulumi.ResourceOptions(parent=self))
 
     def _kueue(self, name: str, args: StackSettings, operator: KubeRayOperator) -> Kueue | None:
         if args.scheduler is None or args.scheduler.kueue is None:
             return None
-        kueue = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args), self.rows)
+        kueue = KueueArgs(args.scheduler.kueue, self._cluster, scheduler_policies(args), self.rows)
         return Kueue(f"{name}-kueue", kueue, pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]))
 
     def _queues(self, name: str, args: StackSettings) -> Queues | None:
@@ -153,7 +161,7 @@ class Platform(pulumi.ComponentResource):
                 queues,
                 args.nodes,
                 namespaces,
-                args.kubernetes.context,
+                self._cluster.connection,
                 cluster_wide=self._part.platform,
                 has=self._part.has,
             ),
@@ -172,7 +180,7 @@ class Platform(pulumi.ComponentResource):
             arguments = ExternalRedisArgs(
                 args.redis.external,
                 {tenant.namespace_name: self.namespaces[tenant.name] for tenant in users},
-                args.kubernetes.context,
+                self._cluster,
             )
             external = ExternalRedis(f"{name}-redis", arguments, pulumi.ResourceOptions(parent=self))
             return {tenant.name: external for tenant in users}
@@ -198,7 +206,7 @@ class Platform(pulumi.ComponentResource):
                 clusters=part.clusters,
                 priority_class=args.priorities.names.head,
                 policies=redis_policies(args, part),
-                context=args.kubernetes.context,
+                connection=self._cluster.connection,
             ),
             # The operator's namespace is created with the operator; the PriorityClasses of the pods are not.
             pulumi.ResourceOptions(

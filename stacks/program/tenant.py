@@ -8,8 +8,10 @@ import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
 from components.access.personas import NamedCluster, Subject
+from components.cluster import Cluster
 from components.idle_termination.component import IdleTermination, IdleTerminationArgs
 from components.job_template.component import JobTemplates, JobTemplatesArgs
+from components.kubernetes_cluster import KubernetesCluster
 from components.logs.component import LogCollectors, LogCollectorsArgs
 from components.logs.settings import LogsSettings
 from components.network.component import NetworkPolicies, NetworkPoliciesArgs
@@ -58,7 +60,7 @@ class TenantClustersArgs:
     service_account: pulumi.Input[str | None] = None
     """Account of the RayClusters that set none. Default: the one of the tenant's settings."""
 
-    context: str | None = None
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     redis: RedisPlace | None = None
     """Where the GCS of its RayClusters may store its tables; None: they have no Redis."""
@@ -156,7 +158,7 @@ class Tenant(pulumi.ComponentResource):
                 settings.name,
                 namespace,
                 settings.allow_delete,
-                args.clusters.context,
+                args.clusters.cluster.connection,
                 tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
             ),
             pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[whole(part) for part in last])),
@@ -194,12 +196,11 @@ class Tenant(pulumi.ComponentResource):
         around: list[pulumi.ComponentResource] = [access, policies, quota]
         if settings.storage:
             storage = StorageArgs(
-                settings.storage, namespace, settings.namespace_name, uses(settings), args.clusters.context
+                settings.storage, namespace, settings.namespace_name, uses(settings), args.clusters.cluster
             )
             around.append(Storage(f"{name}/storage", storage, below))
         if args.templates:
-            context = args.clusters.context
-            templates = JobTemplatesArgs(args.templates, namespace, settings.job_templates, context)
+            templates = JobTemplatesArgs(args.templates, namespace, settings.job_templates, args.clusters.cluster)
             around.append(JobTemplates(f"{name}/job-templates", templates, below_and_after))
         if args.log_collectors:
             collectors = LogCollectorsArgs(args.log_collectors, namespace)
@@ -225,7 +226,7 @@ class TenantClusters(pulumi.ComponentResource):
         super().__init__("ray-platform:index:TenantClusters", name, None, opts)
         settings = args.settings
         below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
-        tenancy = Tenancy(name, settings, args.namespace, args.operator_namespace, args.context, below)
+        tenancy = Tenancy(name, settings, args.namespace, args.operator_namespace, args.cluster, below)
         made = {
             cluster.name: RayCluster(
                 # Neither part contains a slash, so the name is unique.
@@ -237,11 +238,11 @@ class TenantClusters(pulumi.ComponentResource):
                     service_account=settings.service_account(cluster) or args.service_account,
                     priorities=args.priorities,
                     operator_namespace=args.operator_namespace,
-                    context=args.context,
+                    cluster=args.cluster,
                     redis=args.redis,
                     scheduling=args.scheduling.get(cluster.name, NO_SCHEDULING),
                     logs=args.logs,
-                    scaled=_scaled(args.context, settings.namespace_name, cluster),
+                    scaled=_scaled(args.cluster, settings.namespace_name, cluster),
                     import_id=tenancy.named(cluster.name) if cluster.adopt else None,
                     last_status=args.last.get(tenancy.named(cluster.name), {}).get("status"),
                 ),
@@ -264,11 +265,11 @@ class TenantClusters(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _scaled(context: str | None, namespace: str, cluster: RayClusterSettings) -> Scaled | None:
+def _scaled(cluster: Cluster, namespace: str, settings: RayClusterSettings) -> Scaled | None:
     try:
-        return read_scaled(context, namespace, cluster.name)
+        return read_scaled(cluster, namespace, settings.name)
     except UnknownScaleError as error:
-        if not cluster.scales:
+        if not settings.scales:
             return None
         raise pulumi.RunError(str(error)) from error
 

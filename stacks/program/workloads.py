@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from components.cluster import Cluster
 from components.external_cluster.component import (
     ExternalRayCluster,
     ExternalRayClusterArgs,
@@ -34,7 +35,7 @@ class Tenancy:
     settings: TenantSettings
     namespace: pulumi.Input[str]
     operator_namespace: str
-    context: str | None
+    cluster: Cluster
 
     options: pulumi.ResourceOptions
     """With their parent, and what they wait for."""
@@ -70,7 +71,7 @@ def ray_jobs(
             body=bodies[job.name],
             namespace=tenancy.namespace,
             operator_namespace=tenancy.operator_namespace,
-            context=tenancy.context,
+            cluster=tenancy.cluster,
             queued=job.name in queued,
             last_status=last.get(tenancy.named(job.name), {}).get("status"),
         )
@@ -91,7 +92,7 @@ def ray_services(tenancy: Tenancy, bodies: Mapping[str, Body], last: Mapping[str
                 body=bodies[service.name],
                 namespace=tenancy.namespace,
                 operator_namespace=tenancy.operator_namespace,
-                context=tenancy.context,
+                cluster=tenancy.cluster,
                 last_status=last.get(tenancy.named(service.name), {}).get("status"),
             ),
             tenancy.options,
@@ -114,7 +115,7 @@ def external_clusters(
                 body=checks[each.name],
                 namespace=tenancy.namespace,
                 namespace_name=settings.namespace_name,
-                context=tenancy.context,
+                cluster=tenancy.cluster,
                 last=last.get(tenancy.named(each.name)),
             ),
             tenancy.options,
@@ -138,7 +139,7 @@ def submitted_jobs(
                 cluster=external,
                 namespace=tenancy.namespace,
                 connected=cluster.state,
-                context=tenancy.context,
+                session=tenancy.cluster,
                 last_status=last.get(tenancy.named(job.name), {}).get("status"),
             )
             after = pulumi.ResourceOptions(depends_on=[whole(cluster)])

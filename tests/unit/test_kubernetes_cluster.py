@@ -84,6 +84,11 @@ class Server(BaseHTTPRequestHandler):
         """Nothing is written."""
 
 
+@pytest.fixture(autouse=True)
+def in_memory() -> None:
+    """The sessions here are real."""
+
+
 @pytest.fixture
 def cluster() -> Iterator[KubernetesCluster]:
     """A session with the server."""
@@ -228,10 +233,10 @@ def test_a_session_connects_once_and_again_with_renewed_credentials() -> None:
 
 
 def test_a_dynamic_resource_has_the_session_of_its_inputs() -> None:
-    assert Connection().inputs() == {"cluster": {}}
+    assert Connection().inputs() == {"connection": {}}
     given = Connection("prod", None)
-    assert given.inputs() == {"cluster": {"context": "prod"}}
+    assert given.inputs() == {"connection": {"context": "prod"}}
     assert cluster_of(given.inputs()).connection == given
-    assert cluster_of(given.inputs()) is cluster_of({"cluster": {"context": "prod"}})
+    assert cluster_of(given.inputs()) is cluster_of({"connection": {"context": "prod"}})
     assert cluster_of({}).connection == Connection()
-    assert isinstance(Connection(kubeconfig=KUBECONFIG).inputs()["cluster"]["kubeconfig"], pulumi.Output)
+    assert isinstance(Connection(kubeconfig=KUBECONFIG).inputs()["connection"]["kubeconfig"], pulumi.Output)

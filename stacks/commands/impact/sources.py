@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping
 from os.path import normpath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components.rollout.settings import UpdatesSettings
 from core.problems import Finding, StackFileError
@@ -14,6 +14,9 @@ from stacks.commands.impact.ray_pods import Known
 from stacks.load import load, settings_of
 from stacks.objects import stack as render
 from stacks.settings import StackSettings
+
+if TYPE_CHECKING:
+    from components.cluster import Cluster
 
 Body = Mapping[str, Any]
 
@@ -72,19 +75,17 @@ def _base(revision: str, file: Path, path: str) -> tuple[str, str]:
         raise StackFileError([Finding((), None, f"cannot be read: {error}", UNREADABLE)]) from error
 
 
-def running(stack: StackSettings) -> dict[str, Known]:
+def running(cluster: "Cluster", stack: StackSettings) -> dict[str, Known]:
     """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
     # Imported here: importing the Kubernetes client takes longer than comparing two files.
-    from components.client import ClusterUnreachableError
+    from components.cluster import ClusterUnreachableError
     from stacks.commands.impact.live import live
-    from stacks.program.identity import context_of, named
 
-    context = stack.kubernetes.context
     namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
     try:
-        return live(context_of(stack), namespaces, release_of(stack.operator.version))
+        return live(cluster, namespaces, release_of(stack.operator.version))
     except ClusterUnreachableError as error:
-        raise NoSuchSourceError(f"the cluster cannot be read with {named(context)}: {error}") from error
+        raise NoSuchSourceError(f"the cluster cannot be read with {cluster.connection}: {error}") from error
 
 
 def _neither(word: str) -> str:

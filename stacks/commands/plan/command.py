@@ -144,7 +144,7 @@ def _written(reports: list["Report"], output: Format) -> None:
 
 def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
     """Writes the results of past jobs, with the present and with the proposed workers."""
-    from components.client import ClusterUnreachableError
+    from components.cluster import ClusterUnreachableError
     from stacks.commands.plan.history.jobs import HistoryError, read
     from stacks.commands.plan.past import NoSuchClusterError, as_object, chosen, compare, report
 
@@ -165,9 +165,9 @@ def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["J
     """The jobs of a live RayCluster, together with saved ones, and notes for the reader."""
     from stacks.commands.plan.history.jobs import keep, playable
     from stacks.commands.plan.history.live import demand
-    from stacks.program.identity import context_of
+    from stacks.program.identity import cluster_of_stack
 
     namespace, _, cluster = name.partition("/")
-    found = demand(context_of(stack), namespace, cluster)
+    found = demand(cluster_of_stack(stack), namespace, cluster)
     jobs = keep(save, found.jobs) if save else playable(f"Ray of {name}", found.jobs.values())
     return jobs, (found.sentence(name),)

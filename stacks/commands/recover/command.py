@@ -49,7 +49,7 @@ def recover(
 
     Exit code: 0 the stack matches its stack file, 2 the command is used incorrectly, otherwise it does not match.
     """
-    from components.client import ClusterUnreachableError
+    from components.cluster import ClusterUnreachableError
     from core.foreground import foreground
     from stacks.commands.environment.workspace import StacksError
     from stacks.commands.recover.cli import Cli, LockedError, PulumiError

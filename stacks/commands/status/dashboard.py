@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from components.cluster import Connection
 from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
 from core.problems import in_one_line
 from stacks.commands.status.kubectl import kubectl
@@ -27,7 +28,7 @@ def urls(cluster: Body, ingresses: Iterable[Body]) -> Iterator[str]:
                     yield f"{'https' if rule['host'] in secure else 'http'}://{rule['host']}{shown}"
 
 
-def lines(cluster: Body, found: Sequence[str], context: str | None) -> Iterator[str]:
+def lines(cluster: Body, found: Sequence[str], connection: Connection) -> Iterator[str]:
     """The URL, or the command that makes one; then the command that prints the token, never the token itself."""
     metadata, spec = cluster["metadata"], cluster["spec"]
     within = ("-n", metadata["namespace"])
@@ -36,15 +37,15 @@ def lines(cluster: Body, found: Sequence[str], context: str | None) -> Iterator[
     else:
         port = str(head_ports(spec)["dashboard"])
         yield f"http://localhost:{port}    # while this command runs:"
-        yield kubectl(context, "port-forward", *within, f"service/{_service(cluster)}", port)
+        yield kubectl(connection, "port-forward", *within, f"service/{_service(cluster)}", port)
     named = named_cluster(metadata["name"], spec)
     if named.secret:
         yield ASKS
         shown = f"jsonpath={{.data.{TOKEN_KEY}}}"
-        yield f"{kubectl(context, 'get', 'secret', *within, named.secret, '-o', shown)} | base64 -d"
+        yield f"{kubectl(connection, 'get', 'secret', *within, named.secret, '-o', shown)} | base64 -d"
     elif named.accounts:
         yield "# The dashboard asks for a token of Kubernetes: one of an account that may `ray:write` this RayCluster."
-        yield kubectl(context, "create", "token", *within, "SERVICE_ACCOUNT")
+        yield kubectl(connection, "create", "token", *within, "SERVICE_ACCOUNT")
 
 
 def _service(cluster: Body) -> str:

@@ -2,9 +2,11 @@
 
 import shlex
 
+from components.cluster import Connection
 from core.problems import in_one_line
 
 
-def kubectl(context: str | None, *words: str) -> str:
-    """The command for the cluster of that context. Words are quoted: some are what users write into their objects."""
-    return in_one_line(shlex.join(["kubectl", *(["--context", context] if context else []), *words]))
+def kubectl(connection: Connection, *words: str) -> str:
+    """The command for that cluster. Words are quoted: some are what users write into their objects."""
+    context = ["--context", connection.context] if connection.context else []
+    return in_one_line(shlex.join(["kubectl", *context, *words]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from components.cluster import AMBIENT, Connection
 from components.ray_job.manifests import SUBMITTER_LABEL
 from components.rollout.pods import Pod
 from core.suggestions import names_hint
@@ -35,10 +36,10 @@ class Place:
     container: str
 
 
-def place_of_log(target: Target, pod: str | None, context: str | None = None) -> Place:
+def place_of_log(target: Target, pod: str | None, connection: Connection = AMBIENT) -> Place:
     """The container with the log. `pod`: None for a RayJob's driver and else for the head; `head`; or a pod's name.
 
-    `context`: of the kubeconfig, for messages. Raises NoLogError, and NoSuchTargetError for a pod that does
+    `connection`: for messages. Raises NoLogError, and NoSuchTargetError for a pod that does
     not exist.
     """
     if why := target.found.unreadable.get("pods"):
@@ -46,7 +47,7 @@ def place_of_log(target: Target, pod: str | None, context: str | None = None) ->
     if pod not in (None, HEAD):
         return _of_pod(target, str(pod))
     if pod is None and target.kind == "RayJob":
-        return _of_driver(target, context)
+        return _of_driver(target, connection)
     return _of_head(target)
 
 
@@ -66,7 +67,7 @@ def _of_head(target: Target, container: str | None = None) -> Place:
     return _place(target, target.head, container)
 
 
-def _of_driver(target: Target, context: str | None) -> Place:
+def _of_driver(target: Target, connection: Connection) -> Place:
     mode = target.body["spec"].get("submissionMode") or "K8sJobMode"
     if mode == "K8sJobMode":
         pods = [
@@ -86,7 +87,7 @@ def _of_driver(target: Target, context: str | None) -> Place:
     words = ("exec", "-n", head.namespace, head.pod, "-c", head.container, "--", "cat", _DRIVER_LOG.format(job=job))
     raise NoLogError(
         f"in {mode} the output of {target.title} is in a file of the head, not in a container's log. This shows it: "
-        f"{kubectl(context, *words)}"
+        f"{kubectl(connection, *words)}"
     )
 
 

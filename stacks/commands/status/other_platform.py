@@ -12,12 +12,13 @@ from stacks.commands.status.kubectl import kubectl
 from stacks.commands.status.targets import needs_namespace
 
 if TYPE_CHECKING:
+    from components.cluster import Connection
     from components.cml.settings import CmlRayClusterSettings, CmlSettings
     from components.external_cluster.settings import ExternalClusterSettings
     from stacks.settings import StackSettings, TenantSettings
 
 
-def dashboard(settings: StackSettings, stack: str, word: str, context: str | None) -> Iterator[str]:
+def dashboard(settings: StackSettings, stack: str, word: str, connection: Connection) -> Iterator[str]:
     """The URL of the cluster's dashboard, and the command that prints its token; nothing if there is no such cluster.
     `word`: its name; for an external cluster also `<namespace>/<name>`.
 
@@ -35,7 +36,7 @@ def dashboard(settings: StackSettings, stack: str, word: str, context: str | Non
     if external and len(meant) > 1:
         raise needs_namespace(name, [each.namespace_name for each in meant])
     for tenant, cluster in external:
-        yield from _external(cluster, tenant.namespace_name, context)
+        yield from _external(cluster, tenant.namespace_name, connection)
 
 
 def _names(tenant: TenantSettings) -> set[str]:
@@ -49,12 +50,12 @@ def _names(tenant: TenantSettings) -> set[str]:
     }
 
 
-def _external(cluster: ExternalClusterSettings, namespace: str, context: str | None) -> Iterator[str]:
+def _external(cluster: ExternalClusterSettings, namespace: str, connection: Connection) -> Iterator[str]:
     yield f"{in_one_line(cluster.dashboard_address)}    # as pods in {namespace} reach it"
     if secret := cluster.token_secret:
         shown = f"go-template={{{{index .data {_quoted(secret.key)} | base64decode}}}}"
         yield ASKS
-        yield kubectl(context, "get", "secret", "-n", namespace, secret.name, "-o", shown)
+        yield kubectl(connection, "get", "secret", "-n", namespace, secret.name, "-o", shown)
 
 
 def _on_cml(settings: CmlSettings, cluster: CmlRayClusterSettings, stack: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ class NotWokenError(Exception):
 
 
 def wakes(target: Target, settings: StackSettings) -> dict[str, Any] | None:
-    """The request to the API server (components.client.request) that wakes a RayCluster; None if it is not suspended.
+    """The request to the API server (`Cluster.request`) that wakes a RayCluster; None if it is not suspended.
 
     Raises NotWokenError.
     """

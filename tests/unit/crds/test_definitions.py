@@ -1,13 +1,14 @@
 """References to definitions by digest, and descriptions of their changes."""
 
 import copy
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.client import ClusterUnreachableError, NoAnswerError
+from components.cluster import ClusterUnreachableError, NoAnswerError
 from components.crds import live
 from components.crds.definitions import (
     Body,
@@ -19,6 +20,7 @@ from components.crds.definitions import (
     whole,
 )
 from components.crds.live import describe
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -176,15 +178,15 @@ def applying(monkeypatch: pytest.MonkeyPatch) -> Applying:
         (definition,) = definitions_of(referred([crd()]))
         left, asked = list(answers), []
 
-        def request(context: str | None, method: str, path: str, **options: Any) -> Answer:
-            asked.append(method)
-            if isinstance(answer := left.pop(0), Exception):
-                raise answer
-            return answer
+        class Answering(FakeCluster):
+            def request(self, method: str, path: str, **_: Any) -> dict[str, Any] | None:
+                asked.append(method)
+                if isinstance(answer := left.pop(0), Exception):
+                    raise answer
+                return answer
 
-        monkeypatch.setattr(live, "request", request)
-        monkeypatch.setattr("time.sleep", lambda seconds: None)
-        live.apply(None, {definition.name: definition.digest}, "stack", None)
+        monkeypatch.setattr(time, "sleep", lambda seconds: None)
+        live.apply(Answering(), {definition.name: definition.digest}, "stack", None)
         assert left == []
         return asked
 

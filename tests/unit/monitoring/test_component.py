@@ -6,8 +6,10 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.cluster import path_of
 from stacks.load import parse
 from stacks.program.build import build
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -22,16 +24,14 @@ def built(**monitoring: Any) -> Recorder:
     return record(lambda: build(parse(keys)))
 
 
-def cluster_with(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
+def with_kinds(cluster: FakeCluster, *kinds: str) -> None:
     """The cluster has these kinds of the Prometheus operator."""
-    monkeypatch.setattr(
-        "components.monitoring.component.request",
-        lambda _context, _method, path: {} if path.rpartition("/")[2] in kinds else None,
-    )
+    for kind in kinds:
+        cluster.objects[path_of("apiextensions.k8s.io/v1", "customresourcedefinitions", None, kind)] = {}
 
 
-def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster_with(monkeypatch, "podmonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
+def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path, in_memory: FakeCluster) -> None:
+    with_kinds(in_memory, "podmonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
     recorder = built()
     assert recorder.registered["platform-monitoring"].type == "ray-platform:index:Monitoring"
     for name in ("podmonitor-ray-head", "prometheusrule-ray-platform"):
@@ -39,24 +39,22 @@ def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path, mon
         assert recorder.made_before("platform-kuberay-crd-guard", f"platform-monitoring-{name}")
 
 
-def test_the_operator_emits_its_metrics(kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operator_emits_its_metrics(kubectl_that_renders: Path) -> None:
     deployment = built(mode="scrapeConfig").registered["platform-kuberay-deployment-kuberay-operator"].inputs
     assert "--enable-metrics=true" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 def test_missing_kinds_are_one_error_that_names_them_and_the_setting(
-    kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
+    kubectl_that_renders: Path, in_memory: FakeCluster
 ) -> None:
-    cluster_with(monkeypatch, "podmonitors.monitoring.coreos.com")
+    with_kinds(in_memory, "podmonitors.monitoring.coreos.com")
     with pytest.raises(
         pulumi.RunError, match=r"lacks prometheusrules\.monitoring\.coreos\.com: install .*scrapeConfig"
     ):
         built()
 
 
-def test_files_need_no_kinds_of_the_prometheus_operator(
-    kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster_with(monkeypatch)
+def test_files_need_no_kinds_of_the_prometheus_operator(kubectl_that_renders: Path, in_memory: FakeCluster) -> None:
+    with_kinds(in_memory)
     [name] = [each for each in built(mode="scrapeConfig").registered if each.startswith("platform-monitoring-")]
     assert name == "platform-monitoring-configmap-ray-platform"

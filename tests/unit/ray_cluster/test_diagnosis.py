@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.ray_cluster.diagnosis import Evidence, is_ready, reasons
 from components.ray_cluster.readiness import why_not_ready
 from components.ray_cluster.workload import reason
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -171,7 +173,7 @@ def test_a_queues_reason_is_that_of_the_newest_workload_that_is_not_admitted() -
     assert reason([{**WORKLOAD, "status": {"conditions": [reserved]}}]) is None
 
 
-def test_an_unreachable_api_server_is_the_reason(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    [line] = why_not_ready("no-such-context", "team-a", "training", "ray-system")
-    assert line.startswith("no usable kubeconfig")
+def test_an_unreachable_api_server_is_the_reason() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    assert why_not_ready(cluster, "team-a", "training", "ray-system") == ["no usable kubeconfig"]

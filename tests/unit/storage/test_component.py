@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.storage import component
 from stacks.load import parse
 from stacks.program.build import build
 from testbed.recorder import Recorder, record
@@ -51,7 +52,7 @@ def test_pulumi_keeps_a_claim_whose_data_exist_nowhere_else(built: Recorder) -> 
 def test_storage_that_the_cluster_shows_to_be_unfit_is_refused(
     kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("components.storage.component.look", lambda storage, *_: f"is {storage.name}")
+    monkeypatch.setattr(component, "look", lambda storage, *_: f"is {storage.name}")
     tenant = {"name": "a", "storage": SOURCES}
     with pytest.raises(pulumi.RunError, match="storage 'models' of namespace 'a' is models"):
         record(lambda: build(parse({"operator": {"location": "config/default"}, "tenants": [tenant]})))
