@@ -1,6 +1,7 @@
 """References to definitions by digest, and descriptions of their changes."""
 
 import copy
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +57,7 @@ def fields(body: Body) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     return tmp_path / "cache"
 
 
