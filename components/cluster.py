@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -21,6 +21,10 @@ NO_PAIRS: Mapping[str, str] = MappingProxyType({})
 
 class ClusterUnreachableError(Exception):
     """There is no usable kubeconfig, or the API server does not answer or refuses."""
+
+
+class NoKubeconfigError(ClusterUnreachableError):
+    """There is no usable kubeconfig."""
 
 
 class NoAnswerError(ClusterUnreachableError):
@@ -46,7 +50,7 @@ class Connection:
     context: str | None = None
     """Context of the kubeconfig; None for its current one."""
 
-    kubeconfig: "pulumi.Input[str] | None" = None
+    kubeconfig: "pulumi.Input[str] | None" = field(default=None, repr=False)
     """Content of a kubeconfig. None for the ambient one: KUBECONFIG, else ~/.kube/config, else the account of the own
     pod."""
 

@@ -26,6 +26,7 @@ from components.cluster import (
     Connection,
     ForbiddenError,
     NoAnswerError,
+    NoKubeconfigError,
     Sent,
     UnauthorizedError,
 )
@@ -65,17 +66,17 @@ class KubernetesCluster(Cluster):
             if isinstance(content, str):
                 kubernetes.config.load_kube_config_from_dict(yaml.safe_load(content), persist_config=False, **options)
             elif content is not None:
-                raise ClusterUnreachableError("no usable kubeconfig: its content is not known yet")
+                raise NoKubeconfigError("no usable kubeconfig: its content is not known yet")
             elif context is None and not _any_exists(files) and "KUBERNETES_SERVICE_HOST" in os.environ:
                 kubernetes.config.load_incluster_config(client_configuration=configuration)
             else:
                 where = files
                 kubernetes.config.load_kube_config(files, **options)
         except (kubernetes.config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
-            raise ClusterUnreachableError(f"no usable kubeconfig: {error}") from error
+            raise NoKubeconfigError(f"no usable kubeconfig: {error}") from error
         except TypeError as error:
             message = f"no usable kubeconfig: {where} is no mapping of clusters and users"
-            raise ClusterUnreachableError(message) from error
+            raise NoKubeconfigError(message) from error
         configuration.retries = False
         return kubernetes.client.ApiClient(configuration)
 

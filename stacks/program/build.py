@@ -90,7 +90,8 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     uid = _uid(cluster, settings, last)
     provider = pulumi_kubernetes.Provider(
         "cluster",
-        context=settings.kubernetes.context,
+        context=cluster.connection.context,
+        kubeconfig=cluster.connection.kubeconfig,
         # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace all resources.
         cluster_identifier=f"{PROJECT}/{environment_of(stack)}",
         opts=opts,

@@ -134,6 +134,13 @@ def test_rules_and_bodies_do_not_import_pulumi() -> None:
     assert wrong == []
 
 
+def test_one_file_imports_the_kubernetes_client() -> None:
+    parts = ("core", "kuberay", "policies", "components", "stacks", "ray_platform")
+    files = [file for part in parts for file in files_of(part)]
+    importing = {str(file.relative_to(ROOT)) for file in files if "kubernetes" in imported(file)}
+    assert importing == {"components/kubernetes_cluster.py"}
+
+
 def test_files_have_at_most_300_lines() -> None:
     """A longer one has more than one thought: split it where one ends."""
     files = [*IMPORTS, *(ROOT / "tests").rglob("*.py")]

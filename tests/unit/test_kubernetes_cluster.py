@@ -239,4 +239,5 @@ def test_a_dynamic_resource_has_the_session_of_its_inputs() -> None:
     assert cluster_of(given.inputs()).connection == given
     assert cluster_of(given.inputs()) is cluster_of({"connection": {"context": "prod"}})
     assert cluster_of({}).connection == Connection()
+    assert "token" not in repr(Connection(kubeconfig=KUBECONFIG))
     assert isinstance(Connection(kubeconfig=KUBECONFIG).inputs()["connection"]["kubeconfig"], pulumi.Output)

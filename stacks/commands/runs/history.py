@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.cluster import Cluster, ClusterUnreachableError
+from components.cluster import Cluster, ClusterUnreachableError, NoKubeconfigError
 from components.run_history.manifests import POD
 from components.run_history.program import PORT
 from stacks.commands.status.targets import needs_namespace
@@ -39,12 +39,14 @@ class Histories:
 
 
 def read(cluster: Cluster, namespaces: Iterable[str]) -> tuple[Histories, dict[str, str]]:
-    """The runs of these namespaces, and why those of others cannot be read, by namespace."""
+    """The runs of these namespaces, and why those of others cannot be read, by namespace. Raises NoKubeconfigError."""
     runs: list[Run] = []
     problems, unreadable = {}, {}
     for namespace in namespaces:
         try:
             answer = json.loads(_ask(cluster, namespace, "/runs"))
+        except NoKubeconfigError:
+            raise
         except ClusterUnreachableError as error:
             unreadable[namespace] = str(error)
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from components.cluster import ForbiddenError
+from components.cluster import ForbiddenError, NoKubeconfigError
 from components.run_history.program.record import seconds
 from components.run_history.program.server import answer
 from components.run_history.program.store import Store
@@ -165,3 +165,10 @@ def test_wrong_use_has_one_message(pods: Pods, file: Path, arguments: list[str],
     done = runs(file, *arguments)
     assert (done.exit_code, done.stdout) == (code, "")
     assert done.stderr.startswith(message)
+
+
+def test_without_a_kubeconfig_nothing_is_shown(in_memory: FakeCluster, file: Path) -> None:
+    in_memory.fail(NoKubeconfigError("no usable kubeconfig"), "pod")
+    done = runs(file)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "the cluster cannot be read: no usable kubeconfig\n"
