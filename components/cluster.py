@@ -139,7 +139,9 @@ class Cluster(Protocol):
         patch. Raises ConflictError."""
         kind = "merge" if isinstance(body, Mapping) else "json"
         headers = {"Content-Type": f"application/{kind}-patch+json"}
-        return self.request("PATCH", path_of(api_version, plural, namespace, name), headers=headers, body=body)
+        # The client (kubernetes 37) takes no other sequence than a list for a JSON patch.
+        sent = body if isinstance(body, Mapping) else [*body]
+        return self.request("PATCH", path_of(api_version, plural, namespace, name), headers=headers, body=sent)
 
     def delete(
         self, api_version: str, plural: str, namespace: str | None, name: str, options: Mapping[str, Any] = NO_PAIRS

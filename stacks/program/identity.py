@@ -34,7 +34,18 @@ def uid_of(cluster: Cluster, stack: StackSettings, last: Mapping[str, Any]) -> s
     desired, source = _desired(stack.kubernetes, last)
     if desired is None and stack.platform:
         return None
-    return compared(cluster, desired, source)
+    try:
+        return _same(cluster, desired, source)
+    except OtherClusterError:
+        raise
+    except ClusterUnreachableError as error:
+        if desired is None:
+            return None
+        raise OtherClusterError(
+            f"this stack is for the cluster whose namespace kube-system has UID {desired} ({source}), and "
+            f"{cluster.connection} does not show which cluster it leads to: {error}. Nothing was changed. The account "
+            "needs the right to get the namespace kube-system"
+        ) from error
 
 
 def connection_of(stack: StackSettings, context: str | None = None) -> Connection:
@@ -61,22 +72,6 @@ def _desired(kubernetes: KubernetesSettings, last: Mapping[str, Any]) -> tuple[s
         return kubernetes.cluster, _SET
     recorded = (last.get(OUTPUT) or {}).get("cluster")
     return recorded, "recorded by its last update"
-
-
-def compared(cluster: Cluster, desired: str | None, source: str) -> str | None:
-    """The UID of a cluster; None if it cannot be read and none is desired. Raises OtherClusterError."""
-    try:
-        return _same(cluster, desired, source)
-    except OtherClusterError:
-        raise
-    except ClusterUnreachableError as error:
-        if desired is None:
-            return None
-        raise OtherClusterError(
-            f"this stack is for the cluster whose namespace kube-system has UID {desired} ({source}), and "
-            f"{cluster.connection} does not show which cluster it leads to: {error}. Nothing was changed. The account "
-            "needs the right to get the namespace kube-system"
-        ) from error
 
 
 def _same(cluster: Cluster, desired: str | None, source: str) -> str | None:
