@@ -1,30 +1,31 @@
-"""Reads the live cluster, with the kubeconfig and context of the Kubernetes provider."""
+"""A session with a Kubernetes cluster: what is read and written, the errors, and how to connect.
 
-import functools
-import json
-import os
-import re
-import time
-from collections.abc import Callable, Iterator, Mapping
-from http import HTTPStatus
-from pathlib import Path
+`kubernetes_cluster.py` implements it by the Kubernetes client.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import yaml
+from core.body import Body
+
+if TYPE_CHECKING:
+    import pulumi
 
 Answer = TypeVar("Answer")
+Sent = str | Mapping[str, Any] | Sequence[Any] | None
 
-_SECONDS = 20
-"""Timeout of a read. An API server that takes longer counts as unreachable."""
-
-_BETWEEN_PARTS = 7 * 24 * 3600
-"""Seconds between two parts of an answer, such as lines of a log: any time may pass, and the client (kubernetes 37)
-accepts no timeout without end."""
+NO_PAIRS: Mapping[str, str] = MappingProxyType({})
+"""No parameters of a query, or no headers."""
 
 
 class ClusterUnreachableError(Exception):
     """There is no usable kubeconfig, or the API server does not answer or refuses."""
+
+
+class NoKubeconfigError(ClusterUnreachableError):
+    """There is no usable kubeconfig."""
 
 
 class NoAnswerError(ClusterUnreachableError):
@@ -32,202 +33,155 @@ class NoAnswerError(ClusterUnreachableError):
 
 
 class ForbiddenError(ClusterUnreachableError):
-    """The API server refuses the read: this account has no right to it."""
+    """The API server refuses the request: this account has no right to it."""
 
 
 class UnauthorizedError(ClusterUnreachableError):
     """The API server does not accept the credentials, such as an expired token."""
 
 
-@functools.cache
-def connect(context: str | None = None) -> Any:
-    """An API client for the ambient kubeconfig: KUBECONFIG, else ~/.kube/config, else the account of its own pod.
+class ConflictError(ClusterUnreachableError):
+    """The API server refuses a change: the object has changed since it was read, exists already, or is invalid."""
 
-    `context`: name of the kubeconfig's context; None for its current one.
-    Raises ClusterUnreachableError without a usable kubeconfig.
+
+@dataclass(frozen=True)
+class Connection:
+    """How to connect to a cluster."""
+
+    context: str | None = None
+    """Context of the kubeconfig; None for its current one."""
+
+    kubeconfig: "pulumi.Input[str] | None" = field(default=None, repr=False)
+    """Content of a kubeconfig. None for the ambient one: KUBECONFIG, else ~/.kube/config, else the account of the own
+    pod."""
+
+    def __str__(self) -> str:
+        """For a message."""
+        return f"context {self.context!r}" if self.context else "the current context"
+
+    def inputs(self) -> dict[str, Any]:
+        """The inputs of a dynamic resource for `kubernetes_cluster.cluster_of`. A kubeconfig is a secret in them."""
+        given: dict[str, Any] = {"context": self.context} if self.context else {}
+        if self.kubeconfig is not None:
+            from pulumi import Output
+
+            given["kubeconfig"] = Output.secret(self.kubeconfig)
+        return {"connection": given}
+
+
+AMBIENT = Connection()
+"""The current context of the ambient kubeconfig."""
+
+
+class Cluster(Protocol):
+    """A session with a cluster.
+
+    All methods raise ClusterUnreachableError if there is no usable kubeconfig, or the API server does not answer or
+    refuses. `api_version` is a group with its version, such as `ray.io/v1`; `plural` the plural name of a kind.
     """
-    import kubernetes
 
-    configuration = kubernetes.client.Configuration()
-    try:
-        # As the Kubernetes provider: an empty KUBECONFIG counts as none.
-        files = os.environ.get("KUBECONFIG") or "~/.kube/config"
-        if context is None and not _any_exists(files) and "KUBERNETES_SERVICE_HOST" in os.environ:
-            kubernetes.config.load_incluster_config(client_configuration=configuration)
-        else:
-            kubernetes.config.load_kube_config(files, context=context, client_configuration=configuration)
-    except (kubernetes.config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
-        raise ClusterUnreachableError(f"no usable kubeconfig: {error}") from error
-    except TypeError as error:
-        raise ClusterUnreachableError(f"no usable kubeconfig: {files} is no mapping of clusters and users") from error
-    configuration.retries = False
-    return kubernetes.client.ApiClient(configuration)
+    connection: Connection
 
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = NO_PAIRS,
+        headers: Mapping[str, str] = NO_PAIRS,
+        body: Sent = None,
+    ) -> Body | None:
+        """The JSON object in the response; None if the object or kind does not exist (404).
 
-def with_renewed_credentials(ask: Callable[[], Answer]) -> Answer:
-    """What `ask` returns, which reads with `connect`. If the API server refuses, the kubeconfig is read again, and
-    `ask` called once more.
+        `body`: written as JSON, except a text, which is sent verbatim and needs another content type than JSON.
+        """
 
-    Raises UnauthorizedError if that is refused, too, or there is no usable kubeconfig any more; otherwise as `read`.
-    """
-    try:
-        return ask()
-    except (UnauthorizedError, ForbiddenError):
-        connect.cache_clear()
-    try:
-        return ask()
-    except NoAnswerError:
-        raise
-    except ClusterUnreachableError as error:
-        # Also 403: with an exec plugin that fails the client connects without credentials, as system:anonymous.
-        raise UnauthorizedError(str(error)) from error
+    def stream(self, path: str, *, query: Mapping[str, str] = NO_PAIRS, follow: bool = False) -> Iterator[bytes]:
+        """The response to a GET as it arrives; nothing if the object does not exist. `follow`: waits for further parts
+        without a timeout."""
 
+    def ask_pod(self, namespace: str, pod: str, port: int, path: str) -> bytes | None:
+        """The response to a GET of a program that listens on a pod's loopback address, by a port-forward; None if the
+        program answers 404."""
 
-def _any_exists(files: str) -> bool:
-    return any(Path(each).expanduser().exists() for each in files.split(os.pathsep) if each)
+    def exec(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], *, seconds: int
+    ) -> tuple[str, str]:
+        """The standard output and the standard error of a command in a container. `seconds`: for the command."""
 
+    def renew(self) -> None:
+        """Reads the credentials again before the next request."""
 
-def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any] | None:
-    """The JSON from a read method of the Kubernetes client; None if the object or kind does not exist (404).
+    def get(self, api_version: str, plural: str, namespace: str | None, name: str) -> Body | None:
+        """An object; None if it or its kind does not exist. `namespace`: None for kinds without one."""
+        return self.request("GET", path_of(api_version, plural, namespace, name))
 
-    Raises ClusterUnreachableError if the API server does not answer or refuses; without the right to read,
-    ForbiddenError.
-    """
-    data = read_bytes(call, *names, **options)
-    return None if data is None else _object(data)
+    def list(
+        self, api_version: str, plural: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> tuple[Body, ...] | None:
+        """The objects of a kind in a namespace, or in all; None if the cluster has no such kind.
 
+        `labels`, `fields`: selectors.
+        """
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        query = {key: value for key, value in selectors.items() if value}
+        listed = self.request("GET", path_of(api_version, plural, namespace), query=query)
+        return None if listed is None else tuple(listed["items"])
 
-def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes | None:
-    """The bytes from a read method of the Kubernetes client, such as the log of a container. As `read`."""
-    return _answer(lambda: bytes(call(*names, **options, _preload_content=False, _request_timeout=_SECONDS).data))
+    def patch(
+        self,
+        api_version: str,
+        plural: str,
+        namespace: str | None,
+        name: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    ) -> Body | None:
+        """The object after a change; None if it does not exist. `body`: a mapping is a merge patch, a sequence a JSON
+        patch. Raises ConflictError."""
+        kind = "merge" if isinstance(body, Mapping) else "json"
+        headers = {"Content-Type": f"application/{kind}-patch+json"}
+        # The client (kubernetes 37) takes no other sequence than a list for a JSON patch.
+        sent = body if isinstance(body, Mapping) else [*body]
+        return self.request("PATCH", path_of(api_version, plural, namespace, name), headers=headers, body=sent)
 
+    def delete(
+        self, api_version: str, plural: str, namespace: str | None, name: str, options: Mapping[str, Any] = NO_PAIRS
+    ) -> Body | None:
+        """Deletes an object; None if it does not exist. `options`: of the deletion (DeleteOptions). Raises
+        ConflictError if the object does not meet their preconditions."""
+        path = path_of(api_version, plural, namespace, name)
+        return self.request("DELETE", path, headers={"Content-Type": "application/json"}, body=options or None)
 
-def stream(call: Callable[..., Any], *names: str, **options: Any) -> Iterator[bytes]:
-    """The bytes from a read method as they arrive, such as the log of a running container: without end, if the method
-    follows it. Nothing if the object does not exist. Raises as `read`."""
-    import urllib3
+    def log(
+        self, namespace: str, pod: str, container: str, *, follow: bool = False, tail: int | None = None
+    ) -> Iterator[bytes]:
+        """The log of a container as it arrives; nothing if the pod does not exist. `tail`: only that many last lines.
+        `follow`: with further lines, without end."""
+        query = {"container": container, **({"follow": "true"} if follow else {})}
+        query |= {} if tail is None else {"tailLines": str(tail)}
+        return self.stream(f"{path_of('v1', 'pods', namespace, pod)}/log", query=query, follow=follow)
 
-    response = _answer(
-        lambda: call(*names, **options, _preload_content=False, _request_timeout=(_SECONDS, _BETWEEN_PARTS))
-    )
-    try:
-        yield from response.stream() if response is not None else ()
-    except urllib3.exceptions.HTTPError as error:
-        raise ClusterUnreachableError(f"the API server has ended the answer: {error}") from error
+    def with_renewed_credentials(self, ask: Callable[[], Answer]) -> Answer:
+        """What `ask` returns, which uses this session. If the API server refuses, the credentials are renewed, and
+        `ask` is called once more.
 
-
-def request(
-    context: str | None,
-    method: str,
-    path: str,
-    *,
-    query: Mapping[str, str] = MappingProxyType({}),
-    headers: Mapping[str, str] = MappingProxyType({}),
-    body: str | Mapping[str, Any] | None = None,
-) -> dict[str, Any] | None:
-    """The JSON response to a request that the client has no method for: part of an object, or a verbatim body. None if
-    the object does not exist (404). Raises as `read`.
-
-    `body`: a mapping, which the client writes as JSON; or a text, verbatim unless its content type is JSON: the client
-    would encode it once more.
-    """
-    import kubernetes
-
-    client = connect(context)
-    serialized = client.param_serialize(
-        method, path, query_params=list(query.items()), header_params=dict(headers), auth_settings=["BearerToken"]
-    )
-    _, url, sent, *_ = serialized
-
-    def ask() -> bytes:
-        response = client.call_api(method, url, sent, body, _request_timeout=_SECONDS)
-        data = bytes(response.read())
-        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise kubernetes.client.ApiException(http_resp=response, body=data.decode(errors="replace"))
-        return data
-
-    data = _answer(ask)
-    return None if data is None else _object(data)
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(data)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ClusterUnreachableError(
-            "the answer is no object of Kubernetes: the kubeconfig's address is that of another server, or of a proxy "
-            "that asks for a login"
-        )
-    return found
-
-
-def ask_pod(context: str | None, namespace: str, pod: str, port: int, path: str) -> bytes | None:
-    """The answer of a program that listens on a pod's loopback address to a GET, by a port-forward; None if the program
-    answers 404. Raises as `read`, also if there is no such pod."""
-    from http.client import HTTPConnection, HTTPException, responses
-
-    import kubernetes
-    from kubernetes.stream import portforward
-
-    asked = kubernetes.client.CoreV1Api(connect(context)).connect_get_namespaced_pod_portforward
-    title = f"pod {namespace}/{pod}"
-    try:
-        forward = portforward(asked, pod, namespace, ports=str(port))
-    except kubernetes.client.ApiException as error:
-        # The client has the status of the handshake in its text alone (kubernetes 37, ws_client.py: portforward_call).
-        status = re.search(r"Handshake status (\d+)", str(error.reason))
-        kind = ForbiddenError if status and int(status[1]) == HTTPStatus.FORBIDDEN else ClusterUnreachableError
-        why = f"{status[1]} {responses.get(int(status[1]), '')}".rstrip() if status else error.reason
-        raise kind(f"{title} cannot be asked: {why}") from error
-    connection = HTTPConnection("127.0.0.1", port)
-    connection.sock = forward.socket(port)
-    connection.sock.settimeout(_SECONDS)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        body = answer.read()
-    except (OSError, HTTPException) as error:
-        raise ClusterUnreachableError(f"{title} does not answer: {forward.error(port) or repr(error)}") from error
-    finally:
-        connection.close()
-    if answer.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND):
-        raise ClusterUnreachableError(f"{title} answers {answer.status}: {body.decode(errors='replace')}")
-    return body if answer.status == HTTPStatus.OK else None
-
-
-def _answer(ask: Callable[[], Answer]) -> Answer | None:
-    """The API server's response; None if the object does not exist. Raises as `read`.
-
-    It is asked again while it answers 429, as it does for a moment after a CRD has changed.
-    """
-    import kubernetes
-    import urllib3
-
-    deadline = time.monotonic() + _SECONDS
-    while True:
+        Raises UnauthorizedError if that is refused, too, or there is no usable kubeconfig any more.
+        """
         try:
             return ask()
-        except kubernetes.client.ApiException as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return None
-            if error.status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > deadline:
-                raise _unreachable(error) from error
-        except urllib3.exceptions.HTTPError as error:
-            raise NoAnswerError(f"the API server does not answer: {error}") from error
-        time.sleep(1.0)
+        except (UnauthorizedError, ForbiddenError):
+            self.renew()
+        try:
+            return ask()
+        except NoAnswerError:
+            raise
+        except ClusterUnreachableError as error:
+            # Also 403: with an exec plugin that fails the client connects without credentials, as system:anonymous.
+            raise UnauthorizedError(str(error)) from error
 
 
-def _unreachable(error: Any) -> ClusterUnreachableError:
-    kinds = {HTTPStatus.FORBIDDEN: ForbiddenError, HTTPStatus.UNAUTHORIZED: UnauthorizedError}
-    kind = kinds.get(error.status, ClusterUnreachableError)
-    return kind(f"the API server refuses: {refusal(error)}")
-
-
-def refusal(error: Any) -> str:
-    """The message in the Status of the API server's response."""
-    try:
-        return str(json.loads(error.body)["message"])
-    except (KeyError, TypeError, ValueError):
-        return f"{error.status} {error.reason}"
+def path_of(api_version: str, plural: str, namespace: str | None = None, name: str | None = None) -> str:
+    """The path of an object in the API; without a name that of all of its kind."""
+    root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{within}/{plural}{f'/{name}' if name else ''}"

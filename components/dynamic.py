@@ -15,8 +15,9 @@ import pulumi
 import pulumi.dynamic
 
 from components.bodies import FIELD_MANAGER_ANNOTATION
-from components.cluster import request
+from components.cluster import AMBIENT, Connection
 from components.kubernetes import field_manager
+from components.kubernetes_cluster import cluster_of
 
 
 class Resource(pulumi.dynamic.Resource):
@@ -44,15 +45,14 @@ class Keeper:
 
     secret: str
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
     def inputs(self) -> dict[str, Any]:
         """The inputs of a dynamic resource for `kept`."""
         return {
             "namespace": self.namespace,
             "secret": self.secret,
-            "context": self.context,
+            **self.connection.inputs(),
             "manager": field_manager(),
         }
 
@@ -64,9 +64,7 @@ def kept(keeper: Mapping[str, Any] | None) -> dict[str, str]:
     """
     if keeper is None:
         return {}
-    path = f"/api/v1/namespaces/{keeper['namespace']}/secrets/{keeper['secret']}"
-    # Pulumi does not send inputs that are None to the provider.
-    body = request(keeper.get("context"), "GET", path)
+    body = cluster_of(keeper).get("v1", "secrets", keeper["namespace"], keeper["secret"])
     if body is None or (body["metadata"].get("annotations") or {}).get(FIELD_MANAGER_ANNOTATION) != keeper["manager"]:
         return {}
     return {key: base64.b64decode(value).decode() for key, value in (body.get("data") or {}).items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import connect, read
+from components.cluster import Cluster
 
 _NAMED = 10
 """The most objects that a message names. Of the others it reports only the number."""
@@ -44,28 +44,22 @@ class GuardProvider(ResourceProvider):
         self.refuse(_props)
 
 
-def kuberay_objects(context: str | None, kinds: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
+def kuberay_objects(cluster: Cluster, kinds: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
     """The objects of these kinds, plural names in the group ray.io, of a namespace or of all; each has its `kind`.
 
     Raises ClusterUnreachableError if they cannot be read, also if that is forbidden. A kind that is not served has no
     objects.
     """
-    return custom_objects(context, [f"{plural}.v1.ray.io" for plural in kinds], namespace)
+    return custom_objects(cluster, [f"{plural}.v1.ray.io" for plural in kinds], namespace)
 
 
-def custom_objects(context: str | None, resources: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
+def custom_objects(cluster: Cluster, resources: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
     """As `kuberay_objects`, of kinds of any group: `queues.v1beta1.scheduling.volcano.sh`."""
-    import kubernetes
-
-    client = kubernetes.client.CustomObjectsApi(connect(context))
     found: list[dict[str, Any]] = []
     for resource in resources:
         plural, version, group = resource.split(".", 2)
-        if namespace is None:
-            listed = read(client.list_cluster_custom_object, group, version, plural)
-        else:
-            listed = read(client.list_namespaced_custom_object, group, version, namespace, plural)
-        found += [{"kind": plural, **body} for body in (listed or {}).get("items", ())]
+        listed = cluster.list(f"{group}/{version}", plural, namespace)
+        found += [{"kind": plural, **body} for body in listed or ()]
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError, request
+from components.cluster import Cluster, ClusterUnreachableError
 from components.crds.definitions import MissingDefinitionError
 from components.crds.guard import CrdGuard, CrdGuardArgs
 from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs
@@ -48,7 +48,7 @@ def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGu
         # The previous stage depends on all stages before it.
         objects = named(with_mirrors(body, args.mirrors) for body in stage)
         made = list(create(name, objects, _after(made, opts), args.namespaces).values())
-    guarded = CrdGuardArgs(given.guard, [each.resource for each in given.definitions], given.context)
+    guarded = CrdGuardArgs(given.guard, [each.resource for each in given.definitions], given.cluster.connection)
     return CrdGuard(f"{name}-crd-guard", guarded, _after(made, opts))
 
 
@@ -83,10 +83,10 @@ class Installed:
     releases: Sequence[str]
     """Minor versions that are supported."""
 
-    def look(self, context: str | None, namespace: str) -> Installation:
+    def look(self, cluster: Cluster, namespace: str) -> Installation:
         """Reads the installation in the cluster. Raises ClusterUnreachableError."""
-        crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{self.crd}")
-        deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{self.deployment}")
+        crd = cluster.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, self.crd)
+        deployment = cluster.get("apps/v1", "deployments", namespace, self.deployment)
         return installation_of(crd, deployment)
 
     def check(self, live: Installation, namespace: str) -> str:

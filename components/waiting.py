@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from components.cluster import ClusterUnreachableError, UnauthorizedError, connect, read, with_renewed_credentials
+from components.cluster import Cluster, ClusterUnreachableError, UnauthorizedError
 
 Result = TypeVar("Result")
 
@@ -42,7 +42,7 @@ async def until(
 
 
 def look_at(
-    context: str | None,
+    cluster: Cluster,
     plural: str,
     namespace: str,
     name: str,
@@ -54,14 +54,12 @@ def look_at(
 
     `renews`: one that refuses is asked again with renewed credentials; raises UnauthorizedError if it still refuses.
     """
-    import kubernetes
 
     def ask() -> dict[str, Any] | None:
-        client = kubernetes.client.CustomObjectsApi(connect(context))
-        return read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, plural, name)
+        return cluster.get("ray.io/v1", plural, namespace, name)
 
     try:
-        found = with_renewed_credentials(ask) if renews else ask()
+        found = cluster.with_renewed_credentials(ask) if renews else ask()
     except ClusterUnreachableError as error:
         if renews and isinstance(error, UnauthorizedError):
             raise

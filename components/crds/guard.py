@@ -7,9 +7,10 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError
+from components.cluster import AMBIENT, ClusterUnreachableError, Connection
 from components.dynamic import Resource
 from components.guard import GuardProvider, InUseError, custom_objects, named
+from components.kubernetes_cluster import cluster_of
 from core.body import Body
 
 _SECONDS = 30.0
@@ -44,7 +45,7 @@ class CrdGuardProvider(GuardProvider):
 
     def _in_use(self, props: Mapping[str, Any]) -> list[Body]:
         try:
-            existing = custom_objects(props.get("context"), props["resources"])
+            existing = custom_objects(cluster_of(props), props["resources"])
         except ClusterUnreachableError as error:
             raise InUseError(
                 f"{self._owner}'s CRDs are not deleted, because it cannot be determined whether they are used: {error}"
@@ -61,15 +62,14 @@ class CrdGuardArgs:
     resources: list[str]
     """The kinds, as for `components.guard.custom_objects`."""
 
-    context: str | None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
     """Is deleted before all resources that it depends on. The deletion fails while objects of its kinds exist."""
 
     def __init__(self, name: str, args: CrdGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(args.provider, name, {"resources": args.resources, "context": args.context}, opts)
+        super().__init__(args.provider, name, {"resources": args.resources, **args.connection.inputs()}, opts)
 
 
 def _has_owner(body: Mapping[str, Any]) -> bool:

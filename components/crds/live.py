@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from components.cluster import NoAnswerError, request
+from components.cluster import Cluster, NoAnswerError
 from components.crds.definitions import Definition, content
 from core.body import Body
 
@@ -30,15 +30,15 @@ class DefinitionError(Exception):
     """Definitions cannot be applied, established or removed; the message names them and the reason."""
 
 
-def metadata(context: str | None, name: str) -> Body | None:
+def metadata(cluster: Cluster, name: str) -> Body | None:
     """The metadata of a definition; None if it does not exist. Raises ClusterUnreachableError."""
-    found = request(context, "GET", f"{_PATH}/{name}", headers=_METADATA_ONLY)
+    found = cluster.request("GET", f"{_PATH}/{name}", headers=_METADATA_ONLY)
     return None if found is None else dict(found["metadata"])
 
 
-def read(context: str | None, name: str) -> Body | None:
+def read(cluster: Cluster, name: str) -> Body | None:
     """A definition; None if it does not exist. Raises ClusterUnreachableError."""
-    return request(context, "GET", f"{_PATH}/{name}")
+    return cluster.request("GET", f"{_PATH}/{name}")
 
 
 def owned_fields(found: Mapping[str, Any], manager: str) -> str | None:
@@ -72,7 +72,7 @@ def other_managers(found: Mapping[str, Any], manager: str) -> list[str]:
 
 
 def apply(
-    context: str | None, digests: Mapping[str, str], manager: str, webhook: Mapping[str, Any] | None
+    cluster: Cluster, digests: Mapping[str, str], manager: str, webhook: Mapping[str, Any] | None
 ) -> dict[str, Body]:
     """Applies definitions by server-side apply, and waits until the API server serves their kinds. Returns the metadata
     of each, by name.
@@ -81,18 +81,18 @@ def apply(
     Raises DefinitionError, MissingDefinitionError and ClusterUnreachableError.
     """
     bodies = {name: applied(content(digest), digest, webhook) for name, digest in digests.items()}
-    sent = {name: _send(context, name, manager, json.dumps(body)) for name, body in bodies.items()}
-    _wait(bodies, lambda name: _established(context, bodies[name]), "are not established")
+    sent = {name: _send(cluster, name, manager, json.dumps(body)) for name, body in bodies.items()}
+    _wait(bodies, lambda name: _established(cluster, bodies[name]), "are not established")
     return sent
 
 
-def _send(context: str | None, name: str, manager: str, body: str) -> Body:
+def _send(cluster: Cluster, name: str, manager: str, body: str) -> Body:
     """Applies a definition, again if the API server does not answer in time: a busy one has taken more than twenty
     seconds for a megabyte, and the second apply of the same content changes nothing. Returns its metadata."""
     query, deadline = {"fieldManager": manager, "force": "true"}, time.monotonic() + _SECONDS
     while True:
         try:
-            answer = request(context, "PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
+            answer = cluster.request("PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
         except NoAnswerError:
             if time.monotonic() > deadline:
                 raise
@@ -116,21 +116,21 @@ def applied(body: Body, digest: str, webhook: Mapping[str, Any] | None) -> Body:
     return {**body, "spec": {**body["spec"], "conversion": conversion}}
 
 
-def remove(context: str | None, names: Iterable[str]) -> None:
+def remove(cluster: Cluster, names: Iterable[str]) -> None:
     """Deletes definitions, and waits until they are gone. Raises DefinitionError and ClusterUnreachableError."""
-    deleted = [name for name in names if request(context, "DELETE", f"{_PATH}/{name}") is not None]
-    _wait(deleted, lambda name: metadata(context, name) is None, "are deleted and still exist")
+    deleted = [name for name in names if cluster.request("DELETE", f"{_PATH}/{name}") is not None]
+    _wait(deleted, lambda name: metadata(cluster, name) is None, "are deleted and still exist")
 
 
-def _established(context: str | None, body: Body) -> bool:
+def _established(cluster: Cluster, body: Body) -> bool:
     """Whether the API server serves the kind of a definition: it lists the kind among those of its group then. Only
     before that the definition itself is read, which has the reason of a refusal."""
     spec, name = body["spec"], body["metadata"]["name"]
     version = next(each["name"] for each in spec["versions"] if each["served"])
-    served = request(context, "GET", f"/apis/{spec['group']}/{version}") or {}
+    served = cluster.request("GET", f"/apis/{spec['group']}/{version}") or {}
     if any(each["name"] == spec["names"]["plural"] for each in served.get("resources") or ()):
         return True
-    status = (read(context, name) or {}).get("status") or {}
+    status = (read(cluster, name) or {}).get("status") or {}
     for condition in status.get("conditions") or ():
         if (condition["type"], condition["status"]) == ("NamesAccepted", "False"):
             raise DefinitionError(f"CRD {name} is not established: {condition['message']}")
@@ -161,13 +161,13 @@ Fields = dict[str, Any]
 """The schema of each field, by the field's path."""
 
 
-def differences(context: str | None, definitions: Iterable[Definition], manager: str) -> Iterator[str]:
+def differences(cluster: Cluster, definitions: Iterable[Definition], manager: str) -> Iterator[str]:
     """A line for each live definition that the desired one changes.
 
     Raises ClusterUnreachableError.
     """
     for each in definitions:
-        existing = metadata(context, each.name)
+        existing = metadata(cluster, each.name)
         if existing is None:
             continue
         if (existing.get("annotations") or {}).get(DIGEST_ANNOTATION) == each.digest:
@@ -176,7 +176,7 @@ def differences(context: str | None, definitions: Iterable[Definition], manager:
                 others = ", ".join(other_managers(existing, manager)) or "others"
                 yield f"CRD {each.name} was changed by {others}: an update corrects it"
             continue
-        if (body := read(context, each.name)) and (changes := describe(body, content(each.digest))):
+        if (body := read(cluster, each.name)) and (changes := describe(body, content(each.digest))):
             yield f"CRD {each.name} changes: {changes}"
 
 

@@ -7,18 +7,20 @@ docs/decisions/0024-definitions-outside-the-state.md.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, ResourceProvider, UpdateResult
 
+from components.cluster import Cluster
 from components.crds import live
 from components.crds.definitions import Definition, resource_of
 from components.crds.guard import CrdGuardProvider
 from components.crds.live import differences
 from components.dynamic import Resource
 from components.kubernetes import field_manager
+from components.kubernetes_cluster import KubernetesCluster, cluster_of
 
 _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 """The variable with which Pulumi's Kubernetes provider imports existing objects into the state."""
@@ -27,7 +29,7 @@ _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 class DefinitionsProvider(ResourceProvider):
     """Applies the definitions of one program.
 
-    Inputs: `owner` ("KubeRay"), `release`, `definitions` (a digest by name), `context`, `fieldManager`, `webhook`.
+    Inputs: `owner` ("KubeRay"), `release`, `definitions` (a digest by name), `connection`, `fieldManager`, `webhook`.
     Outputs: the same, as they were applied; and `applied`, a digest of the manager's owned fields after that, by name.
     """
 
@@ -45,7 +47,7 @@ class DefinitionsProvider(ResourceProvider):
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         sys.tracebacklimit = 0
-        existing = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
+        existing = {name: live.metadata(cluster_of(props), name) for name in props["definitions"]}
         digests = {name: _live(body, name, props) for name, body in existing.items() if body is not None}
         return ReadResult(id_ if digests else "", {**props, "definitions": digests})
 
@@ -65,24 +67,24 @@ class DefinitionsProvider(ResourceProvider):
         self._remove(props, props["definitions"])
 
     def _remove(self, props: Mapping[str, Any], names: Any) -> None:
-        context = props.get("context")
-        existing = [body for body in (live.read(context, name) for name in sorted(names)) if body is not None]
-        self._guard.refuse({"context": context, "resources": [resource_of(body) for body in existing]})
-        live.remove(context, [body["metadata"]["name"] for body in existing])
+        cluster = cluster_of(props)
+        existing = [body for body in (live.read(cluster, name) for name in sorted(names)) if body is not None]
+        self._guard.refuse({**props, "resources": [resource_of(body) for body in existing]})
+        live.remove(cluster, [body["metadata"]["name"] for body in existing])
 
 
 def _applied(
     props: Mapping[str, Any], changed: Mapping[str, str], kept: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    context, manager = props.get("context"), props["fieldManager"]
-    found = live.apply(context, changed, manager, props.get("webhook"))
+    manager = props["fieldManager"]
+    found = live.apply(cluster_of(props), changed, manager, props.get("webhook"))
     owned = {name: live.owned_fields(metadata, manager) for name, metadata in found.items()}
     applied = {name: fields for name, fields in {**(kept or {}), **owned}.items() if name in props["definitions"]}
     return {**props, "applied": applied}
 
 
 def _differs(name: str, olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    common = ("context", "fieldManager", "webhook")
+    common = ("fieldManager", "webhook")
     return olds["definitions"].get(name) != news["definitions"][name] or any(
         olds.get(key) != news.get(key) for key in common
     )
@@ -101,7 +103,7 @@ def _refuse_existing(props: Mapping[str, Any]) -> None:
     if os.environ.get(_TAKE_OVER) == "true":
         return
     manager = props["fieldManager"]
-    existing = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
+    existing = {name: live.metadata(cluster_of(props), name) for name in props["definitions"]}
     others = {
         name: live.other_managers(body, manager)
         for name, body in existing.items()
@@ -131,8 +133,7 @@ class DefinitionsArgs:
     guard: CrdGuardProvider
     """Blocks their deletion while objects of their kinds exist."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     webhook: Mapping[str, pulumi.Input[str]] | None = None
     """`namespace` and `caBundle` of the conversion webhook, if there is one."""
@@ -154,10 +155,10 @@ class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomRes
             "owner": args.owner,
             "release": args.release,
             "definitions": {each.name: each.digest for each in args.definitions},
-            "context": args.context,
+            **args.cluster.connection.inputs(),
             "fieldManager": manager,
             "webhook": args.webhook,
         }
         super().__init__(DefinitionsProvider(args.guard), name, inputs, opts)
-        for line in differences(args.context, args.definitions, manager):
+        for line in differences(args.cluster, args.definitions, manager):
             pulumi.log.info(line, self)

@@ -3,16 +3,18 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pulumi
 
 from components.bodies import in_namespace
+from components.cluster import Cluster
 from components.external_cluster.manifests import connection
 from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
 from components.external_cluster.settings import ExternalClusterSettings
 from components.kubernetes import create
+from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.ray_cluster.readiness import status_summary
 from components.ray_job.component import run_once_options
@@ -39,7 +41,7 @@ class ExternalRayClusterArgs:
     namespace_name: str
     """Its name, to read the last check."""
 
-    context: str | None = None
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     last: Mapping[str, Any] | None = None
     """Its summary in the outputs of the last update, which a preview shows again; None if there was none."""
@@ -73,7 +75,7 @@ class ExternalRayCluster(pulumi.ComponentResource):
         [check] = args.objects
         metadata = check.body["metadata"]
         annotations = metadata["annotations"]
-        described = next_check(args.context, args.namespace_name, metadata["name"], annotations[RUN_ANNOTATION])
+        described = next_check(args.cluster, args.namespace_name, metadata["name"], annotations[RUN_ANNOTATION])
         body = {**check.body, "metadata": {**metadata, "annotations": {**annotations, RUN_ANNOTATION: described}}}
         sent = replace(check, body=in_namespace(body, args.namespace))
         [job] = create(name, [sent], run_once_options(self, body, opts)).values()
@@ -99,7 +101,7 @@ class ExternalRayCluster(pulumi.ComponentResource):
         if pulumi.runtime.is_dry_run() or metadata is None:
             return args.last or _summary(None, {})
         limit = seconds(args.settings.ready_timeout) + _START_SECONDS
-        where = (args.context, metadata["namespace"], metadata["name"])
+        where = (args.cluster, metadata["namespace"], metadata["name"])
         found = await _reached(self, f"External Ray cluster {args.settings.name}", where, "succeeded", limit)
         return _summary("ready", _reported(found))
 
@@ -119,7 +121,8 @@ class SubmittedJobArgs:
     connected: pulumi.Input[Any] = None
     """Known once the connection has been checked; the job is submitted after that."""
 
-    context: str | None = None
+    session: Cluster = field(default_factory=KubernetesCluster)
+    """With the Kubernetes cluster in which the pod runs."""
 
     last_status: str | None = None
     """Its `status` after the last update, which a preview shows again; None if there was none."""
@@ -164,14 +167,14 @@ class SubmittedJob(pulumi.ComponentResource):
             return None
         if pulumi.runtime.is_dry_run() or metadata is None:
             return args.last_status
-        where = (args.context, metadata["namespace"], metadata["name"])
+        where = (args.session, metadata["namespace"], metadata["name"])
         return await _reached(self, f"Job {settings.name}", where, settings.wait_for, seconds(settings.wait_timeout))
 
 
 async def _reached(
     resource: pulumi.Resource,
     what: str,
-    where: tuple[str | None, str, str],
+    where: tuple[Cluster, str, str],
     stage: Literal["running", "succeeded"],
     limit: int,
 ) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from components.cluster import ClusterUnreachableError, request
+from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.readiness import pod_reasons
 from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER_LABEL
 from components.waiting import until
@@ -16,7 +16,7 @@ class ConnectionFailedError(Exception):
 
 
 async def until_reached(
-    context: str | None,
+    cluster: Cluster,
     namespace: str,
     job: str,
     stage: Literal["running", "succeeded"],
@@ -30,7 +30,7 @@ async def until_reached(
 
     def look() -> tuple[str | None, str]:
         try:
-            live, pods = _look(context, namespace, job)
+            live, pods = _look(cluster, namespace, job)
         except ClusterUnreachableError as error:
             return None, str(error)
         reached = _reached(live, pods, stage)
@@ -44,10 +44,10 @@ async def until_reached(
     return await until(look, limit, lambda state: show(f"waiting for Job {namespace}/{job}: {state}"), late)
 
 
-def next_check(context: str | None, namespace: str, job: str, described: str) -> str:
+def next_check(cluster: Cluster, namespace: str, job: str, described: str) -> str:
     """What identifies the check that these settings ask for: the live one, unless it was of others or has failed."""
     try:
-        live = request(context, "GET", f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}")
+        live = cluster.get("batch/v1", "jobs", namespace, job)
     except ClusterUnreachableError:
         return described
     run = str(((live or {}).get("metadata", {}).get("annotations") or {}).get(RUN_ANNOTATION, ""))
@@ -56,13 +56,12 @@ def next_check(context: str | None, namespace: str, job: str, described: str) ->
     return f"{described}-{live['metadata']['uid'][:8]}" if _condition(live, "Failed") else run
 
 
-def _look(context: str | None, namespace: str, job: str) -> tuple[Body, Sequence[Body]]:
-    live = request(context, "GET", f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}")
+def _look(cluster: Cluster, namespace: str, job: str) -> tuple[Body, Sequence[Body]]:
+    live = cluster.get("batch/v1", "jobs", namespace, job)
     if live is None:
         raise ConnectionFailedError(f"Job {namespace}/{job} does not exist: it was deleted after its creation")
-    selected = {"labelSelector": f"{SUBMITTER_LABEL}={job}"}
-    listed = request(context, "GET", f"/api/v1/namespaces/{namespace}/pods", query=selected) or {}
-    pods = sorted(listed.get("items", ()), key=lambda pod: pod["metadata"]["creationTimestamp"])
+    listed = cluster.list("v1", "pods", namespace, labels=f"{SUBMITTER_LABEL}={job}") or ()
+    pods = sorted(listed, key=lambda pod: pod["metadata"]["creationTimestamp"])
     return live, pods
 
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from components.cluster import Cluster
 from components.job_template.settings import JobTemplateSettings
 from components.kubernetes import below, create
+from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 
@@ -23,8 +25,7 @@ class JobTemplatesArgs:
     templates: Sequence[JobTemplateSettings] = ()
     """The settings of the templates; each one's object has its name."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces that the program creates, by name: objects in them wait for them."""
@@ -40,7 +41,7 @@ class JobTemplates(pulumi.ComponentResource):
             if own := each.job.own_cluster:
                 body = next(one.body for one in args.objects if one.name == each.name)
                 spec = body["spec"]["jobTemplate"]["rayClusterSpec"]
-                owned = OwnedClusterArgs(own, spec, args.namespace, args.context, label=None)
+                owned = OwnedClusterArgs(own, spec, args.namespace, args.cluster, label=None)
                 waits = prerequisites(f"{name}-{each.name}", owned, self, opts)
                 after[each.name] = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
         made: dict[str, pulumi.Resource] = {}

@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import pulumi
 
+from components.cluster import Cluster
 from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
 from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
+from components.kubernetes_cluster import KubernetesCluster
 from components.kueue.manifests import MANAGER, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
 from components.manifest_files import render
@@ -25,8 +27,7 @@ class KueueArgs:
 
     settings: KueueSettings
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     policies: Sequence[Body] = ()
     """NetworkPolicies of Kueue's namespace, if the stack creates the namespace."""
@@ -60,7 +61,7 @@ class Kueue(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = KUEUE.check(KUEUE.look(args.context, settings.namespace), settings.namespace)
+                version = KUEUE.check(KUEUE.look(args.cluster, settings.namespace), settings.namespace)
             else:
                 tree = render(settings.tree, pinned=settings.location is None)
                 certificate = self._certificate(name, settings)
@@ -70,7 +71,7 @@ class Kueue(pulumi.ComponentResource):
                     settings.version,
                     definitions_of(tree),
                     CrdGuardProvider("Kueue"),
-                    args.context,
+                    args.cluster,
                     {"namespace": settings.namespace, "caBundle": certificate.bundle},
                 )
                 install(

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from components.cluster import Cluster
 from components.crds.definitions import definitions_of
 from components.crds.guard import CrdGuardProvider
 from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, install
+from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import render
 from components.operator import upgrade
 from components.operator.manifests import operator_objects
@@ -31,8 +33,7 @@ class KubeRayOperatorArgs:
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Watched namespaces that this program creates, by name: the operator's Roles in them wait for them."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     policies: Sequence[Body] = ()
     """NetworkPolicies of the operator's namespace, if the stack creates the namespace."""
@@ -69,16 +70,16 @@ class KubeRayOperator(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                live = upgrade.look(args.context, settings.namespace)
+                live = upgrade.look(args.cluster, settings.namespace)
                 version = upgrade.check_existing(live, settings.namespace, args.ray_versions)
             else:
                 check_ray(settings.version, args.ray_versions)
-                if warning := upgrade.check_change(args.context, settings):
+                if warning := upgrade.check_change(args.cluster, settings):
                     pulumi.log.warn(warning, self)
                 tree = render(settings.tree, pinned=settings.location is None)
                 first, access, last = operator_objects(tree, settings)
                 definitions = DefinitionsArgs(
-                    "KubeRay", settings.version, definitions_of(tree), CrdGuardProvider("KubeRay"), args.context
+                    "KubeRay", settings.version, definitions_of(tree), CrdGuardProvider("KubeRay"), args.cluster
                 )
                 stages = (first, [*access, *args.policies], last)
                 install(name, InstallArgs(definitions, stages, args.namespaces, args.mirrors), below)

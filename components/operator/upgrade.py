@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.cluster import connect, read, request
+from components.cluster import Cluster
 from components.guard import kuberay_objects
 from components.operator.manifests import arguments, feature_gates
 from components.operator.settings import NAME, OperatorSettings
@@ -52,10 +52,10 @@ class Live:
         return f"operator {self.operator or 'none'}, {crd if self.served else f'no CRD {RAY_CLUSTER_CRD}'}"
 
 
-def look(context: str | None, namespace: str) -> Live:
+def look(cluster: Cluster, namespace: str) -> Live:
     """Reads the live operator. Raises ClusterUnreachableError."""
-    crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{RAY_CLUSTER_CRD}")
-    deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{NAME}")
+    crd = cluster.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, RAY_CLUSTER_CRD)
+    deployment = cluster.get("apps/v1", "deployments", namespace, NAME)
     return live_operator(crd, deployment)
 
 
@@ -124,16 +124,16 @@ class UnsafeUpgradeError(Exception):
     """The change of the operator would harm running clusters; the message has the reason and what to do instead."""
 
 
-def check_change(context: str | None, settings: OperatorSettings) -> str | None:
+def check_change(cluster: Cluster, settings: OperatorSettings) -> str | None:
     """Compares the desired operator with the live one. Returns a warning, or None.
 
     Raises UnsafeUpgradeError if it is older than the live operator, or would not recognize running pods, and
     ClusterUnreachableError if that cannot be read.
     """
-    live = look(context, settings.namespace)
+    live = look(cluster, settings.namespace)
     check_release(live, settings)
     if not live.marks_hosts and marks_hosts(settings.version, settings.feature_gates):
-        check_hosts(live, settings, without_marks(context))
+        check_hosts(live, settings, without_marks(cluster))
     return outdated_crds(live)
 
 
@@ -178,16 +178,13 @@ def check_hosts(live: Live, settings: OperatorSettings, groups: Iterable[str]) -
         )
 
 
-def without_marks(context: str | None) -> Iterator[str]:
+def without_marks(cluster: Cluster) -> Iterator[str]:
     """The worker groups with several hosts that have pods without the label. Raises ClusterUnreachableError."""
-    import kubernetes
-
-    core = kubernetes.client.CoreV1Api(connect(context))
-    for body in kuberay_objects(context, ["rayclusters"]):
+    for body in kuberay_objects(cluster, ["rayclusters"]):
         if not (groups := groups_with_hosts(body)):
             continue
         metadata = body["metadata"]
         chosen = f"{CLUSTER_LABEL}={metadata['name']},{GROUP_LABEL} in ({','.join(groups)}),!{REPLICA_MARK}"
-        pods = read(core.list_namespaced_pod, metadata["namespace"], label_selector=chosen) or {}
-        found = {pod["metadata"]["labels"][GROUP_LABEL] for pod in pods.get("items", ())}
+        pods = cluster.list("v1", "pods", metadata["namespace"], labels=chosen) or ()
+        found = {pod["metadata"]["labels"][GROUP_LABEL] for pod in pods}
         yield from (f"{metadata['namespace']}/{metadata['name']} {group}" for group in sorted(found))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from components.cluster import Cluster
 from components.kubernetes import dependencies
 from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
 from components.ray_cluster.pods import OPTIONS, deletion_seconds
@@ -25,8 +26,7 @@ class OwnedClusterArgs:
 
     namespace: pulumi.Input[str]
 
-    context: str | None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster
 
     label: str | None
     """Label of the owner's RayClusters; None for a job template: its runs are deleted by people, and stay without
@@ -47,13 +47,13 @@ def prerequisites(
     Raises pulumi.RunError if the cluster's Kubernetes is too old for the gateway.
     """
     settings = args.settings
-    authority = ClusterAuthorityArgs(settings.name, args.namespace, args.context)
+    authority = ClusterAuthorityArgs(settings.name, args.namespace, args.cluster.connection)
     needed: list[Any] = [*made, *generated_authority(f"{name}-tls", settings.tls, authority, parent)]
     if settings.fault_tolerance and OPTIONS in args.spec:
         _check_gateway(settings.name, args)
         if args.label:
             limit = deletion_seconds(settings.annotations)
-            clean_up = RedisCleanUpArgs(args.namespace, settings.name, args.label, limit, args.context)
+            clean_up = RedisCleanUpArgs(args.namespace, settings.name, args.label, limit, args.cluster.connection)
             # The pod that deletes the keys has the head's volumes.
             waits = pulumi.ResourceOptions(parent=parent, depends_on=[*needed, *dependencies(opts)])
             needed.append(RedisCleanUp(f"{name}-redis-clean-up", clean_up, waits))
@@ -64,6 +64,6 @@ def _check_gateway(owner: str, args: OwnedClusterArgs) -> None:
     if not has_gateway(args.spec):
         return
     try:
-        check_kubernetes(args.context)
+        check_kubernetes(args.cluster)
     except UnsupportedKubernetesError as error:
         raise pulumi.RunError(f"{owner!r}: {error}") from error

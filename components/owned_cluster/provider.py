@@ -8,8 +8,9 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
 from components.dynamic import Resource
+from components.kubernetes_cluster import cluster_of
 from components.ray_cluster.pods import OPTIONS, storage_namespace
 from components.ray_cluster.storage_namespace import cleanup_warning
 
@@ -48,8 +49,7 @@ class RedisCleanUpArgs:
     limit: int
     """The most seconds that KubeRay takes to delete a RayCluster with its keys (pods.deletion_seconds)."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class RedisCleanUp(Resource, module="ray-platform", name="RedisCleanUp"):
@@ -64,7 +64,14 @@ class RedisCleanUp(Resource, module="ray-platform", name="RedisCleanUp"):
     """
 
     def __init__(self, name: str, args: RedisCleanUpArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(_Provider(), name, dict(vars(args)), opts)
+        inputs = {
+            "namespace": args.namespace,
+            "owner": args.owner,
+            "label": args.label,
+            "limit": args.limit,
+            **args.connection.inputs(),
+        }
+        super().__init__(_Provider(), name, inputs, opts)
 
 
 def cleaned_up(props: dict[str, Any]) -> list[str]:
@@ -72,12 +79,12 @@ def cleaned_up(props: dict[str, Any]) -> list[str]:
 
     `props`: the inputs of RedisCleanUp.
     """
-    context, namespace, owner = props.get("context"), props["namespace"], props["owner"]
+    cluster, namespace, owner = cluster_of(props), props["namespace"], props["owner"]
     deadline = time.monotonic() + props["limit"]
     seen: set[str] = set()
     while True:
         try:
-            left = _with_tables(context, namespace, f"{props['label']}={owner}")
+            left = _with_tables(cluster, namespace, f"{props['label']}={owner}")
         except ClusterUnreachableError as error:
             return [f"it cannot be determined whether the keys of {namespace}/{owner} are deleted from Redis: {error}"]
         seen |= left
@@ -91,17 +98,12 @@ def cleaned_up(props: dict[str, Any]) -> list[str]:
     ]
     for name in sorted(seen - left):
         # No other RayCluster ever has this name: all events of it count.
-        warning = cleanup_warning(context, namespace, name, storage_namespace(namespace, owner, name), "")
+        warning = cleanup_warning(cluster, namespace, name, storage_namespace(namespace, owner, name), "")
         found += [warning] if warning else []
     return found
 
 
-def _with_tables(context: str | None, namespace: str, label: str) -> set[str]:
+def _with_tables(cluster: Cluster, namespace: str, label: str) -> set[str]:
     """Names of the RayClusters with the label that have tables in Redis. Raises ClusterUnreachableError."""
-    import kubernetes
-
-    api = kubernetes.client.CustomObjectsApi(connect(context))
-    listed = read(
-        api.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", label_selector=label
-    ) or {"items": []}
-    return {each["metadata"]["name"] for each in listed["items"] if OPTIONS in each["spec"]}
+    listed = cluster.list("ray.io/v1", "rayclusters", namespace, labels=label) or ()
+    return {each["metadata"]["name"] for each in listed if OPTIONS in each["spec"]}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from components.cluster import AMBIENT, Connection
 from components.kubernetes import below, create
 from components.objects import Object
 from components.queues.guard import QueueGuard, QueueGuardArgs
@@ -20,8 +21,7 @@ class QueuesArgs:
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces that the program creates, by name: objects in them wait for them."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class Queues(pulumi.ComponentResource):
@@ -38,7 +38,7 @@ class Queues(pulumi.ComponentResource):
             if each.named_by:
                 QueueGuard(
                     f"{name}-{each.name}-guard",
-                    QueueGuardArgs(each.name, each.named_by, args.context),
+                    QueueGuardArgs(each.name, each.named_by, args.connection),
                     pulumi.ResourceOptions(parent=self, depends_on=[made[each.name]]),
                 )
         self.register_outputs({})

@@ -6,9 +6,10 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError
+from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
 from components.dynamic import Resource
 from components.guard import GuardProvider, InUseError, kuberay_objects, named
+from components.kubernetes_cluster import cluster_of
 from components.tenant.guard import has_ended
 
 _KINDS = ("rayclusters", "rayjobs", "rayservices")
@@ -16,15 +17,15 @@ _KINDS = ("rayclusters", "rayjobs", "rayservices")
 
 class _Provider(GuardProvider):
     def refuse(self, props: Mapping[str, Any]) -> None:
-        refuse_while_used(props["queue"], props["label"], props.get("context"))
+        refuse_while_used(cluster_of(props), props["queue"], props["label"])
 
 
-def refuse_while_used(queue: str, label: str, context: str | None) -> None:
+def refuse_while_used(cluster: Cluster, queue: str, label: str) -> None:
     """Raises InUseError while objects of KubeRay name the queue by that label, or if that is not known."""
     try:
         naming = [
             body
-            for body in kuberay_objects(context, _KINDS)
+            for body in kuberay_objects(cluster, _KINDS)
             if (body["metadata"].get("labels") or {}).get(label) == queue
         ]
     except ClusterUnreachableError as error:
@@ -47,8 +48,7 @@ class QueueGuardArgs:
     label: str
     """Label by which RayClusters name it."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class QueueGuard(Resource, module="ray-platform", name="QueueGuard"):
@@ -57,4 +57,5 @@ class QueueGuard(Resource, module="ray-platform", name="QueueGuard"):
     """
 
     def __init__(self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(_Provider(), name, {"queue": args.queue, "label": args.label, "context": args.context}, opts)
+        inputs = {"queue": args.queue, "label": args.label, **args.connection.inputs()}
+        super().__init__(_Provider(), name, inputs, opts)

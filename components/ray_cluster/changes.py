@@ -9,15 +9,16 @@ values, and patches them as the autoscaler does.
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError, connect, read, read_bytes
+from components.cluster import Cluster, ClusterUnreachableError, ConflictError, path_of
 from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER
 from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.scaled import DIGEST, OWNED, owned, unscaled_since
-from components.rollout.pods import Pods, changing
+from components.rollout.pods import Pods
 from components.rollout.retirement import Groups, NotRetiredError, retire
 from components.rollout.settings import UpdatesSettings
 from core.body import Body
@@ -27,7 +28,7 @@ _SECONDS = 1
 """The shortest timeout of a watch. All past events arrive within it."""
 
 
-def scaling_hooks(name: str, context: str | None, updates: UpdatesSettings) -> pulumi.ResourceHookBinding:
+def scaling_hooks(name: str, cluster: Cluster, updates: UpdatesSettings) -> pulumi.ResourceHookBinding:
     """Hooks that keep the autoscaler's numbers of workers.
 
     Before an update: empties worker groups that the update removes. Refuses the update if the autoscaler has scaled the
@@ -39,21 +40,21 @@ def scaling_hooks(name: str, context: str | None, updates: UpdatesSettings) -> p
     def check(hook: pulumi.ResourceHookArgs) -> None:
         sent = hook.new_inputs
         assert sent is not None
-        namespace, cluster = sent["metadata"]["namespace"], sent["metadata"]["name"]
+        namespace, own = sent["metadata"]["namespace"], sent["metadata"]["name"]
         # Checked before groups are emptied, which a refused update must not do; and again after, because it takes time.
-        unscaled_since(sent, context)
+        unscaled_since(sent, cluster)
         try:
             retire(
-                Groups(context, namespace, cluster),
-                Pods(context, namespace, cluster),
+                Groups(cluster, namespace, own),
+                Pods(cluster, namespace, own),
                 [group["groupName"] for group in sent["spec"].get("workerGroupSpecs") or ()],
                 updates.strategy,
                 seconds(updates.limit),
                 pulumi.log.info,
             )
         except (NotRetiredError, ClusterUnreachableError) as error:
-            raise NotRetiredError(f"RayCluster {namespace}/{cluster}: {error}") from None
-        if version := unscaled_since(sent, context):
+            raise NotRetiredError(f"RayCluster {namespace}/{own}: {error}") from None
+        if version := unscaled_since(sent, cluster):
             versions.append(version)
 
     def repair(hook: pulumi.ResourceHookArgs) -> None:
@@ -61,7 +62,7 @@ def scaling_hooks(name: str, context: str | None, updates: UpdatesSettings) -> p
         assert sent is not None
         try:
             for version in versions:
-                if groups := restore(sent, version, context):
+                if groups := restore(sent, version, cluster):
                     pulumi.log.info(f"the autoscaler of {name} scaled {', '.join(groups)} during the update: restored")
         except ClusterUnreachableError as error:
             pulumi.log.warn(f"the update may have overwritten what the autoscaler of {name} wrote: {error}")
@@ -91,37 +92,25 @@ def deletion_options(body: Body) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}", *replacing], delete_before_replace=True)
 
 
-def restore(sent: Mapping[str, Any], version: str, context: str | None) -> list[str]:
+def restore(sent: Mapping[str, Any], version: str, cluster: Cluster) -> list[str]:
     """Restores autoscaler writes that the update of a RayCluster overwrote. Returns the names of these worker groups.
 
     `sent`: the update. `version`: resourceVersion of the RayCluster that was read before the update.
     If the autoscaler has scaled a group again since the update, its newer value stays.
     Raises ClusterUnreachableError if the API server does not answer or refuses.
     """
-    import kubernetes
-
-    metadata = sent["metadata"]
-    kind = ("ray.io", "v1", metadata["namespace"], "rayclusters")
-    api = kubernetes.client.CustomObjectsApi(connect(context))
-    history = read_bytes(
-        api.list_namespaced_custom_object,
-        *kind,
-        field_selector=f"metadata.name={metadata['name']}",
-        resource_version=version,
-        watch=True,
-        timeout_seconds=_SECONDS,
-    )
-    lost = overwritten(history or b"", sent)
+    namespace, name = sent["metadata"]["namespace"], sent["metadata"]["name"]
+    kind = ("ray.io/v1", "rayclusters", namespace)
+    watch = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(_SECONDS)}
+    watch["fieldSelector"] = f"metadata.name={name}"
+    lost = overwritten(b"".join(cluster.stream(path_of(*kind), query=watch)), sent)
     if not lost:
         return []
-    live = read(api.get_namespaced_custom_object, *kind, metadata["name"]) or {"spec": {}}
-    places = {name: place for place, name in enumerate(owned(live["spec"]))}
-    for name in lost.keys() & places.keys():
-        with changing():
-            api.patch_namespaced_custom_object(
-                *(*kind, metadata["name"], list(_patch(places[name], name, lost[name], owned(sent["spec"])[name]))),
-                _content_type="application/json-patch+json",
-            )
+    live = cluster.get(*kind, name) or {"spec": {}}
+    places = {group: place for place, group in enumerate(owned(live["spec"]))}
+    for group in lost.keys() & places.keys():
+        with suppress(ConflictError):
+            cluster.patch(*kind, name, list(_patch(places[group], group, lost[group], owned(sent["spec"])[group])))
     return list(lost)
 
 

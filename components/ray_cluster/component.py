@@ -1,13 +1,15 @@
 """How a RayCluster is provisioned."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import in_namespace
+from components.cluster import Cluster
 from components.kubernetes import KubernetesObject, create, dependencies, field_manager
+from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.ray_cluster.changes import deletion_options, scaling_hooks
 from components.ray_cluster.manifests import (
@@ -65,8 +67,7 @@ class RayClusterArgs:
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the cluster does not come up."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     scheduling: Scheduling = NO_SCHEDULING
     """Its scheduler and its queue. The queue exists."""
@@ -143,7 +144,7 @@ class RayCluster(pulumi.ComponentResource):
         assert isinstance(cluster, KubernetesObject)
         if args.scheduling.backend == "volcano":
             gang = PodGroupArgs(
-                args.namespace, settings.name, args.scheduling.queue, settings.priority_class, args.context
+                args.namespace, settings.name, args.scheduling.queue, settings.priority_class, args.cluster.connection
             )
             PodGroup(f"{name}-pod-group", gang, pulumi.ResourceOptions(parent=self, depends_on=[cluster]))
         rolled = [] if queued else self._rollout(name, args, sent.body, cluster)
@@ -188,13 +189,13 @@ class RayCluster(pulumi.ComponentResource):
         """Options of the RayCluster itself: what it waits for, how its autoscaler's values are kept, and how it is
         deleted."""
         settings = args.settings
-        authority = ClusterAuthorityArgs(settings.name, args.namespace, args.context)
+        authority = ClusterAuthorityArgs(settings.name, args.namespace, args.cluster.connection)
         needed = generated_authority(f"{name}-tls", settings.tls, authority, self)
         kept = pulumi.ResourceOptions(
             depends_on=[*needed, *dependencies(opts)],
             import_=args.import_id,
             ignore_changes=list(sent.ignored),
-            hooks=scaling_hooks(name, args.context, settings.updates) if sent.scales else None,
+            hooks=scaling_hooks(name, args.cluster, settings.updates) if sent.scales else None,
         )
         return pulumi.ResourceOptions.merge(kept, deletion_options(sent.body))
 
@@ -203,10 +204,10 @@ class RayCluster(pulumi.ComponentResource):
             return None
         if has_gateway(spec):
             try:
-                check_kubernetes(args.context)
+                check_kubernetes(args.cluster)
             except UnsupportedKubernetesError as error:
                 raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {error}") from error
-        place = StorageNamespaceArgs(args.namespace, args.settings.name, args.context)
+        place = StorageNamespaceArgs(args.namespace, args.settings.name, args.cluster.connection)
         return StorageNamespace(f"{name}-storage-namespace", place, pulumi.ResourceOptions(parent=self)).name
 
     def _rollout(
@@ -224,7 +225,7 @@ class RayCluster(pulumi.ComponentResource):
             settings.ray_version,
             settings.fault_tolerance,
         )
-        rollout = RolloutArgs(args.namespace, settings.name, desired, args.context)
+        rollout = RolloutArgs(args.namespace, settings.name, desired, args.cluster.connection)
         return [Rollout(f"{name}-rollout", rollout, pulumi.ResourceOptions(parent=self, depends_on=[cluster])).id]
 
     async def _settled(
@@ -237,7 +238,7 @@ class RayCluster(pulumi.ComponentResource):
         try:
             settled = status_summary(
                 await until_ready(
-                    args.context,
+                    args.cluster,
                     metadata["namespace"],
                     args.settings.name,
                     args.operator_namespace,

@@ -6,10 +6,11 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError, connect, read, refusal
+from components.cluster import AMBIENT, ClusterUnreachableError, Connection
 from components.dynamic import Resource
+from components.kubernetes_cluster import cluster_of
 
-_GROUP, _VERSION, _PLURAL = "scheduling.volcano.sh", "v1beta1", "podgroups"
+_KIND = ("scheduling.volcano.sh/v1beta1", "podgroups")
 
 _DEFAULT_QUEUE = "default"
 """The default of the PodGroup's CRD if no queue is set."""
@@ -30,7 +31,7 @@ class _Provider(ResourceProvider):
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
-        changed = any(_olds.get(key) != _news.get(key) for key in (*_SETTINGS, "context"))
+        changed = any(_olds.get(key) != _news.get(key) for key in _SETTINGS)
         return DiffResult(changes=bool(moved) or changed, replaces=moved)
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
@@ -48,25 +49,17 @@ def apply_settings(props: dict[str, Any]) -> None:
 
     If the PodGroup does not exist yet, KubeRay creates it with the RayCluster's current labels. Raises PodGroupError.
     """
-    import kubernetes
-
     namespace, name = props["namespace"], pod_group(props["cluster"])
     desired = {"queue": props.get("queue") or _DEFAULT_QUEUE, "priorityClassName": props.get("priorityClass") or ""}
     try:
-        api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
-        live = read(api.get_namespaced_custom_object, _GROUP, _VERSION, namespace, _PLURAL, name)
+        cluster = cluster_of(props)
+        live = cluster.get(*_KIND, namespace, name)
         spec = (live or {}).get("spec") or {}
         if live is None or all((spec.get(key) or "") == value for key, value in desired.items()):
             return
-        api.patch_namespaced_custom_object(_GROUP, _VERSION, namespace, _PLURAL, name, {"spec": desired})
+        cluster.patch(*_KIND, namespace, name, {"spec": desired})
     except ClusterUnreachableError as error:
-        raise _unchanged(namespace, name, str(error)) from None
-    except kubernetes.client.ApiException as error:
-        raise _unchanged(namespace, name, refusal(error)) from None
-
-
-def _unchanged(namespace: str, name: str, reason: str) -> PodGroupError:
-    return PodGroupError(f"PodGroup {namespace}/{name} keeps its queue and priority: {reason}")
+        raise PodGroupError(f"PodGroup {namespace}/{name} keeps its queue and priority: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -84,8 +77,7 @@ class PodGroupArgs:
     priority_class: str | None
     """None: the cluster's default PriorityClass, or none."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class PodGroup(Resource, module="ray-platform", name="PodGroup"):
@@ -103,6 +95,6 @@ class PodGroup(Resource, module="ray-platform", name="PodGroup"):
             "cluster": args.cluster,
             "queue": args.queue,
             "priorityClass": args.priority_class,
-            "context": args.context,
+            **args.connection.inputs(),
         }
         super().__init__(_Provider(), name, inputs, opts)

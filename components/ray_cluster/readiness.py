@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
+from components.cluster import Cluster, ClusterUnreachableError, ForbiddenError
 from components.queues.kueue import API_VERSION
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.waiting import until
+from core.body import Body
 
 OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
 """Selects the operator's pods (ray-operator/config/manager/manager.yaml)."""
@@ -40,7 +41,7 @@ class Evidence:
 
 
 async def until_ready(
-    context: str | None,
+    cluster: Cluster,
     namespace: str,
     name: str,
     operator_namespace: str,
@@ -55,30 +56,27 @@ async def until_ready(
     """
 
     def look() -> tuple[dict[str, Any] | None, str]:
-        cluster, waiting = _look(context, namespace, name, queued)
-        return (cluster["status"] if cluster and is_ready(cluster, queued) else None), waiting
+        own, waiting = _look(cluster, namespace, name, queued)
+        return (own["status"] if own and is_ready(own, queued) else None), waiting
 
     def late(_: str) -> NotReadyError:
-        why = why_not_ready(context, namespace, name, operator_namespace, queued)
+        why = why_not_ready(cluster, namespace, name, operator_namespace, queued)
         return NotReadyError("\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *why]))
 
     return await until(look, limit, show, late)
 
 
-def _look(context: str | None, namespace: str, name: str, queued: bool) -> tuple[dict[str, Any] | None, str]:
+def _look(cluster: Cluster, namespace: str, name: str, queued: bool) -> tuple[dict[str, Any] | None, str]:
     """The cluster, and the reason to wait. An API server that does not answer is asked again later."""
-    import kubernetes
-
     try:
-        client = kubernetes.client.CustomObjectsApi(connect(context))
-        cluster = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
+        own = cluster.get("ray.io/v1", "rayclusters", namespace, name)
     except ClusterUnreachableError as error:
         return None, str(error)
-    if queued and cluster and cluster["spec"].get("suspend"):
-        why = why_it_waits(context, cluster)
-        return cluster, f"RayCluster {namespace}/{name} waits in its queue{f': {why}' if why else ''}"
-    state = ((cluster or {}).get("status") or {}).get("state")
-    return cluster, f"waiting for RayCluster {namespace}/{name}, now {state or 'without a state'}"
+    if queued and own and own["spec"].get("suspend"):
+        why = why_it_waits(cluster, own)
+        return own, f"RayCluster {namespace}/{name} waits in its queue{f': {why}' if why else ''}"
+    state = ((own or {}).get("status") or {}).get("state")
+    return own, f"waiting for RayCluster {namespace}/{name}, now {state or 'without a state'}"
 
 
 def status_summary(status: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -103,54 +101,43 @@ def status_summary(status: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def why_not_ready(
-    context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool = False
+    cluster: Cluster, namespace: str, name: str, operator_namespace: str, queued: bool = False
 ) -> list[str]:
     """One line for each reason, the most specific first. An unreachable API server is itself the reason.
 
     `queued`: see is_ready.
     """
     try:
-        return reasons(_read(context, namespace, name, operator_namespace, queued))
+        return reasons(_read(cluster, namespace, name, operator_namespace, queued))
     except ClusterUnreachableError as error:
         return [str(error)]
 
 
-def _read(context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool) -> Evidence:
-    import kubernetes
-
-    client = connect(context)
-    core, custom = kubernetes.client.CoreV1Api(client), kubernetes.client.CustomObjectsApi(client)
-    cluster = read(custom.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
-    pods = read(core.list_namespaced_pod, namespace, label_selector=f"{CLUSTER_LABEL}={name}")
-    events = read(core.list_namespaced_event, namespace)
-    pod_items = _items(pods)
-    names = {name, *(pod["metadata"]["name"] for pod in pod_items)}
-    logs = {each: _log(core, namespace, *each) for pod in pod_items for each in starting(pod)}
-    waits = why_it_waits(context, cluster) if queued and cluster and cluster["spec"].get("suspend") else None
-    return Evidence(
-        cluster, pod_items, about(_items(events), names), _operator_pods(core, operator_namespace), logs, waits
-    )
+def _read(cluster: Cluster, namespace: str, name: str, operator_namespace: str, queued: bool) -> Evidence:
+    own = cluster.get("ray.io/v1", "rayclusters", namespace, name)
+    pods = cluster.list("v1", "pods", namespace, labels=f"{CLUSTER_LABEL}={name}") or ()
+    events = cluster.list("v1", "events", namespace) or ()
+    names = {name, *(pod["metadata"]["name"] for pod in pods)}
+    logs = {each: _log(cluster, namespace, *each) for pod in pods for each in starting(pod)}
+    waits = why_it_waits(cluster, own) if queued and own and own["spec"].get("suspend") else None
+    return Evidence(own, pods, about(events, names), _operator_pods(cluster, operator_namespace), logs, waits)
 
 
-def _log(core: Any, namespace: str, pod: str, container: str) -> str:
+def _log(cluster: Cluster, namespace: str, pod: str, container: str) -> str:
     """The end of a container's log; empty if it cannot be read, for example without the right to."""
     try:
-        text = read_bytes(core.read_namespaced_pod_log, pod, namespace, container=container, tail_lines=20)
+        text = b"".join(cluster.log(namespace, pod, container, tail=20))
     except ClusterUnreachableError:
         return ""
-    return (text or b"").decode(errors="replace")
+    return text.decode(errors="replace")
 
 
-def _operator_pods(core: Any, namespace: str) -> tuple[dict[str, Any], ...] | None:
+def _operator_pods(cluster: Cluster, namespace: str) -> tuple[Body, ...] | None:
     """The operator's pods; None if this account must not read them, as with rights in one namespace only."""
     try:
-        return _items(read(core.list_namespaced_pod, namespace, label_selector=OPERATOR_PODS))
+        return cluster.list("v1", "pods", namespace, labels=OPERATOR_PODS) or ()
     except ForbiddenError:
         return None
-
-
-def _items(listed: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
-    return tuple(listed["items"]) if listed else ()
 
 
 _LINES = 12
@@ -278,8 +265,6 @@ def _operator(pods: tuple[dict[str, Any], ...] | None, cluster: dict[str, Any]) 
     return lines
 
 
-_GROUP, _, _VERSION = API_VERSION.partition("/")
-
 _OWNER_LABEL = "kueue.x-k8s.io/job-uid"
 """Label of a Workload with the UID of its RayCluster (kueue, pkg/controller/constants/constants.go)."""
 
@@ -287,25 +272,16 @@ _CONDITIONS = ("QuotaReserved", "Admitted")
 """Conditions of an admitted RayCluster, in the order in which they become true (kueue, apis/kueue/v1beta2)."""
 
 
-def why_it_waits(context: str | None, cluster: Mapping[str, Any]) -> str | None:
-    """The reason, as Kueue reports it; None if there is none, or it cannot be read."""
-    import kubernetes
-
-    metadata = cluster["metadata"]
+def why_it_waits(cluster: Cluster, own: Mapping[str, Any]) -> str | None:
+    """The reason, as Kueue reports it; None if there is none, or it cannot be read. `own`: the RayCluster."""
+    metadata = own["metadata"]
+    selected = f"{_OWNER_LABEL}={metadata['uid']}"
     try:
-        client = kubernetes.client.CustomObjectsApi(connect(context))
-        listed = read(
-            client.list_namespaced_custom_object,
-            _GROUP,
-            _VERSION,
-            metadata["namespace"],
-            "workloads",
-            label_selector=f"{_OWNER_LABEL}={metadata['uid']}",
-        )
+        listed = cluster.list(API_VERSION, "workloads", metadata["namespace"], labels=selected)
     except ClusterUnreachableError:
         # This account may have no right to read Workloads. The reason is not worth a failed update.
         return None
-    return reason((listed or {}).get("items", ()))
+    return reason(listed or ())
 
 
 def reason(workloads: Iterable[Mapping[str, Any]]) -> str | None:

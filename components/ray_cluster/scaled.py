@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.bodies import by_force
+from components.cluster import Cluster, ClusterUnreachableError
 from core.body import Body
 
 OWNED = ("replicas", "scaleStrategy")
@@ -52,19 +53,13 @@ def scales(body: Mapping[str, Any]) -> bool:
     return bool(body["spec"].get("enableInTreeAutoscaling"))
 
 
-def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None:
+def read_scaled(cluster: Cluster, namespace: str, name: str) -> Scaled | None:
     """The live RayCluster; None if it does not exist.
 
     Raises UnknownScaleError if the API server does not answer or refuses.
     """
-    # Imported here: a comparison of stack files needs no cluster, and the import takes time.
-    import kubernetes
-
-    from components.cluster import ClusterUnreachableError, connect, read
-
     try:
-        api = kubernetes.client.CustomObjectsApi(connect(context))
-        live = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
+        live = cluster.get("ray.io/v1", "rayclusters", namespace, name)
     except ClusterUnreachableError as error:
         raise UnknownScaleError(
             f"RayCluster {namespace}/{name} cannot be read, so an edit could revert its autoscaler's numbers: {error}"
@@ -115,13 +110,13 @@ def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
     return _marked(body, _digest(body))
 
 
-def unscaled_since(sent: Mapping[str, Any], context: str | None) -> str | None:
+def unscaled_since(sent: Mapping[str, Any], cluster: Cluster) -> str | None:
     """The live resourceVersion of a RayCluster whose scale is still that of `sent`; None if it does not exist.
 
     Raises UnknownScaleError if the autoscaler has scaled it since `sent` was rendered.
     """
     metadata = sent["metadata"]
-    current = read_scaled(context, metadata["namespace"], metadata["name"])
+    current = read_scaled(cluster, metadata["namespace"], metadata["name"])
     groups = owned(sent["spec"])
     moved = [name for name, live in (current.groups if current else {}).items() if groups.get(name, live) != live]
     if moved:

@@ -10,8 +10,9 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
 from components.dynamic import Resource
+from components.kubernetes_cluster import cluster_of
 from components.ray_cluster.pods import storage_namespace
 from components.ray_cluster.readiness import when
 
@@ -33,14 +34,15 @@ class _Provider(ResourceProvider):
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
         gone = not moved and _was_deleted(_olds)
-        elsewhere = _olds.get("context") != _news.get("context")
-        return DiffResult(changes=bool(moved or gone or elsewhere), replaces=moved or (["cluster"] if gone else []))
+        # The deletion uses the stored connection.
+        connects = _olds.get("connection") != _news.get("connection")
+        return DiffResult(changes=bool(moved or gone or connects), replaces=moved or (["cluster"] if gone else []))
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         return UpdateResult({**_news, "name": _olds["name"], "made": _olds["made"]})
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        if left := cleanup_warning(_props.get("context"), _props["namespace"], _props["cluster"], _id, _props["made"]):
+        if left := cleanup_warning(cluster_of(_props), _props["namespace"], _props["cluster"], _id, _props["made"]):
             sys.stderr.write(f"warning: {left}\n")
 
 
@@ -54,10 +56,7 @@ def _was_deleted(props: dict[str, Any]) -> bool:
 
 def _live(props: dict[str, Any]) -> dict[str, Any] | None:
     """The RayCluster; None if it does not exist or is being deleted. Raises ClusterUnreachableError."""
-    import kubernetes
-
-    api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
-    live = read(api.get_namespaced_custom_object, "ray.io", "v1", props["namespace"], "rayclusters", props["cluster"])
+    live = cluster_of(props).get("ray.io/v1", "rayclusters", props["namespace"], props["cluster"])
     return None if live is None or live["metadata"].get("deletionTimestamp") else live
 
 
@@ -76,8 +75,7 @@ class StorageNamespaceArgs:
     cluster: str
     """Name of the RayCluster."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class StorageNamespace(Resource, module="ray-platform", name="StorageNamespace"):
@@ -94,7 +92,7 @@ class StorageNamespace(Resource, module="ray-platform", name="StorageNamespace")
     name: pulumi.Output[str]
 
     def __init__(self, name: str, args: StorageNamespaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        inputs = {"namespace": args.namespace, "cluster": args.cluster, "context": args.context}
+        inputs = {"namespace": args.namespace, "cluster": args.cluster, **args.connection.inputs()}
         super().__init__(_Provider(), name, {**inputs, "name": None, "made": None}, opts)
 
 
@@ -106,20 +104,17 @@ _FAILED = ("BackoffLimitExceeded", "DeadlineExceeded")
 """Reasons of the Job controller's events for a Job that failed (k8s.io/api/batch/v1, JobReason...)."""
 
 
-def cleanup_warning(context: str | None, namespace: str, cluster: str, keys: str, since: str) -> str | None:
+def cleanup_warning(cluster: Cluster, namespace: str, name: str, keys: str, since: str) -> str | None:
     """A warning about the keys of a RayCluster that has been deleted; None if they are deleted, too.
 
     `keys`: its storage namespace. `since`: its creation time, RFC 3339; older events are those of another cluster.
     """
-    import kubernetes
-
     try:
-        core = kubernetes.client.CoreV1Api(connect(context))
-        events = (read(core.list_namespaced_event, namespace) or {}).get("items", ())
+        events = cluster.list("v1", "events", namespace) or ()
     except ClusterUnreachableError as error:
-        return _warning(namespace, cluster, keys, f"it cannot be determined whether Redis was cleaned up: {error}")
-    why = failure_reason([event for event in events if when(event) >= since], cluster)
-    return _warning(namespace, cluster, keys, why) if why else None
+        return _warning(namespace, name, keys, f"it cannot be determined whether Redis was cleaned up: {error}")
+    why = failure_reason([event for event in events if when(event) >= since], name)
+    return _warning(namespace, name, keys, why) if why else None
 
 
 def failure_reason(events: Iterable[Mapping[str, Any]], cluster: str) -> str | None:

@@ -1,13 +1,15 @@
 """How a RayJob is provisioned."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
+from components.cluster import Cluster
 from components.kubernetes import create, dependencies
+from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 from components.ray_job.manifests import RAY_JOB, RUN_ANNOTATION
@@ -30,8 +32,7 @@ class RayJobArgs:
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the job does not start."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     queued: bool = False
     """Whether Kueue may suspend it while it waits in a queue."""
@@ -87,7 +88,7 @@ class RayJob(pulumi.ComponentResource):
         made = create(name, beside, pulumi.ResourceOptions(parent=self))
         if own:
             spec = itself.body["spec"]["rayClusterSpec"]
-            owned = OwnedClusterArgs(own, spec, args.namespace, args.context, JOB_LABEL)
+            owned = OwnedClusterArgs(own, spec, args.namespace, args.cluster, JOB_LABEL)
             opts = prerequisites(name, owned, self, opts, [made[each] for each in itself.after])
         options = run_once_options(self, itself.body, opts, applied={"suspend"})
         # What Kueue has written into a job that waits in its queue stays.
@@ -111,7 +112,7 @@ class RayJob(pulumi.ComponentResource):
             return args.last_status
         try:
             return await until_reached(
-                args.context,
+                args.cluster,
                 metadata["namespace"],
                 settings.name,
                 settings.wait_for,

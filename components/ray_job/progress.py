@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.readiness import pod_reasons, why_not_ready
 from components.ray_job.manifests import SUBMITTER_LABEL
 from components.waiting import GONE, look_at, until
@@ -19,7 +19,7 @@ class JobFailedError(Exception):
 
 
 async def until_reached(
-    context: str | None,
+    cluster: Cluster,
     namespace: str,
     name: str,
     stage: Stage,
@@ -40,7 +40,7 @@ async def until_reached(
 
     def look() -> tuple[str | None, str]:
         nonlocal job
-        job, state = look_at(context, "rayjobs", namespace, name, state_of, renews)
+        job, state = look_at(cluster, "rayjobs", namespace, name, state_of, renews)
         if state == GONE:
             raise JobFailedError(f"{about}: {state}")
         reached = _reached(job, stage) if job else None
@@ -50,7 +50,7 @@ async def until_reached(
 
     def late(state: str) -> JobFailedError:
         what = "does not run" if stage == "running" else "has not ended"
-        reasons = why_it_waits(context, job, operator_namespace, queued)
+        reasons = why_it_waits(cluster, job, operator_namespace, queued)
         return JobFailedError("\n  ".join([f"{about} {what} after {limit} s: {state}", *reasons]))
 
     return await until(look, limit, lambda state: show(f"waiting for {about}: {state}"), late)
@@ -83,26 +83,21 @@ def _reached(job: Mapping[str, Any], stage: Stage) -> str | None:
     return None
 
 
-def why_it_waits(
-    context: str | None, job: Mapping[str, Any] | None, operator_namespace: str, queued: bool
-) -> list[str]:
+def why_it_waits(cluster: Cluster, job: Mapping[str, Any] | None, operator_namespace: str, queued: bool) -> list[str]:
     """One line for each reason: those of the pod that submits it, or before that those of its cluster."""
     status = (job or {}).get("status") or {}
-    cluster = status.get("rayClusterName")
-    if job is None or not cluster:
+    own = status.get("rayClusterName")
+    if job is None or not own:
         return []
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
     if status.get("jobDeploymentStatus") != "Running":
-        return why_not_ready(context, namespace, cluster, operator_namespace, queued)
-    return [*_of_submitter(context, namespace, name), *([str(status["message"])] if status.get("message") else [])]
+        return why_not_ready(cluster, namespace, own, operator_namespace, queued)
+    return [*_of_submitter(cluster, namespace, name), *([str(status["message"])] if status.get("message") else [])]
 
 
-def _of_submitter(context: str | None, namespace: str, name: str) -> list[str]:
-    import kubernetes
-
+def _of_submitter(cluster: Cluster, namespace: str, name: str) -> list[str]:
     try:
-        core = kubernetes.client.CoreV1Api(connect(context))
-        pods = read(core.list_namespaced_pod, namespace, label_selector=f"{SUBMITTER_LABEL}={name}") or {}
+        pods = cluster.list("v1", "pods", namespace, labels=f"{SUBMITTER_LABEL}={name}") or ()
     except ClusterUnreachableError as error:
         return [str(error)]
-    return [line for pod in pods.get("items", ()) for line in pod_reasons(pod, {})]
+    return [line for pod in pods for line in pod_reasons(pod, {})]

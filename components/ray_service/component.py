@@ -1,13 +1,15 @@
 """How a RayService is provisioned."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
+from components.cluster import Cluster
 from components.kubernetes import create
+from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 from components.ray_cluster.manifests import head_ports
@@ -31,8 +33,7 @@ class RayServiceArgs:
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the service does not become ready."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     last_status: str | None = None
     """Its `status` after the last update, which a preview shows again; None if there was none."""
@@ -62,7 +63,7 @@ class RayService(pulumi.ComponentResource):
         itself = next(each for each in inside if each.name == RAY_SERVICE)
         spec = itself.body["spec"]["rayClusterConfig"]
         made = create(name, [each for each in inside if each is not itself], pulumi.ResourceOptions(parent=self))
-        owned = OwnedClusterArgs(settings.own_cluster, spec, args.namespace, args.context, SERVICE_LABEL)
+        owned = OwnedClusterArgs(settings.own_cluster, spec, args.namespace, args.cluster, SERVICE_LABEL)
         waits = prerequisites(name, owned, self, opts, [made[each] for each in itself.after])
         options = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
         sent = replace(itself, body=by_force(itself.body))
@@ -80,7 +81,7 @@ class RayService(pulumi.ComponentResource):
             return args.last_status
         try:
             return await until_serving(
-                args.context,
+                args.cluster,
                 metadata["namespace"],
                 settings.name,
                 args.operator_namespace,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.readiness import about, warnings, why_not_ready
 from components.ray_service.applications import Application, applications, clusters_of, condition, is_serving
 from components.waiting import look_at, until
@@ -23,7 +23,7 @@ class ServiceFailedError(Exception):
 
 
 async def until_serving(
-    context: str | None,
+    cluster: Cluster,
     namespace: str,
     name: str,
     operator_namespace: str,
@@ -40,7 +40,7 @@ async def until_serving(
 
     def look() -> tuple[str | None, str]:
         nonlocal service
-        service, state = look_at(context, "rayservices", namespace, name, state_of)
+        service, state = look_at(cluster, "rayservices", namespace, name, state_of)
         if service is None or time.monotonic() < begun + _SETTLED_SECONDS:
             return None, state
         if failure := failure_of(service):
@@ -48,7 +48,7 @@ async def until_serving(
         return (state if is_updated(service) else None), state
 
     def late(state: str) -> ServiceFailedError:
-        why = why_it_waits(context, service, operator_namespace)
+        why = why_it_waits(cluster, service, operator_namespace)
         return ServiceFailedError("\n  ".join([f"{whose} does not serve this version after {limit} s: {state}", *why]))
 
     return await until(look, limit, lambda state: show(f"waiting for {whose}: {state}"), late)
@@ -99,18 +99,16 @@ def _of_this_version(status: Mapping[str, Any]) -> list[Application]:
     return [each for each in applications(status) if each.role == role]
 
 
-def why_it_waits(context: str | None, service: Mapping[str, Any] | None, operator_namespace: str) -> list[str]:
+def why_it_waits(cluster: Cluster, service: Mapping[str, Any] | None, operator_namespace: str) -> list[str]:
     """One line for each reason: those of its RayClusters that are not ready, and KubeRay's warnings."""
-    import kubernetes
-
     if service is None:
         return []
     namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
     found = clusters_of(service.get("status") or {})
-    cluster = found.get("pending") or found.get("active")
-    lines = why_not_ready(context, namespace, cluster, operator_namespace) if cluster else []
+    own = found.get("pending") or found.get("active")
+    lines = why_not_ready(cluster, namespace, own, operator_namespace) if own else []
     try:
-        events = read(kubernetes.client.CoreV1Api(connect(context)).list_namespaced_event, namespace) or {}
+        events = cluster.list("v1", "events", namespace) or ()
     except ClusterUnreachableError as error:
         return [*lines, str(error)]
-    return [*lines, *warnings(about(events.get("items", ()), {name}))]
+    return [*lines, *warnings(about(events, {name}))]

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 import pulumi
 
 from components.bodies import in_namespace
+from components.cluster import AMBIENT, Cluster, Connection
 from components.dynamic import Keeper
 from components.kubernetes import KubernetesObject, below, create
+from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.redis.connection import (
     CA_KEY,
@@ -59,8 +61,7 @@ class RedisHaArgs:
     tenants: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces of the tenants that use it, by name: each has a user and a Secret."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class RedisHa(pulumi.ComponentResource):
@@ -104,9 +105,9 @@ class RedisHa(pulumi.ComponentResource):
     def _passwords(self, name: str, user: str, args: RedisHaArgs) -> pulumi.Output[list[str]]:
         """The user's passwords, the oldest first."""
         if user in args.tenants:
-            keeper, key = Keeper(args.tenants[user], SECRET, args.context), PASSWORDS_KEY
+            keeper, key = Keeper(args.tenants[user], SECRET, args.connection), PASSWORDS_KEY
         else:
-            keeper, key = Keeper(args.namespace, USERS_SECRET, args.context), USERS_KEYS[user]
+            keeper, key = Keeper(args.namespace, USERS_SECRET, args.connection), USERS_KEYS[user]
         made = [
             Password(
                 f"{name}-password-{user}-{generation}",
@@ -126,7 +127,7 @@ class RedisHa(pulumi.ComponentResource):
         if settings.tls.issuer:
             return settings.tls.authority, []
         names = names_of_nodes(args.namespace_name, settings.nodes, settings.cluster_domain)
-        keeper = Keeper(args.namespace, CERTIFICATE_SECRET, args.context)
+        keeper = Keeper(args.namespace, CERTIFICATE_SECRET, args.connection)
         made = NodesCertificate(f"{name}-certificate", names, self._below, keeper)
         return made.authority, [certificate_secret(made.authority, made.certificate, made.key)]
 
@@ -156,8 +157,7 @@ class ExternalRedisArgs:
     tenants: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces of the tenants that use it, by name."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
 
 class ExternalRedis(pulumi.ComponentResource):
@@ -171,7 +171,7 @@ class ExternalRedis(pulumi.ComponentResource):
     def __init__(self, name: str, args: ExternalRedisArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:ExternalRedis", name, None, opts)
         try:
-            seen = see(args.settings, args.context, next(iter(args.tenants), ""))
+            seen = see(args.settings, args.cluster, next(iter(args.tenants), ""))
         except UnfitError as error:
             raise pulumi.RunError(f"redis.external: the Redis there {error}") from error
         if seen.warning:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from components.redis.connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
 from components.redis.existing_server import ExternalSettings
 
@@ -134,16 +134,14 @@ class Seen:
     """Why the Redis could not be checked."""
 
 
-def see(external: ExternalSettings, context: str | None, namespace: str) -> Seen:
+def see(external: ExternalSettings, cluster: Cluster, namespace: str) -> Seen:
     """Checks the Redis with the Secret in `secretNamespace`, or else in `namespace`, a tenant's.
 
     Raises UnfitError if the Redis is not suitable, or if the Secret to copy cannot be read.
     """
-    import kubernetes
-
     name, where = external.secret_name, external.secret_namespace or namespace
     try:
-        live = read(kubernetes.client.CoreV1Api(connect(context)).read_namespaced_secret, name, where)
+        live = cluster.get("v1", "secrets", where, name)
         reason = f"there is no Secret {where}/{name}"
     except ClusterUnreachableError as error:
         live, reason = None, f"Secret {where}/{name} cannot be read: {error}"

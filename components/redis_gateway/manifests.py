@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.bodies import restricted_sidecar
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from components.redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
 from components.redis_gateway.settings import GatewaySettings
 from core.body import Body
@@ -136,18 +136,15 @@ class UnsupportedKubernetesError(Exception):
     """The cluster's Kubernetes is too old for the gateway; the message has what to do."""
 
 
-def check_kubernetes(context: str | None) -> None:
+def check_kubernetes(cluster: Cluster) -> None:
     """Checks the API server's version against the minimum for the gateway.
 
-    `context`: of the kubeconfig, the provider's; None for the current one.
     If the version cannot be read or parsed, the check passes: the next apply fails if Kubernetes is too old.
 
     Raises UnsupportedKubernetesError.
     """
-    import kubernetes
-
     try:
-        reported = read(kubernetes.client.VersionApi(connect(context)).get_code) or {}
+        reported = cluster.request("GET", "/version") or {}
     except ClusterUnreachableError:
         return
     # Some clouds write `29+`.

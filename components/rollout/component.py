@@ -7,12 +7,13 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
-from components.cluster import ClusterUnreachableError
+from components.cluster import AMBIENT, ClusterUnreachableError, Connection
 from components.dynamic import Resource
+from components.kubernetes_cluster import cluster_of
 from components.rollout.pods import Pods
 from components.rollout.replacing import Desired, has_pods_to_replace, replace_old
 
-_COMPARED = ("strategy", "limit", "parts", "rayVersion", "workersOutliveHead", "context")
+_COMPARED = ("strategy", "limit", "parts", "rayVersion", "workersOutliveHead")
 
 
 class RolloutError(Exception):
@@ -57,7 +58,7 @@ def _unfinished(props: dict[str, Any]) -> bool:
 
 
 def _pods(props: dict[str, Any]) -> Pods:
-    return Pods(props.get("context"), props["namespace"], props["cluster"])
+    return Pods(cluster_of(props), props["namespace"], props["cluster"])
 
 
 def _desired(props: dict[str, Any]) -> Desired:
@@ -79,8 +80,7 @@ class RolloutArgs:
 
     desired: Desired
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class Rollout(Resource, module="ray-platform", name="Rollout"):
@@ -100,7 +100,7 @@ class Rollout(Resource, module="ray-platform", name="Rollout"):
         inputs = {
             "namespace": args.namespace,
             "cluster": args.cluster,
-            "context": args.context,
+            **args.connection.inputs(),
             "strategy": desired.strategy,
             "limit": desired.limit,
             "parts": desired.parts,

@@ -9,10 +9,11 @@ just these pods and creates no new ones (raycluster_controller.go: reconcilePods
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from components.cluster import connect, read
-from components.rollout.pods import Pod, Pods, UnknownRayError, changing, group, kind, leaves, named, started
+from components.cluster import Cluster, ConflictError
+from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves, named, started
 from components.rollout.replacing import ENDING_SECONDS, PAUSE_SECONDS
 from components.rollout.settings import Strategy
 
@@ -24,15 +25,13 @@ class NotRetiredError(Exception):
 class Groups:
     """The live worker groups of a RayCluster."""
 
-    def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
-        import kubernetes
-
-        self._api = kubernetes.client.CustomObjectsApi(connect(context))
-        self._place = ("ray.io", "v1", namespace, "rayclusters", cluster)
+    def __init__(self, cluster: Cluster, namespace: str, name: str) -> None:
+        """`name`: of the RayCluster."""
+        self._cluster, self._place = cluster, ("ray.io/v1", "rayclusters", namespace, name)
 
     def all(self) -> list[Mapping[str, Any]]:
         """In their order. Raises ClusterUnreachableError."""
-        live = read(self._api.get_namespaced_custom_object, *self._place)
+        live = self._cluster.get(*self._place)
         return list(((live or {}).get("spec") or {}).get("workerGroupSpecs") or ())
 
     def shrink(self, place: int, group: Mapping[str, Any], staying: int, going: Sequence[str]) -> None:
@@ -47,8 +46,8 @@ class Groups:
             *({"op": "add", "path": f"{at}/{key}", "value": number} for key, number in numbers.items()),
             {"op": "add", "path": f"{at}/scaleStrategy", "value": {"workersToDelete": list(going)}},
         ]
-        with changing():
-            self._api.patch_namespaced_custom_object(*self._place, patch, _content_type="application/json-patch+json")
+        with suppress(ConflictError):
+            self._cluster.patch(*self._place, patch)
 
 
 def retire(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from components.storage.manifests import WHY, is_object_storage
 from components.storage.settings import StorageSettings, Use
 
@@ -23,12 +23,12 @@ class Live:
     storage_class: Mapping[str, Any] | None = None
 
 
-def look(storage: StorageSettings, use: Use, namespace: str, context: str | None) -> str | None:
+def look(storage: StorageSettings, use: Use, namespace: str, cluster: Cluster) -> str | None:
     """Why a storage does not fit its use; None if it does, or if that cannot be read."""
     if storage.claim is None and not (storage.storage_class and use.hf_home):
         return None
     try:
-        return unfit(storage, use, _live(storage, namespace, context))
+        return unfit(storage, use, _live(storage, namespace, cluster))
     except ClusterUnreachableError:
         return None
 
@@ -53,13 +53,10 @@ def unfit(storage: StorageSettings, use: Use, live: Live) -> str | None:
     return None
 
 
-def _live(storage: StorageSettings, namespace: str, context: str | None) -> Live:
-    import kubernetes
-
-    api = connect(context)
-    core, classes = kubernetes.client.CoreV1Api(api), kubernetes.client.StorageV1Api(api)
-    claim = read(core.read_namespaced_persistent_volume_claim, storage.claim, namespace) if storage.claim else None
+def _live(storage: StorageSettings, namespace: str, cluster: Cluster) -> Live:
+    claim = cluster.get("v1", "persistentvolumeclaims", namespace, storage.claim) if storage.claim else None
     spec = (claim or {}).get("spec", {})
-    volume = read(core.read_persistent_volume, spec["volumeName"]) if spec.get("volumeName") else None
+    volume = cluster.get("v1", "persistentvolumes", None, spec["volumeName"]) if spec.get("volumeName") else None
     name = storage.storage_class or spec.get("storageClassName")
-    return Live(claim, volume, read(classes.read_storage_class, name) if name else None)
+    found = cluster.get("storage.k8s.io/v1", "storageclasses", None, name) if name else None
+    return Live(claim, volume, found)

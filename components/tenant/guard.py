@@ -9,9 +9,10 @@ from typing import Any
 
 import pulumi
 
-from components.cluster import ClusterUnreachableError
+from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
 from components.dynamic import Resource
 from components.guard import GuardProvider, InUseError, kuberay_objects, named
+from components.kubernetes_cluster import cluster_of
 
 KINDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
 """The kinds that run, or start later by schedule."""
@@ -39,7 +40,7 @@ def _status(body: Mapping[str, Any]) -> object:
 class _Provider(GuardProvider):
     def refuse(self, props: Mapping[str, Any]) -> None:
         if not props["allowDelete"]:
-            refuse_while_used(props["tenant"], props["namespace"], props.get("context"))
+            refuse_while_used(cluster_of(props), props["tenant"], props["namespace"])
         if retained := props.get("storage"):
             raise InUseError(
                 f"tenant {props['tenant']!r} is not removed, because the claims of its storage {', '.join(retained)} "
@@ -48,10 +49,10 @@ class _Provider(GuardProvider):
             )
 
 
-def refuse_while_used(tenant: str, namespace: str, context: str | None) -> None:
+def refuse_while_used(cluster: Cluster, tenant: str, namespace: str) -> None:
     """Raises InUseError while KubeRay objects run in the tenant's namespace, or if that is not known."""
     try:
-        running = [body for body in kuberay_objects(context, KINDS, namespace) if runs(body)]
+        running = [body for body in kuberay_objects(cluster, KINDS, namespace) if runs(body)]
     except ClusterUnreachableError as error:
         raise InUseError(
             f"tenant {tenant!r} is not removed, because it cannot be determined what runs in its namespace: {error}"
@@ -76,8 +77,7 @@ class TenantGuardArgs:
     allow_delete: bool
     """True: allows the deletion, whatever runs."""
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
     storage: tuple[str, ...] = ()
     """Names of storage that is retained, and whose claims would be deleted with the namespace."""
@@ -93,7 +93,7 @@ class TenantGuard(Resource, module="ray-platform", name="TenantGuard"):
             "tenant": args.tenant,
             "namespace": args.namespace,
             "allowDelete": args.allow_delete,
-            "context": args.context,
+            **args.connection.inputs(),
             "storage": list(args.storage) or None,
         }
         super().__init__(_Provider(), name, inputs, opts)

@@ -11,6 +11,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from components.bodies import in_namespace
+from components.cluster import AMBIENT, Connection
 from components.dynamic import Keeper, Resource, kept
 from components.kubernetes import KubernetesObject
 from components.state import whole
@@ -85,8 +86,7 @@ class ClusterAuthorityArgs:
 
     namespace: pulumi.Input[str]
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    connection: Connection = AMBIENT
 
 
 class ClusterAuthority(pulumi.ComponentResource):
@@ -96,7 +96,7 @@ class ClusterAuthority(pulumi.ComponentResource):
     def __init__(self, name: str, args: ClusterAuthorityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:ClusterAuthority", name, None, opts)
         own = pulumi.ResourceOptions(parent=self)
-        keeper = Keeper(args.namespace, secret_name(args.cluster), args.context)
+        keeper = Keeper(args.namespace, secret_name(args.cluster), args.connection)
         authority = Authority(f"{name}-authority", AuthorityArgs(args.cluster, keeper), own)
         body = authority_secret(args.cluster, authority.certificate, authority.key)
         KubernetesObject(f"{name}-secret", in_namespace(body, args.namespace), own)

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from components.cluster import Cluster
 from components.crds.definitions import definitions_of
 from components.crds.provider import DefinitionsArgs
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
+from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import read
 from components.tls.certificate import ServerCertificate
 from components.volcano.guard import crd_guard
@@ -24,8 +26,7 @@ class VolcanoArgs:
 
     settings: VolcanoSettings
 
-    context: str | None = None
-    """Context of the kubeconfig, the provider's; None for the current one."""
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
     policies: Sequence[Body] = ()
     """NetworkPolicies of Volcano's namespace, if the stack creates the namespace."""
@@ -56,12 +57,12 @@ class Volcano(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = VOLCANO.check(VOLCANO.look(args.context, settings.namespace), settings.namespace)
+                version = VOLCANO.check(VOLCANO.look(args.cluster, settings.namespace), settings.namespace)
             else:
                 manifest = read(settings.manifest, pinned=settings.location is None)
                 first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))
                 definitions = DefinitionsArgs(
-                    "Volcano", settings.version, definitions_of(manifest), crd_guard(), args.context
+                    "Volcano", settings.version, definitions_of(manifest), crd_guard(), args.cluster
                 )
                 stages = (first, [*access, *args.policies], last)
                 install(

@@ -8,6 +8,8 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
+from components.cluster import Cluster
+from components.kubernetes_cluster import KubernetesCluster
 from components.state import Outputs, last_outputs, whole
 from core.environment import environment_of
 from core.stack_file import PROJECT
@@ -17,7 +19,8 @@ from stacks.objects.platform_outputs import exported
 from stacks.program.facts import Facts, read_facts
 from stacks.program.foreign import refuse_foreign
 from stacks.program.identity import OUTPUT as OUTPUT_OF_CLUSTER
-from stacks.program.platform import Platform, other_platform
+from stacks.program.identity import connection_of
+from stacks.program.platform import Platform, PlatformArgs, other_platform
 from stacks.program.tenant import Tenant, TenantArgs, TenantClusters
 from stacks.settings import StackSettings, TenantSettings
 
@@ -50,7 +53,7 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     worker, and state. `operator`: version and namespace. If this stack has the platform, `tenants`, `priorityClasses`
     and, if it has one, `scheduler`: separate stacks of tenants are validated against these
     (`platform_outputs.exported`). `split`, if the environment is split: the number
-    of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.cluster_of`).
+    of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.uid_of`).
     `cmlClusters`: by name the same of clusters on Cloudera ML, `cmlTokens` their tokens, and `cmlServeKeys` the keys
     for what they serve; both are secrets.
 
@@ -64,10 +67,12 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     on_cml = _on_cml(settings, opts) if owns.platform else {}
     if without_kubernetes(settings):
         return on_cml
-    facts = read_facts(settings, owns, last)
+    cluster = KubernetesCluster(connection_of(settings))
+    facts = read_facts(cluster, settings, owns, last)
     provider = pulumi_kubernetes.Provider(
         "cluster",
-        context=settings.kubernetes.context,
+        context=cluster.connection.context,
+        kubeconfig=cluster.connection.kubeconfig,
         # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace all resources.
         cluster_identifier=f"{PROJECT}/{environment_of(stack)}",
         opts=opts,
@@ -75,9 +80,9 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     # Options of all top-level resources; their children inherit them.
     everywhere = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[provider]))
     outputs = (
-        _tenants_alone(settings, everywhere, last, facts)
+        _tenants_alone(settings, everywhere, last, facts, cluster)
         if settings.platform
-        else {**_with_platform(settings, owns, everywhere, last, facts), **on_cml}
+        else {**_with_platform(settings, owns, everywhere, last, facts, cluster), **on_cml}
     )
     return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": facts.uid}} if facts.uid else {})}
 
@@ -102,14 +107,19 @@ def _on_cml(settings: StackSettings, opts: pulumi.ResourceOptions | None) -> dic
 
 
 def _with_platform(
-    settings: StackSettings, owns: Ownership, everywhere: pulumi.ResourceOptions, last: Outputs, facts: Facts
+    settings: StackSettings,
+    owns: Ownership,
+    everywhere: pulumi.ResourceOptions,
+    last: Outputs,
+    facts: Facts,
+    cluster: Cluster,
 ) -> dict[str, Any]:
-    platform = Platform("platform", settings, owns, everywhere)
+    platform = Platform("platform", PlatformArgs(settings, owns, cluster), everywhere)
     tenants = [
         Tenant(
             # As unique as the tenant's name, and the prefix of `<namespace>/<cluster>` everywhere else.
             tenant.namespace_name,
-            TenantArgs(settings, tenant, platform.namespaces[tenant.name], last, facts),
+            TenantArgs(settings, tenant, platform.namespaces[tenant.name], last, facts, cluster),
             pulumi.ResourceOptions.merge(everywhere, _after(platform, tenant)),
         )
         for tenant in owns.tenants(settings)
@@ -145,7 +155,7 @@ def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions
 
 
 def _tenants_alone(
-    settings: StackSettings, everywhere: pulumi.ResourceOptions, last: Outputs, facts: Facts
+    settings: StackSettings, everywhere: pulumi.ResourceOptions, last: Outputs, facts: Facts, cluster: Cluster
 ) -> dict[str, Any]:
     platform = other_platform(settings)
     tenants = [
@@ -157,6 +167,7 @@ def _tenants_alone(
                 platform.namespaces[tenant.name],
                 last,
                 facts,
+                cluster,
                 platform.accounts.get(tenant.name),
             ),
             everywhere,

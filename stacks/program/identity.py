@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, request
+from components.cluster import Cluster, ClusterUnreachableError, Connection, ForbiddenError
+from components.kubernetes_cluster import KubernetesCluster
 from stacks.settings import KubernetesSettings, StackSettings
 
 OUTPUT = "kubernetes"
 """Output of a stack with its cluster: `{cluster: UID}`."""
 
-_PATH = "/api/v1/namespaces/kube-system"
+_NAMESPACE = ("v1", "namespaces", None, "kube-system")
 
 _SET = "set in ray-platform:kubernetes.cluster"
 
@@ -23,7 +24,7 @@ class OtherClusterError(ClusterUnreachableError):
     """The cluster that answers is not the stack's, or nobody knows; the text has the reason and what to do."""
 
 
-def cluster_of(stack: StackSettings, last: Mapping[str, Any]) -> str | None:
+def uid_of(cluster: Cluster, stack: StackSettings, last: Mapping[str, Any]) -> str | None:
     """The UID of the stack's cluster; None if this update records none, because the cluster cannot be read yet.
 
     `last`: the stack's outputs of its last update; empty before the first. A stack on the platform of another one
@@ -33,21 +34,37 @@ def cluster_of(stack: StackSettings, last: Mapping[str, Any]) -> str | None:
     desired, source = _desired(stack.kubernetes, last)
     if desired is None and stack.platform:
         return None
-    return compared(stack.kubernetes.context, desired, source)
+    try:
+        return _same(cluster, desired, source)
+    except OtherClusterError:
+        raise
+    except ClusterUnreachableError as error:
+        if desired is None:
+            return None
+        raise OtherClusterError(
+            f"this stack is for the cluster whose namespace kube-system has UID {desired} ({source}), and "
+            f"{cluster.connection} does not show which cluster it leads to: {error}. Nothing was changed. The account "
+            "needs the right to get the namespace kube-system"
+        ) from error
 
 
-def context_of(stack: StackSettings, context: str | None = None) -> str | None:
-    """The context in which a command looks at the stack's cluster, or changes it: that of the stack file, unless
-    `context` is another one.
+def connection_of(stack: StackSettings, context: str | None = None) -> Connection:
+    """How a stack connects to its cluster. `context`: instead of the stack file's."""
+    return Connection(context or stack.kubernetes.context)
+
+
+def cluster_of_stack(stack: StackSettings, context: str | None = None) -> Cluster:
+    """The cluster in which a command reads the stack's objects, or changes them. `context`: instead of the stack
+    file's.
 
     Without the stack's outputs only the UID in the stack file can be compared, and an account of a tenant may not be
     allowed to read the live one. Raises OtherClusterError, and ClusterUnreachableError.
     """
-    used = context or stack.kubernetes.context
+    cluster = KubernetesCluster(connection_of(stack, context))
     if desired := stack.kubernetes.cluster:
         with suppress(ForbiddenError):
-            _same(used, request(used, "GET", _PATH), desired, _SET)
-    return used
+            _same(cluster, desired, _SET)
+    return cluster
 
 
 def _desired(kubernetes: KubernetesSettings, last: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -57,34 +74,16 @@ def _desired(kubernetes: KubernetesSettings, last: Mapping[str, Any]) -> tuple[s
     return recorded, "recorded by its last update"
 
 
-def compared(context: str | None, desired: str | None, source: str) -> str | None:
-    """The UID of the cluster of a context; None if it cannot be read and none is desired. Raises OtherClusterError."""
-    try:
-        body = request(context, "GET", _PATH)
-    except ClusterUnreachableError as error:
-        if desired is None:
-            return None
-        raise OtherClusterError(
-            f"this stack is for the cluster whose namespace kube-system has UID {desired} ({source}), and "
-            f"{named(context)} does not show which cluster it leads to: {error}. Nothing was changed. The account "
-            "needs the right to get the namespace kube-system"
-        ) from error
-    return _same(context, body, desired, source)
-
-
-def _same(context: str | None, body: Mapping[str, Any] | None, desired: str | None, source: str) -> str | None:
-    """The UID of the namespace kube-system, None if there is none. Raises OtherClusterError."""
+def _same(cluster: Cluster, desired: str | None, source: str) -> str | None:
+    """The UID of the namespace kube-system, None if there is none. Raises OtherClusterError, and
+    ClusterUnreachableError."""
+    body = cluster.get(*_NAMESPACE)
     live: str | None = body["metadata"]["uid"] if body else None
     if desired is None or live == desired:
         return live
     raise OtherClusterError(
         f"this stack is for another cluster: its namespace kube-system has UID {desired} ({source}), and "
-        f"{named(context)} leads to a cluster with UID {live}. Nothing was changed. Use the right context; "
+        f"{cluster.connection} leads to a cluster with UID {live}. Nothing was changed. Use the right context; "
         "ray-platform:kubernetes.context sets it for everybody. To move the stack on purpose, set "
         f"ray-platform:kubernetes.cluster to {live} (docs/operations.md)"
     )
-
-
-def named(context: str | None) -> str:
-    """A context for a message."""
-    return f"context {context!r}" if context else "the current context"

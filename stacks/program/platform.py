@@ -3,13 +3,15 @@ stack knows about the platform of another stack.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 
+from components.cluster import Cluster
 from components.groups import GROUPS, ObjectsArgs
 from components.kubernetes import create
+from components.kubernetes_cluster import KubernetesCluster
 from components.kueue.component import Kueue, KueueArgs
 from components.objects import Object, Part
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
@@ -23,6 +25,18 @@ from stacks.objects.platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchEr
 from stacks.objects.redis import RedisPart, redis_parts, redis_users, uses_redis
 from stacks.objects.tenant import tenant_namespace
 from stacks.settings import StackSettings, TenantSettings
+
+
+@dataclass(frozen=True)
+class PlatformArgs:
+    """Arguments of Platform."""
+
+    stack: StackSettings
+
+    owns: Ownership = field(default_factory=Ownership)
+    """Which of its resources this Pulumi stack has."""
+
+    cluster: Cluster = field(default_factory=KubernetesCluster)
 
 
 class Platform(pulumi.ComponentResource):
@@ -52,30 +66,29 @@ class Platform(pulumi.ComponentResource):
     redis: dict[str, pulumi.ComponentResource]
     namespaces: dict[str, pulumi.Output[str]]
 
-    def __init__(
-        self, name: str, args: StackSettings, owns: Ownership, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
-        self._name, self._owns = name, owns
-        self._parts = {part.name: part for part in parts_of_platform(args, pulumi.get_stack())}
-        self.namespaces = {tenant.name: self._namespace(tenant) for tenant in owns.tenants(args)}
+        stack, owns = args.stack, args.owns
+        self._name, self._owns, self._cluster = name, owns, args.cluster
+        self._parts = {part.name: part for part in parts_of_platform(stack, pulumi.get_stack())}
+        self.namespaces = {tenant.name: self._namespace(tenant) for tenant in owns.tenants(stack)}
         self._inside: dict[str, pulumi.Input[str]] = {
-            tenant.namespace_name: self.namespaces[tenant.name] for tenant in owns.tenants(args)
+            tenant.namespace_name: self.namespaces[tenant.name] for tenant in owns.tenants(stack)
         }
         self.scheduler = self.operator = None
         self.prerequisites = []
         if owns.platform:
-            self._cluster_wide(args)
-        if queues := self._queues(args):
+            self._cluster_wide(stack)
+        if queues := self._queues():
             self.prerequisites.append(queues)
-        self.redis = self._redis_of_tenants(args)
+        self.redis = self._redis_of_tenants(stack)
         self.register_outputs({})
 
     def _cluster_wide(self, args: StackSettings) -> None:
-        context, mirrors = args.kubernetes.context, args.images.mirrors
+        mirrors = args.images.mirrors
         volcano = kueue = None
         if args.scheduler and args.scheduler.volcano:
-            settings = VolcanoArgs(args.scheduler.volcano, context, self._policies("volcano"), mirrors)
+            settings = VolcanoArgs(args.scheduler.volcano, self._cluster, self._policies("volcano"), mirrors)
             volcano = Volcano(f"{self._name}-volcano", settings, pulumi.ResourceOptions(parent=self))
         self.operator = operator = KubeRayOperator(
             f"{self._name}-kuberay",
@@ -84,14 +97,14 @@ class Platform(pulumi.ComponentResource):
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.all_clusters),
                 namespaces=self._inside,
                 policies=self._policies("kuberay"),
-                context=context,
+                cluster=self._cluster,
                 mirrors=mirrors,
             ),
             # The operator does not start without the CRDs of the scheduler that it creates PodGroups for.
             self._after(volcano),
         )
         if args.scheduler and args.scheduler.kueue:
-            kueue_args = KueueArgs(args.scheduler.kueue, context, self._policies("kueue"), mirrors)
+            kueue_args = KueueArgs(args.scheduler.kueue, self._cluster, self._policies("kueue"), mirrors)
             kueue = Kueue(f"{self._name}-kueue", kueue_args, self._after(operator))
         self.scheduler = volcano or kueue
         self._priorities = self._group("priorities", pulumi.ResourceOptions(parent=self))
@@ -113,12 +126,12 @@ class Platform(pulumi.ComponentResource):
     def _policies(self, part: str) -> list[dict[str, Any]]:
         return [each.body for each in self._parts[part].objects]
 
-    def _queues(self, args: StackSettings) -> Queues | None:
+    def _queues(self) -> Queues | None:
         part = self._parts.get("queues")
         here = [each for each in part.objects if self._is_here(each)] if part else []
         if not here and not (part and self._owns.platform):
             return None
-        queues = QueuesArgs(here, self._inside, args.kubernetes.context)
+        queues = QueuesArgs(here, self._inside, self._cluster.connection)
         return Queues(f"{self._name}-queues", queues, self._after(self.scheduler))
 
     def _is_here(self, each: Object) -> bool:
@@ -133,7 +146,7 @@ class Platform(pulumi.ComponentResource):
             arguments = ExternalRedisArgs(
                 args.redis.external,
                 {tenant.namespace_name: self.namespaces[tenant.name] for tenant in users},
-                args.kubernetes.context,
+                self._cluster,
             )
             external = ExternalRedis(f"{self._name}-redis", arguments, pulumi.ResourceOptions(parent=self))
             return {tenant.name: external for tenant in users}
@@ -145,7 +158,7 @@ class Platform(pulumi.ComponentResource):
         name, namespace = f"{self._name}-{part.name}", self._inside.get(redis.namespace, redis.namespace)
         first = [each for each in part.objects if each.name == NAMESPACE]
         for made in create(name, first, pulumi.ResourceOptions(parent=self)).values():
-            namespace = made.id.apply(lambda _: redis.namespace)
+            namespace = made.urn.apply(lambda _: redis.namespace)
         return RedisHa(
             name,
             RedisHaArgs(
@@ -154,7 +167,7 @@ class Platform(pulumi.ComponentResource):
                 namespace=namespace,
                 namespace_name=redis.namespace,
                 tenants={tenant.namespace_name: self.namespaces[tenant.name] for tenant in redis.tenants},
-                context=args.kubernetes.context,
+                connection=self._cluster.connection,
             ),
             # The operator's namespace is created with the operator; the PriorityClasses of the pods are not.
             self._after(self.operator, self._priorities if self._owns.platform else None),

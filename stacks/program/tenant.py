@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from components.cluster import Cluster
 from components.external_cluster.component import (
     ExternalRayCluster,
     ExternalRayClusterArgs,
@@ -44,15 +45,12 @@ class TenantArgs:
     """The stack's outputs of its last update."""
 
     facts: Facts
-    """The live cluster."""
+    """What was read of the live cluster."""
+
+    cluster: Cluster
 
     service_account: pulumi.Input[str | None] = None
     """Account of the RayClusters that set none. Default: the one of the tenant's settings."""
-
-    @property
-    def context(self) -> str | None:
-        """Context of the kubeconfig, the provider's; None for the current one."""
-        return self.stack.kubernetes.context
 
     @property
     def namespaces(self) -> dict[str, pulumi.Input[str]]:
@@ -97,7 +95,7 @@ class Tenant(pulumi.ComponentResource):
                 settings.name,
                 args.namespace,
                 settings.allow_delete,
-                args.context,
+                args.cluster.connection,
                 tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
             ),
             pulumi.ResourceOptions(parent=self, depends_on=[*needed, *map(whole, last)]),
@@ -110,7 +108,7 @@ class Tenant(pulumi.ComponentResource):
         opts = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         if part.kind == "JobTemplates":
             templates = JobTemplatesArgs(
-                part.objects, args.namespace, args.tenant.job_templates, args.context, args.namespaces
+                part.objects, args.namespace, args.tenant.job_templates, args.cluster, args.namespaces
             )
             return JobTemplates(name, templates, opts)
         return GROUPS[part.kind](name, ObjectsArgs(part.objects, args.namespaces), opts)
@@ -171,7 +169,7 @@ class TenantClusters(pulumi.ComponentResource):
             pools=args.stack.nodes,
             service_account=args.service_account,
             operator_namespace=args.stack.operator.namespace,
-            context=args.context,
+            cluster=args.cluster,
             scheduling=scheduling_of(args.stack, args.tenant, cluster),
             scaled=args.facts.scaled.get((args.tenant.namespace_name, name)),
             import_id=self._key(name) if cluster.adopt else None,
@@ -187,7 +185,7 @@ class TenantClusters(pulumi.ComponentResource):
             objects=self._parts["ExternalRayCluster"][name].objects,
             namespace=args.namespace,
             namespace_name=args.tenant.namespace_name,
-            context=args.context,
+            cluster=args.cluster,
             last=self._last("clusters", name) or None,
         )
         return ExternalRayCluster(f"{self._name}/{name}", own, self._options())
@@ -202,7 +200,7 @@ class TenantClusters(pulumi.ComponentResource):
             objects=self._parts["RayJob"][name].objects,
             namespace=args.namespace,
             operator_namespace=args.stack.operator.namespace,
-            context=args.context,
+            cluster=args.cluster,
             queued=bool(scheduling and scheduling.backend == "kueue" and scheduling.queue is not None),
             last_status=self._last("jobs", name).get("status"),
         )
@@ -222,7 +220,7 @@ class TenantClusters(pulumi.ComponentResource):
             cluster=settings,
             namespace=args.namespace,
             connected=cluster.state,
-            context=args.context,
+            session=args.cluster,
             last_status=self._last("jobs", name).get("status"),
         )
         return SubmittedJob(f"{self._name}/{name}", own, self._options(cluster))
@@ -234,7 +232,7 @@ class TenantClusters(pulumi.ComponentResource):
             objects=self._parts["RayService"][name].objects,
             namespace=args.namespace,
             operator_namespace=args.stack.operator.namespace,
-            context=args.context,
+            cluster=args.cluster,
             last_status=self._last("services", name).get("status"),
         )
         return RayService(f"{self._name}/{name}", own, self._options())

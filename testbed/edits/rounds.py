@@ -16,6 +16,7 @@ from stacks.commands.impact.comparison import impact_on
 from stacks.commands.impact.live import in_namespace
 from stacks.commands.impact.ray_pods import Known
 from stacks.load import load
+from testbed.client_session import ClientSession
 from testbed.edits.autoscalers import SCALES, Autoscalers
 from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
 from testbed.edits.outcome import Outcome, gone, set_back, switched_off, unpredicted
@@ -188,8 +189,8 @@ class Rounds:
         return groups(self._clusters[full]) if full in self._clusters else []
 
     def _running(self) -> dict[str, Known]:
-        release = release_of(OperatorSettings().version)
-        return {full: known for namespace in NAMESPACES for full, known in in_namespace(self._api, namespace, release)}
+        release, session = release_of(OperatorSettings().version), ClientSession(self._api)
+        return {full: known for namespace in NAMESPACES for full, known in in_namespace(session, namespace, release)}
 
     def _write(self) -> None:
         def change(settings: dict[str, Any]) -> None:

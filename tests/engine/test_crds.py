@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 from pulumi.dynamic import CreateResult, ReadResult, UpdateResult
 
-from components import cluster as access
+from components.cluster import ClusterUnreachableError
 from components.crds.definitions import Definition, definitions_of, referred
 from components.crds.guard import CrdGuardProvider
 from components.crds.live import DefinitionError, differences
 from components.crds.provider import DefinitionsProvider
 from components.guard import InUseError
+from components.kubernetes_cluster import cluster_of
 from core.body import Body
 from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
@@ -42,17 +43,17 @@ def definitions(*bodies: Body) -> list[Definition]:
 
 def inputs(*bodies: Body) -> Body:
     digests = {each.name: each.digest for each in definitions(*bodies)}
-    return {"owner": "Sea", "release": "1.0.0", "definitions": digests, "fieldManager": MANAGER, "context": None}
+    return {"owner": "Sea", "release": "1.0.0", "definitions": digests, "fieldManager": MANAGER, "connection": {}}
 
 
 @pytest.fixture
 def kubectl(cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubectl]:
     """Connects the provider to the cluster by its kubeconfig. Deletes the definitions at the end."""
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-    access.connect.cache_clear()
+    cluster_of({}).renew()
     yield Kubectl(cluster)
     Kubectl(cluster).does("delete", "crd", "--ignore-not-found", *NAMES)
-    access.connect.cache_clear()
+    cluster_of({}).renew()
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_a_refresh_reports_who_changed_a_definition_and_the_update_reverts_it(
     seen = made(provider.read("definitions", outs))
     assert seen["definitions"] == {NAMES[0]: "changed by somebody"}
     assert provider.diff("definitions", seen, desired).changes
-    assert list(differences(None, definitions(crd(NAMES[0], size="integer")), MANAGER)) == [
+    assert list(differences(cluster_of({}), definitions(crd(NAMES[0], size="integer")), MANAGER)) == [
         f"CRD {NAMES[0]} was changed by somebody: an update corrects it"
     ]
     outs = made(provider.update("definitions", seen, desired))
@@ -114,13 +115,13 @@ def test_a_label_of_another_manager_is_not_a_change(kubectl: Kubectl, provider: 
     outs = made(provider.create(inputs(crd(NAMES[0]))))
     kubectl.does("label", "crd", NAMES[0], "team=harbour")
     assert provider.read("definitions", outs).outs == outs
-    assert list(differences(None, definitions(crd(NAMES[0])), MANAGER)) == []
+    assert list(differences(cluster_of({}), definitions(crd(NAMES[0])), MANAGER)) == []
 
 
 def test_a_preview_names_the_fields_that_change(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
     provider.create(inputs(crd(NAMES[0], size="integer", sails="integer")))
     desired = definitions(crd(NAMES[0], size="string", crew="string"), crd(NAMES[1]))
-    assert list(differences(None, desired, MANAGER)) == [
+    assert list(differences(cluster_of({}), desired, MANAGER)) == [
         f"CRD {NAMES[0]} changes: adds v1 spec.crew; removes v1 spec.sails; changes v1 spec.size"
     ]
 
@@ -167,7 +168,7 @@ def test_a_definition_that_the_api_server_refuses_is_an_error_with_its_reason(
 ) -> None:
     wrong = crd(NAMES[0])
     wrong["spec"]["scope"] = "Everywhere"
-    with pytest.raises(access.ClusterUnreachableError, match=r"spec\.scope"):
+    with pytest.raises(ClusterUnreachableError, match=r"spec\.scope"):
         provider.create(inputs(wrong))
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.cluster import read
 from components.priority_classes.settings import priority_classes
 from kuberay.pods import PodChange, change_of_pods
 from local.paths import ROOT
@@ -22,6 +21,7 @@ from local.rehearsal import Rehearsal
 from stacks.commands.impact.ray_pods import sent
 from stacks.commands.impact.sources import ray_clusters
 from stacks.load import load
+from testbed.client_session import ClientSession
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import DEV
 from tests.engine.ray_edits import ANY_CLUSTER, WITH_AUTOSCALER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, spec
@@ -79,7 +79,7 @@ def body(kind: str, edit: str, edited: bool) -> dict[str, Any]:
 def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
     """All edits at once, each on a separate RayCluster, so that the test does not wait for each of them."""
     api = shared_cluster.client()
-    core, objects, kubectl = client.CoreV1Api(api), client.CustomObjectsApi(api), Kubectl(shared_cluster)
+    session, objects, kubectl = ClientSession(api), client.CustomObjectsApi(api), Kubectl(shared_cluster)
     kubectl.does("create", "namespace", NAMESPACE)
 
     def apply(bodies: list[dict[str, Any]]) -> None:
@@ -87,22 +87,22 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
 
     def pods() -> Mapping[str, Pods]:
         found: dict[str, dict[str, str]] = {}
-        for pod in (read(core.list_namespaced_pod, NAMESPACE) or {})["items"]:
+        for pod in session.list("v1", "pods", NAMESPACE) or ():
             labels = pod["metadata"]["labels"]
             if "deletionTimestamp" not in pod["metadata"] and labels.get("ray.io/node-type") != "redis-cleanup":
                 found.setdefault(labels["ray.io/cluster"], {})[pod["metadata"]["uid"]] = labels["ray.io/group"]
         return found
 
     def services() -> dict[str, Any]:
-        live = (read(core.list_namespaced_service, NAMESPACE) or {})["items"]
+        live = session.list("v1", "services", NAMESPACE) or ()
         parts = ("labels", "annotations")
         return {
             each["metadata"]["name"]: [each["spec"], *(each["metadata"].get(part) for part in parts)] for each in live
         }
 
     def clusters() -> dict[str, dict[str, Any]]:
-        live = read(objects.list_namespaced_custom_object, "ray.io", "v1", NAMESPACE, "rayclusters") or {}
-        return {item["metadata"]["name"]: item for item in live["items"]}
+        live = session.list("ray.io/v1", "rayclusters", NAMESPACE) or ()
+        return {item["metadata"]["name"]: item for item in live}
 
     def settled(done: Callable[[], bool], seconds: float) -> None:
         ends = time.monotonic() + seconds
@@ -152,7 +152,7 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
     finally:
         kubectl.does("delete", "namespace", NAMESPACE, "--wait=false")
         ends = time.monotonic() + SETTLES
-        while time.monotonic() < ends and read(core.read_namespace, NAMESPACE):
+        while time.monotonic() < ends and session.get("v1", "namespaces", None, NAMESPACE):
             for cluster, remaining in clusters().items():
                 if "deletionTimestamp" in remaining["metadata"] and remaining["metadata"].get("finalizers"):
                     # KubeRay must not wait for a Redis that does not exist.

@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components import waiting
 from components.job_template import start_run
 from components.job_template.manifests import run_of
-from components.ray_cluster import readiness
-from components.ray_job import progress
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL
 from local.rehearsal import Rehearsal
 from stacks.commands.run.live import cancel, start
+from testbed.client_session import ClientSession
 from testbed.platform_stack import WORKERS, Rays, Stack, training
 from testbed.pods.steps import until
 from tests.engine.attacks import RUNS
@@ -202,14 +200,14 @@ def test_users_change_no_run_and_delete_only_their_own(
 
 
 def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
-    template: dict[str, Any], cluster: Rehearsal, jobs: Rays, monkeypatch: pytest.MonkeyPatch
+    template: dict[str, Any], cluster: Rehearsal, jobs: Rays
 ) -> None:
-    monkeypatch.setattr("components.cluster.connect", lambda _context: acting_as(BOB, cluster.client()))
-    name = start(None, NAMESPACE, TEMPLATE, ["--epochs=1"])
+    of_bob = ClientSession(acting_as(BOB, cluster.client()))
+    name = start(of_bob, NAMESPACE, TEMPLATE, ["--epochs=1"])
     run = jobs.read(NAMESPACE, name)
     assert run["spec"]["entrypoint"] == "python train.py --epochs=1"
     assert run["metadata"]["annotations"]["ray-platform/created-by"] == BOB.user
-    cancel(None, NAMESPACE, name)
+    cancel(of_bob, NAMESPACE, name)
     until(lambda: not jobs.exists(NAMESPACE, name), "it is deleted")
 
 
@@ -273,16 +271,13 @@ def test_another_run_id_replaces_it(up: Stack, jobs: Rays, cluster: Rehearsal) -
     up.changes_nothing()
 
 
-def test_a_job_that_does_not_run_in_time_is_reported_with_what_it_waits_for(
-    up: Stack, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (progress, readiness, waiting):
-        monkeypatch.setattr(module, "connect", lambda _: cluster.client())
+def test_a_job_that_does_not_run_in_time_is_reported_with_what_it_waits_for(up: Stack, cluster: Rehearsal) -> None:
+    session = ClientSession(cluster.client())
     head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
     up.edit(lambda settings: job(settings)["cluster"].update(head=head))
     up.up()
     with pytest.raises(JobFailedError) as error:
-        asyncio.run(until_reached("rehearsal", NAMESPACE, NAME, "running", "ray-system", 8, lambda _: None))
+        asyncio.run(until_reached(session, NAMESPACE, NAME, "running", "ray-system", 8, lambda _: None))
     assert str(error.value).startswith("RayJob team-a/count does not run after 8 s: Initializing")
     assert "didn't match Pod's node affinity/selector" in str(error.value)
 

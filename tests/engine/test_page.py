@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped] # has none
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
+from stacks.commands.page import server as page_server
 from stacks.commands.page.server import Server
 from stacks.commands.page.view import View, html, policy
 from testbed.browser import PHONE, browser
@@ -55,7 +56,7 @@ def shown() -> Shown:
 
 @pytest.fixture
 def server(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr("stacks.commands.page.server.SECONDS", 0.0)
+    monkeypatch.setattr(page_server, "SECONDS", 0.0)
     with Server(0, shown.page, policy(live=True)) as made:
         thread = threading.Thread(target=lambda: made.serve_forever(poll_interval=0.05))
         thread.start()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.cluster import read
+from testbed.client_session import ClientSession
 from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
 
@@ -68,5 +68,5 @@ def test_a_moved_cluster_is_created_before_the_old_one_is_deleted_with_its_names
 ) -> None:
     stack.edit(lambda settings: settings["tenants"][0].update(namespace=MOVED[0]))
     assert creates_before_it_deletes(stack, rays, RENAMED, MOVED)
-    assert read(core.read_namespace, RENAMED[0]) is None
+    assert ClientSession(core.api_client).get("v1", "namespaces", None, RENAMED[0]) is None
     stack.changes_nothing()

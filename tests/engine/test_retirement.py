@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from components import cluster
-from components.rollout import pods, retirement
 from components.rollout.pods import Pods, group
 from components.rollout.retirement import Groups, NotRetiredError, retire
 from local.rehearsal import Rehearsal
+from testbed.client_session import ClientSession
 from testbed.edits.autoscalers import JSON_PATCH, Autoscalers
 from testbed.edits.drawn import seeded
 from testbed.kubectl import Kubectl
@@ -48,10 +47,8 @@ class PlayedPods(Pods):
 
 
 @pytest.fixture
-def players(shared_cluster: Rehearsal, operator: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Autoscalers]:
+def players(shared_cluster: Rehearsal, operator: None) -> Iterator[Autoscalers]:
     """The autoscaler of a RayCluster with worker groups `small` and `big`."""
-    for module in (cluster, pods, retirement):
-        monkeypatch.setattr(module, "connect", lambda _context: shared_cluster.client())
     kubectl, spec_ = Kubectl(shared_cluster), spec(scales=True)
     body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": NAME, "namespace": NAMESPACE}}
     kubectl.does("create", "namespace", NAMESPACE)
@@ -71,8 +68,11 @@ def until(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
-def test_a_removed_group_is_drained_and_an_interrupted_retirement_continues(players: Autoscalers, rays: Rays) -> None:
-    alive, there = Groups(None, NAMESPACE, NAME), PlayedPods(None, NAMESPACE, NAME)
+def test_a_removed_group_is_drained_and_an_interrupted_retirement_continues(
+    players: Autoscalers, rays: Rays, shared_cluster: Rehearsal
+) -> None:
+    session = ClientSession(shared_cluster.client())
+    alive, there = Groups(session, NAMESPACE, NAME), PlayedPods(session, NAMESPACE, NAME)
     there.players = players
 
     def busy() -> bool:

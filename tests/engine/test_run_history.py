@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.cluster import ForbiddenError, ask_pod
+from components.cluster import ForbiddenError
 from components.ray_job.settings import JOB_LABEL
 from components.run_history.manifests import POD
 from components.run_history.program import NAME as PROGRAM
@@ -21,6 +21,7 @@ from components.run_history.program.api import ApiServer
 from components.run_history.program.collector import READ_SECONDS, Collector, Configured
 from components.run_history.program.store import Store
 from local.rehearsal import Rehearsal
+from testbed.client_session import ClientSession
 from testbed.platform_stack import Rays, Stack, training
 from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
@@ -94,18 +95,15 @@ def test_a_job_is_recorded_and_its_record_outlives_it(
     assert program().store.records == running.store.records
 
 
-def test_who_is_nobody_of_the_tenant_may_not_ask_its_pod(
-    up: Stack, cluster: Rehearsal, core: client.CoreV1Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_nobody_of_the_tenant_may_not_ask_its_pod(up: Stack, cluster: Rehearsal, core: client.CoreV1Api) -> None:
     """Such as the account of Ray's workers. docs/access.md has those who may; a simulated pod answers nobody."""
     request: Any = {"spec": {}}
     token: Any = core.create_namespaced_service_account_token("default", NAMESPACE, request)
     configuration = client.Configuration(host=cluster.client().configuration.host)
     configuration.ssl_ca_cert = cluster.client().configuration.ssl_ca_cert
     configuration.api_key = {"authorization": f"Bearer {token.status.token}"}
-    monkeypatch.setattr("components.cluster.connect", lambda _: client.ApiClient(configuration))
     with pytest.raises(ForbiddenError, match=f"pod {NAMESPACE}/{POD} cannot be asked: 403 Forbidden"):
-        ask_pod(None, NAMESPACE, POD, PORT, "/runs")
+        ClientSession(client.ApiClient(configuration)).ask_pod(NAMESPACE, POD, PORT, "/runs")
 
 
 def test_a_history_that_does_not_answer_is_named(up: Stack) -> None:

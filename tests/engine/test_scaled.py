@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from components.idle_termination.in_pod import FIELD_MANAGER, rests_since
-from components.ray_cluster import changes
 from components.ray_cluster.changes import restore
 from components.ray_cluster.scaled import DIGEST
 from local.rehearsal import Rehearsal
+from testbed.client_session import ClientSession
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
@@ -122,10 +122,9 @@ def test_an_update_during_scaling_is_refused_and_succeeds_afterwards(scaling: St
 
 
 def test_scaling_between_the_last_read_and_the_update_is_restored(
-    scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
+    scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal
 ) -> None:
     """That moment is too short to hit on purpose, so the test itself sends the update, with another field manager."""
-    monkeypatch.setattr(changes, "connect", lambda _context: cluster.client())
     looked_at = rays.read(NAMESPACE, NAME)
     version, replicas = looked_at["metadata"]["resourceVersion"], autoscaler.groups()["a100-1gpu"]["replicas"]
     autoscaler.write("a100-1gpu", "replicas", replicas + 1)
@@ -133,7 +132,7 @@ def test_scaling_between_the_last_read_and_the_update_is_restored(
     sent = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": looked_at["spec"]}
     Kubectl(cluster).does("apply", "--server-side", "--force-conflicts", "--filename=-", bodies=[sent])
     assert autoscaler.groups()["a100-1gpu"]["replicas"] == replicas
-    assert restore(sent, version, None) == ["a100-1gpu"]
+    assert restore(sent, version, ClientSession(cluster.client())) == ["a100-1gpu"]
     assert autoscaler.groups()["a100-1gpu"]["replicas"] == replicas + 1
 
 

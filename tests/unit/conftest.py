@@ -10,15 +10,14 @@ import yaml
 from components.crds.definitions import whole
 from components.manifest_files import read
 from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
-from stacks.program.facts import Facts
+from testbed.fake_cluster import FakeCluster, of_all_sessions
 
 
 @pytest.fixture(autouse=True)
-def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes sure that no cluster is found to read RayClusters, storage or an operator from."""
-    monkeypatch.setattr("stacks.program.build.read_facts", lambda *_: Facts())
-    monkeypatch.setattr("components.operator.upgrade.check_change", lambda *_: None)
-    monkeypatch.setattr("components.crds.provider.differences", lambda *_: ())
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """An empty cluster, with which all sessions of the test are. A module whose tests need the Kubernetes client has a
+    fixture of this name that does nothing."""
+    return of_all_sessions(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ WITH_PULUMI = {
     *(
         "component.py",
         "groups.py",
+        "cluster.py",
         "kubernetes.py",
         "guard.py",
         "install.py",
@@ -156,6 +157,13 @@ def test_rules_and_bodies_do_not_import_pulumi() -> None:
     plain = [file for part in parts for file in files_of(part) if file.name not in WITH_PULUMI]
     wrong = [str(file.relative_to(ROOT)) for file in plain if {"pulumi", "pulumi_kubernetes"} & set(imported(file))]
     assert wrong == []
+
+
+def test_one_file_imports_the_kubernetes_client() -> None:
+    parts = ("core", "kuberay", "policies", "components", "stacks", "ray_platform")
+    files = [file for part in parts for file in files_of(part)]
+    importing = {str(file.relative_to(ROOT)) for file in files if "kubernetes" in imported(file)}
+    assert importing == {"components/kubernetes_cluster.py"}
 
 
 def test_files_have_at_most_600_lines() -> None:

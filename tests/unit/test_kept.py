@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from components import dynamic
+from components.cluster import path_of
 from components.redis.password import _Provider as Password
 from components.tls.authority import _Provider as Authority
 from components.tls.certificate import _Provider as Certificate
 from components.tls.issuing import new_authority, new_certificate
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -20,11 +21,11 @@ KEEPER = {
 }
 
 
-def live(monkeypatch: pytest.MonkeyPatch, manager: str, **texts: str) -> None:
+def live(in_memory: FakeCluster, manager: str, **texts: str) -> None:
     """A Secret in the cluster."""
     data = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in texts.items()}
     body = {"metadata": {"annotations": {"pulumi.com/patchFieldManager": manager}}, "data": data}
-    monkeypatch.setattr(dynamic, "request", lambda *_: body)
+    in_memory.objects[path_of("v1", "secrets", "team-a", KEEPER["secret"])] = body
 
 
 def made(**props: Any) -> dict[str, Any]:
@@ -33,26 +34,25 @@ def made(**props: Any) -> dict[str, Any]:
     return outs
 
 
-def test_an_authority_that_pods_were_certified_by_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_authority_that_pods_were_certified_by_is_found_again(in_memory: FakeCluster) -> None:
     certificate, key = new_authority("training")
-    live(monkeypatch, KEEPER["manager"] or "", tls_crt=certificate, tls_key=key)
+    live(in_memory, KEEPER["manager"] or "", tls_crt=certificate, tls_key=key)
     assert (made(keeper=KEEPER)["certificate"], made(keeper=KEEPER)["key"]) == (certificate, key)
 
 
-def test_what_another_stack_made_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_stack_made_is_not_taken(in_memory: FakeCluster) -> None:
     certificate, key = new_authority("training")
-    live(monkeypatch, "pulumi-ray-platform-prod", tls_crt=certificate, tls_key=key)
+    live(in_memory, "pulumi-ray-platform-prod", tls_crt=certificate, tls_key=key)
     assert made(keeper=KEEPER)["key"] != key
 
 
-def test_where_there_is_none_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamic, "request", lambda *_: None)
+def test_where_there_is_none_one_is_made() -> None:
     assert "BEGIN CERTIFICATE" in made(keeper=KEEPER)["certificate"]
 
 
-def test_the_certificate_of_a_server_is_found_again_if_it_is_for_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_certificate_of_a_server_is_found_again_if_it_is_for_its_names(in_memory: FakeCluster) -> None:
     authority, certificate, key, _ = new_certificate("ray-redis", ["ray-redis-0", "ray-redis-1"])
-    live(monkeypatch, KEEPER["manager"] or "", ca_crt=authority, tls_crt=certificate, tls_key=key)
+    live(in_memory, KEEPER["manager"] or "", ca_crt=authority, tls_crt=certificate, tls_key=key)
 
     def key_for(*names: str) -> str:
         outs = Certificate("ray-redis", with_rsa=False).create({"names": list(names), "keeper": KEEPER}).outs
@@ -71,12 +71,12 @@ def password(generation: float) -> str:
     return str(outs["password"])
 
 
-def test_each_password_is_found_again_by_its_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, KEEPER["manager"], passwords="newest\noldest\n", generations="4\n2\n")
+def test_each_password_is_found_again_by_its_generation(in_memory: FakeCluster) -> None:
+    live(in_memory, KEEPER["manager"], passwords="newest\noldest\n", generations="4\n2\n")
     assert [password(2.0), password(4.0)] == ["oldest", "newest"]
 
 
 @pytest.mark.parametrize("generation", [3.0, 5.0])
-def test_a_new_generation_is_a_new_password(monkeypatch: pytest.MonkeyPatch, generation: float) -> None:
-    live(monkeypatch, KEEPER["manager"], passwords="newest\noldest\n", generations="4\n2\n")
+def test_a_new_generation_is_a_new_password(in_memory: FakeCluster, generation: float) -> None:
+    live(in_memory, KEEPER["manager"], passwords="newest\noldest\n", generations="4\n2\n")
     assert len(password(generation)) > 40

@@ -1,5 +1,6 @@
 """What the program reads from its own state."""
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[Any]:
         return SimpleNamespace(value=answer)
 
     monkeypatch.setattr(pulumi.runtime, "invoke", invoke)
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     return left
 
 

@@ -27,7 +27,7 @@ def adopt(
     from stacks.commands.adopt.entry import CannotInsertError, entry, insert_cluster, only_added
     from stacks.commands.adopt.live import CannotAdoptError, live_cluster
     from stacks.load import settings_of
-    from stacks.program.identity import context_of
+    from stacks.program.identity import cluster_of_stack
 
     namespace, _, name = cluster.partition("/")
     if not namespace or not name or "/" in name:
@@ -38,7 +38,7 @@ def adopt(
     try:
         before = read(file)
         settings = settings_of(stack_file(file, before))
-        body = live_cluster(context_of(settings, context), namespace, name)
+        body = live_cluster(cluster_of_stack(settings, context), namespace, name)
         made = entry(body, settings)
         after = insert_cluster(before, made.tenant, made.cluster)
         only_added(settings, settings_of(stack_file(file, after)), namespace, made.cluster)

@@ -1,10 +1,12 @@
 """The live RayCluster to adopt, from the API server. Only reads."""
 
-import kubernetes
+from collections.abc import Sequence
 
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from core.body import Body
-from stacks.program.identity import named
+
+_RAY = "ray.io/v1"
+
 
 _WITHOUT_ADOPTION = (("RayService", "rayservices"), ("RayJob", "rayjobs"))
 """Kinds that a stack file has, too, but that are never adopted, and their plural names."""
@@ -19,19 +21,18 @@ class CannotAdoptError(Exception):
     """The RayCluster cannot be added to the stack; the message has the reason and what to do."""
 
 
-def live_cluster(context: str | None, namespace: str, name: str) -> Body:
+def live_cluster(cluster: Cluster, namespace: str, name: str) -> Body:
     """The RayCluster of that name. Raises CannotAdoptError if there is none, or if another object owns it."""
     try:
-        api = kubernetes.client.CustomObjectsApi(connect(context))
-        body = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
+        body = cluster.get(_RAY, "rayclusters", namespace, name)
         if body is None:
-            clusters = read(api.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters")
+            clusters = cluster.list(_RAY, "rayclusters", namespace)
             for kind, plural in _WITHOUT_ADOPTION:
-                if clusters and read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, plural, name):
+                if clusters is not None and cluster.get(_RAY, plural, namespace, name):
                     raise CannotAdoptError(f"{namespace}/{name} is a {kind}, and only RayClusters are adopted. {_MOVE}")
             raise CannotAdoptError(_not_there(namespace, name, clusters))
     except ClusterUnreachableError as error:
-        raise CannotAdoptError(f"the cluster cannot be read with {named(context)}: {error}") from error
+        raise CannotAdoptError(f"the cluster cannot be read with {cluster.connection}: {error}") from error
     metadata = body["metadata"]
     if owners := [f"{each['kind']} {each['name']}" for each in metadata.get("ownerReferences") or []]:
         raise CannotAdoptError(
@@ -43,8 +44,8 @@ def live_cluster(context: str | None, namespace: str, name: str) -> Body:
     return body
 
 
-def _not_there(namespace: str, name: str, clusters: Body | None) -> str:
+def _not_there(namespace: str, name: str, clusters: Sequence[Body] | None) -> str:
     if clusters is None:
         return f"the cluster has no RayClusters (ray.io/v1), so no {namespace}/{name}: is this the right context?"
-    names = ", ".join(sorted(item["metadata"]["name"] for item in clusters["items"])) or "none"
+    names = ", ".join(sorted(item["metadata"]["name"] for item in clusters)) or "none"
     return f"there is no RayCluster {name!r} in namespace {namespace!r}; RayClusters there: {names}"

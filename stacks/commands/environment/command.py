@@ -165,12 +165,14 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
 def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
     """Ends the command if the context leads to another cluster: for refreshes and deletions Pulumi does not start the
     program, which compares it otherwise."""
+    from components.kubernetes_cluster import KubernetesCluster
     from stacks.commands.environment.workspace import StacksError
-    from stacks.program.identity import OtherClusterError, cluster_of
+    from stacks.program.identity import OtherClusterError, connection_of, uid_of
 
     try:
         stacks.existing()
-        cluster_of(settings, stacks.outputs(stacks.environment))
+        cluster = KubernetesCluster(connection_of(settings))
+        uid_of(cluster, settings, stacks.outputs(stacks.environment))
     except (OtherClusterError, StacksError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error

@@ -41,6 +41,7 @@ def impact(
     Exit code: 0 nothing that runs is disrupted; 1 something is, unless --allow-disruption; 2 wrong use, or an invalid
     file.
     """
+    from components.cluster import ClusterUnreachableError
     from core.problems import StackFileError
     from core.stack_file import stack_name
     from stacks.commands.impact.comparison import impact_of, impact_on
@@ -53,13 +54,15 @@ def impact(
         after = load(file)
         if from_ == LIVE:
             from stacks.commands.impact.live import ask, running, with_busy
+            from stacks.program.identity import cluster_of_stack
 
-            live = running(after)
+            cluster = cluster_of_stack(after)
+            live = running(cluster, after)
             found = impact_on(live, after, stack_name(file))
-            found = with_busy(found, live, ask(after.kubernetes.context, found, live))
+            found = with_busy(found, live, ask(cluster, found, live))
         else:
             found = impact_of(stack_before(from_, file), after, price)
-    except (StackFileError, NoSuchSourceError) as error:
+    except (StackFileError, NoSuchSourceError, ClusterUnreachableError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error
     if output is Format.JSON:

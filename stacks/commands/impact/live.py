@@ -11,11 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
-import kubernetes
-
-from components.cluster import ClusterUnreachableError, connect, read
+from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves
 from core.versions import release_of
@@ -23,45 +20,40 @@ from stacks.commands.impact.comparison import Impact
 from stacks.commands.impact.effects import Effect, ObjectImpact, Range
 from stacks.commands.impact.ray_pods import Known
 from stacks.commands.impact.sources import NoSuchSourceError
-from stacks.program.identity import context_of, named
 from stacks.settings import StackSettings
 
 _OF_RAY = ("head", "worker")
 """Not the pod of the cleanup Job for Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""
 
 
-def running(stack: StackSettings) -> dict[str, Known]:
+def running(cluster: Cluster, stack: StackSettings) -> dict[str, Known]:
     """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
-    context = stack.kubernetes.context
     namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
     try:
-        return live(context_of(stack), namespaces, release_of(stack.operator.version))
+        return live(cluster, namespaces, release_of(stack.operator.version))
     except ClusterUnreachableError as error:
-        raise NoSuchSourceError(f"the cluster cannot be read with {named(context)}: {error}") from error
+        raise NoSuchSourceError(f"the cluster cannot be read with {cluster.connection}: {error}") from error
 
 
-def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[str, Known]:
+def live(cluster: Cluster, namespaces: Iterable[str], release: str) -> dict[str, Known]:
     """The RayClusters by `<namespace>/<name>`, without those of a RayJob or RayService.
 
     `release`: minor version of the operator.
     Raises ClusterUnreachableError if the API server does not answer or refuses.
     """
-    api = connect(context)
     found: dict[str, Known] = {}
     for namespace in namespaces:
-        found.update(in_namespace(api, namespace, release))
+        found.update(in_namespace(cluster, namespace, release))
     return found
 
 
-def in_namespace(api: Any, namespace: str, release: str) -> Iterator[tuple[str, Known]]:
-    """The RayClusters of one namespace. `api`: a client of the API server. Raises as `live` does."""
-    objects, core = kubernetes.client.CustomObjectsApi(api), kubernetes.client.CoreV1Api(api)
-    listed = read(objects.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters") or {}
-    pods = read(core.list_namespaced_pod, namespace, label_selector=CLUSTER_LABEL) or {}
-    for body in listed.get("items", ()):
+def in_namespace(cluster: Cluster, namespace: str, release: str) -> Iterator[tuple[str, Known]]:
+    """The RayClusters of one namespace. Raises as `live` does."""
+    pods = cluster.list("v1", "pods", namespace, labels=CLUSTER_LABEL) or ()
+    for body in cluster.list("ray.io/v1", "rayclusters", namespace) or ():
         if not body["metadata"].get("ownerReferences"):
             name = body["metadata"]["name"]
-            running = [pod for pod in pods.get("items", ()) if _of(name, pod)]
+            running = [pod for pod in pods if _of(name, pod)]
             groups = Counter(str(group(pod) or "") for pod in running)
             yield f"{namespace}/{name}", Known(body, groups, release, running)
 
@@ -92,14 +84,14 @@ class Answer:
     """Why it reports nothing."""
 
 
-def ask(context: str | None, impact: Impact, running: Mapping[str, Known]) -> dict[str, Answer]:
+def ask(cluster: Cluster, impact: Impact, running: Mapping[str, Known]) -> dict[str, Answer]:
     """The answers of the RayClusters whose pods are stopped, or stay until they are idle, by their names.
 
-    `context`: of the kubeconfig. Changes nothing, but runs Python with Ray in each of these heads for seconds.
+    Changes nothing, but runs Python with Ray in each of these heads for seconds.
     """
     asked = [each.name for each in _ray_clusters(impact) if each.name in running and _stops_any(each)]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        return dict(zip(asked, threads.map(lambda name: _answer(context, name, running[name]), asked), strict=True))
+        return dict(zip(asked, threads.map(lambda name: _answer(cluster, name, running[name]), asked), strict=True))
 
 
 def with_busy(impact: Impact, running: Mapping[str, Known], answers: Mapping[str, Answer]) -> Impact:
@@ -119,10 +111,10 @@ def with_busy(impact: Impact, running: Mapping[str, Known], answers: Mapping[str
     return replace(impact, objects=objects, notes=(*impact.notes, *known, *unknown))
 
 
-def _answer(context: str | None, name: str, known: Known) -> Answer:
-    namespace, _, cluster = name.partition("/")
+def _answer(cluster: Cluster, name: str, known: Known) -> Answer:
+    namespace, _, own = name.partition("/")
     try:
-        nodes = Pods(context, namespace, cluster).ask(known.pods, {})["nodes"] if known.pods else {}
+        nodes = Pods(cluster, namespace, own).ask(known.pods, {})["nodes"] if known.pods else {}
     except (UnknownRayError, ClusterUnreachableError) as error:
         return Answer(unknown=str(error))
     return Answer(busy_pods(nodes))

@@ -9,6 +9,7 @@ from stacks.commands.check.command import FOUND, MISUSED, stack_path
 from stacks.commands.status.command import Context, Stack, ended, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
+    from components.cluster import Cluster
     from stacks.planning.plan import Plan
     from stacks.settings import StackSettings
 
@@ -46,7 +47,10 @@ def page(
 
         plan = plan_of(settings)
         if live:
-            _serve(page_source(name, plan, settings, tenant, context), name, PORT if port is None else port)
+            from stacks.program.identity import cluster_of_stack
+
+            look = page_source(name, plan, settings, tenant, cluster_of_stack(settings, context))
+            _serve(look, name, PORT if port is None else port)
             return
 
         from stacks.commands.page.view import html, of_plan
@@ -69,7 +73,7 @@ def _serve(look: Callable[[], str], name: str, port: int) -> None:
 
 
 def page_source(
-    name: str, plan: "Plan", settings: "StackSettings", tenant: str | None, context: str | None
+    name: str, plan: "Plan", settings: "StackSettings", tenant: str | None, cluster: "Cluster"
 ) -> Callable[[], str]:
     """A function that looks at what runs and makes the page. `tenant`: as of the command. Raises NoSuchTargetError.
 
@@ -90,8 +94,8 @@ def page_source(
         nonlocal last
         try:
             on_cml = command.cml_of(settings, name, tenant)
-            status = stack_status(settings, tenants, command.live_of(settings, tenants, context), on_cml)
-            nodes = Found() if without_kubernetes(settings) else live.nodes(context or settings.kubernetes.context)
+            status = stack_status(settings, tenants, command.live_of(cluster, settings, tenants), on_cml)
+            nodes = Found() if without_kubernetes(settings) else live.nodes(cluster)
             last = replace(last, live=of_status(status, plan, nodes), error="")
         except ClusterUnreachableError as error:
             if last.live is None:

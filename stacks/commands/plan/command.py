@@ -164,9 +164,9 @@ def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["J
     """The jobs of a live RayCluster, together with saved ones, and notes for the reader."""
     from stacks.commands.plan.history.jobs import keep, playable
     from stacks.commands.plan.history.live import demand
-    from stacks.program.identity import context_of
+    from stacks.program.identity import cluster_of_stack
 
     namespace, _, cluster = name.partition("/")
-    found = demand(context_of(stack), namespace, cluster)
+    found = demand(cluster_of_stack(stack), namespace, cluster)
     jobs = keep(save, found.jobs) if save else playable(f"Ray of {name}", found.jobs.values())
     return jobs, (found.sentence(name),)

@@ -3,20 +3,15 @@
 It looks which objects exist in the cluster, and whether this stack created them.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-import kubernetes
-import urllib3
-from kubernetes.dynamic import DynamicClient
-from kubernetes.dynamic.exceptions import DynamicApiError, NotFoundError, ResourceNotFoundError
-
 from components.bodies import FIELD_MANAGER_ANNOTATION
-from components.cluster import ClusterUnreachableError, connect
+from components.cluster import Cluster, Connection, path_of
+from components.kubernetes_cluster import KubernetesCluster
+from core.body import Body
 from stacks.commands.recover import deployment as state
 from stacks.commands.recover.cli import Cli, Holder, LockedError, PulumiError, release
 from stacks.commands.recover.deployment import Candidate, Json
@@ -42,30 +37,19 @@ class Existing:
         return Existing(self.own + other.own, self.foreign + other.foreign, self.deleting + other.deleting)
 
 
-def look(context: str | None, objects: Iterable[Candidate]) -> Existing:
+def look(cluster: Cluster, objects: Iterable[Candidate]) -> Existing:
     """Looks each object up. Raises ClusterUnreachableError; without objects it needs no cluster."""
-    found = Existing()
-    objects = list(objects)
-    if not objects:
-        return found
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            # The client's default cache is a file that all users of the machine share.
-            client = DynamicClient(connect(context), cache_file=str(Path(folder) / "discovery"))
-            for candidate in objects:
-                body = _read(client, candidate)
-                if body is None:
-                    continue
-                if body["metadata"].get("deletionTimestamp"):
-                    found.deleting.append(candidate)
-                elif is_own(candidate, body):
-                    found.own.append(candidate)
-                else:
-                    found.foreign.append((candidate, ", ".join(sorted(_managers(body))) or "nobody"))
-        except (DynamicApiError, kubernetes.client.ApiException) as error:
-            raise ClusterUnreachableError(f"the API server refuses: {error.status} {error.reason}") from error
-        except urllib3.exceptions.HTTPError as error:
-            raise ClusterUnreachableError(f"the API server does not answer: {error}") from error
+    found, kinds = Existing(), _Kinds(cluster)
+    for candidate in objects:
+        body = kinds.read(candidate)
+        if body is None:
+            continue
+        if body["metadata"].get("deletionTimestamp"):
+            found.deleting.append(candidate)
+        elif is_own(candidate, body):
+            found.own.append(candidate)
+        else:
+            found.foreign.append((candidate, ", ".join(sorted(_managers(body))) or "nobody"))
     return found
 
 
@@ -80,13 +64,27 @@ def _managers(body: Mapping[str, Any]) -> set[str]:
     return {entry["manager"] for entry in body["metadata"].get("managedFields") or ()}
 
 
-def _read(client: Any, candidate: Candidate) -> dict[str, Any] | None:
-    try:
-        resource = client.resources.get(api_version=candidate.api_version, kind=candidate.kind)
-        body = client.get(resource, name=candidate.name, namespace=candidate.namespace or None)
-    except (NotFoundError, ResourceNotFoundError):
-        return None
-    return dict(body.to_dict())
+class _Kinds:
+    """The kinds that the API server knows, read once for each API version."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[str, dict[str, Body]] = {}
+
+    def read(self, candidate: Candidate) -> Body | None:
+        """The object; None if it or its kind does not exist."""
+        kind = self._of(candidate.api_version).get(candidate.kind)
+        if kind is None:
+            return None
+        namespace = candidate.namespace if kind["namespaced"] else None
+        return self._cluster.get(candidate.api_version, kind["name"], namespace or None, candidate.name)
+
+    def _of(self, api_version: str) -> dict[str, Body]:
+        if api_version not in self._known:
+            listed = self._cluster.request("GET", path_of(api_version, "").rstrip("/")) or {"resources": []}
+            # Names with a slash are parts of objects, such as their status.
+            self._known[api_version] = {each["kind"]: each for each in listed["resources"] if "/" not in each["name"]}
+        return self._known[api_version]
 
 
 class ForeignObjectsError(Exception):
@@ -124,15 +122,15 @@ class Finding:
         return not (self.existing.own or self.pending or self.stale)
 
 
-def examine(pulumi: Cli) -> Finding:
-    """Looks for what a killed command left behind. Changes nothing.
+def examine(pulumi: Cli, session: Callable[[Connection], Cluster] = KubernetesCluster) -> Finding:
+    """Looks for what a killed command left behind. Changes nothing. `session`: connects to a cluster.
 
     Raises PulumiError, also if the state cannot be read; ClusterUnreachableError.
     """
     deployment, steps = pulumi.deployment(), pulumi.previewed()
     existing = Existing()
     for context, objects in _by_context(state.missing(deployment, steps), deployment, steps):
-        existing += look(context, objects)
+        existing += look(session(Connection(context)), objects)
     return Finding(deployment, steps, existing)
 
 

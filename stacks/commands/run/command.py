@@ -1,11 +1,14 @@
 """`python -m stacks run` and `cancel`: run a job template of the stack file with arguments, and stop the run."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stacks.commands.check.command import FOUND, MISUSED
 from stacks.commands.status.command import Context, Stack, ended, failing, settings_of, target_of
+
+if TYPE_CHECKING:
+    from components.cluster import Cluster
 
 _NO_LIMIT = 10 * 365 * 24 * 3600
 """Seconds: a run ends by its own deadlines."""
@@ -34,12 +37,12 @@ def run(
         from components.job_template.manifests import BadArgumentsError
         from stacks.commands.run.live import RefusedError, start
         from stacks.commands.status.targets import namespace_of_template
-        from stacks.program.identity import context_of
+        from stacks.program.identity import cluster_of_stack
 
         namespace, template = namespace_of_template(settings, name)
-        used = context_of(settings, context)
+        cluster = cluster_of_stack(settings, context)
         try:
-            made = start(used, namespace, template, arguments or ())
+            made = start(cluster, namespace, template, arguments or ())
         except BadArgumentsError as error:
             raise ended(error, MISUSED) from error
         except RefusedError as error:
@@ -48,7 +51,7 @@ def run(
         for command in ("logs", "cancel"):
             typer.echo(f"# python -m stacks {command} {stack} {namespace}/{made}", err=True)
         if wait:
-            _wait(stack, used, namespace, made, settings.operator.namespace)
+            _wait(stack, cluster, namespace, made, settings.operator.namespace)
 
 
 def cancel(
@@ -61,8 +64,11 @@ def cancel(
     Exit code: 0 deleted; 1 refused, with the reason; 2 wrong use, or the cluster cannot be read.
     """
     with failing():
+        from stacks.program.identity import cluster_of_stack
+
         settings = settings_of(stack)
-        target = target_of(settings, name, context)
+        cluster = cluster_of_stack(settings, context)
+        target = target_of(cluster, settings, name)
 
         from stacks.commands.run.live import RefusedError
         from stacks.commands.run.live import cancel as delete
@@ -77,13 +83,13 @@ def cancel(
                 MISUSED,
             )
         try:
-            delete(context or settings.kubernetes.context, target.namespace, target.name)
+            delete(cluster, target.namespace, target.name)
         except RefusedError as error:
             raise ended(error, FOUND) from error
         typer.echo(f"{target.title} is deleted, and its cluster with it")
 
 
-def _wait(stack: str, context: str | None, namespace: str, name: str, operator_namespace: str) -> None:
+def _wait(stack: str, cluster: "Cluster", namespace: str, name: str, operator_namespace: str) -> None:
     import asyncio
 
     from components.cluster import UnauthorizedError
@@ -94,7 +100,7 @@ def _wait(stack: str, context: str | None, namespace: str, name: str, operator_n
 
     try:
         status = asyncio.run(
-            until_reached(context, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show, renews=True)
+            until_reached(cluster, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show, renews=True)
         )
     except JobFailedError as error:
         raise ended(error, FOUND) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.cluster import ClusterUnreachableError, NoAnswerError, request
+from components.cluster import Cluster, ClusterUnreachableError, NoAnswerError, path_of
 from components.job_template.manifests import run_of
 from components.ray_cluster.manifests import API_VERSION
 
@@ -17,31 +17,30 @@ class RefusedError(Exception):
     """The API server refuses to create or delete the RayJob, or there is none; the message has its reason."""
 
 
-def start(context: str | None, namespace: str, template: str, arguments: Sequence[str]) -> str:
+def start(cluster: Cluster, namespace: str, template: str, arguments: Sequence[str]) -> str:
     """Creates a run of a job template. Returns its name.
 
     Raises RefusedError; BadArgumentsError; ClusterUnreachableError if the template cannot be read.
     """
-    path = f"/apis/{API_VERSION}/namespaces/{namespace}"
-    held = request(context, "GET", f"{path}/raycronjobs/{template}")
+    held = cluster.get(API_VERSION, "raycronjobs", namespace, template)
     if held is None:
         raise RefusedError(
             f"job template {namespace}/{template} is in the stack file and not in the cluster: `up` creates it"
         )
-    body = run_of(held, arguments, _author(context))
+    body = run_of(held, arguments, _author(cluster))
     name = str(body["metadata"]["name"])
     try:
-        request(context, "POST", f"{path}/rayjobs", headers=_JSON, body=body)
+        cluster.request("POST", path_of(API_VERSION, "rayjobs", namespace), headers=_JSON, body=body)
     except ClusterUnreachableError as error:
-        if not (isinstance(error, NoAnswerError) and _exists(context, namespace, name)):
+        if not (isinstance(error, NoAnswerError) and _exists(cluster, namespace, name)):
             raise RefusedError(f"no run of job template {namespace}/{template} was created: {error}") from error
     return name
 
 
-def _exists(context: str | None, namespace: str, name: str) -> bool:
+def _exists(cluster: Cluster, namespace: str, name: str) -> bool:
     """Whether a run exists whose creation was not answered. Raises RefusedError if that cannot be found out."""
     try:
-        return request(context, "GET", f"/apis/{API_VERSION}/namespaces/{namespace}/rayjobs/{name}") is not None
+        return cluster.get(API_VERSION, "rayjobs", namespace, name) is not None
     except ClusterUnreachableError as error:
         raise RefusedError(
             f"it is not known whether run {namespace}/{name} was created: {error}. Look for it with `python -m stacks "
@@ -49,19 +48,19 @@ def _exists(context: str | None, namespace: str, name: str) -> bool:
         ) from error
 
 
-def cancel(context: str | None, namespace: str, name: str) -> None:
+def cancel(cluster: Cluster, namespace: str, name: str) -> None:
     """Deletes a RayJob. KubeRay stops its job and deletes its cluster. Raises RefusedError."""
-    path = f"/apis/{API_VERSION}/namespaces/{namespace}/rayjobs/{name}"
     try:
-        deleted = request(context, "DELETE", path, query={"propagationPolicy": "Background"})
+        deleted = cluster.delete(API_VERSION, "rayjobs", namespace, name, {"propagationPolicy": "Background"})
     except ClusterUnreachableError as error:
         raise RefusedError(f"RayJob {namespace}/{name} was not deleted: {error}") from error
     if deleted is None:
         raise RefusedError(f"RayJob {namespace}/{name} does not exist any more")
 
 
-def _author(context: str | None) -> str:
+def _author(cluster: Cluster) -> str:
     """The user of this account, as the API server knows it. Every account may ask."""
     review = {"apiVersion": _REVIEWS, "kind": "SelfSubjectReview"}
-    answer = request(context, "POST", f"/apis/{_REVIEWS}/selfsubjectreviews", headers=_JSON, body=review) or {}
+    path = path_of(_REVIEWS, "selfsubjectreviews")
+    answer = cluster.request("POST", path, headers=_JSON, body=review) or {}
     return str(answer["status"]["userInfo"]["username"])

@@ -10,6 +10,7 @@ from stacks.commands.check.command import FOUND, MISUSED
 from stacks.commands.status.command import Context, Format, Stack, ended, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
+    from components.cluster import Cluster
     from stacks.commands.runs.history import Run
 
 
@@ -46,20 +47,18 @@ def runs(
         if not namespaces:
             raise ended("no such tenant has a run history: set runHistory (docs/runs.md)", MISUSED)
 
-        from components.cluster import connect
         from stacks.commands.runs.history import read, selected
-        from stacks.program.identity import context_of
+        from stacks.program.identity import cluster_of_stack
 
-        used = context_of(settings, context)
-        connect(used)
-        found, unreadable = read(used, namespaces)
+        cluster = cluster_of_stack(settings, context)
+        found, unreadable = read(cluster, namespaces)
         for namespace, why in unreadable.items():
             typer.echo(f"the run history of namespace {namespace} cannot be read: {why}", err=True)
         if name is not None:
             run = selected(found, name)
             if run is None:
                 raise ended(f"no run history has {name!r}: `python -m stacks runs {stack}` lists what there is", FOUND)
-            _log(used, run, attempt) if logs else _one(used, run, output)
+            _log(cluster, run, attempt) if logs else _one(cluster, run, output)
         elif output is Format.TEXT:
             from stacks.commands.runs.report import show
 
@@ -72,10 +71,10 @@ def runs(
             raise typer.Exit(FOUND)
 
 
-def _one(context: str | None, run: "Run", output: Format) -> None:
+def _one(cluster: "Cluster", run: "Run", output: Format) -> None:
     from stacks.commands.runs.history import whole
 
-    record = whole(context, run)
+    record = whole(cluster, run)
     if output is Format.JSON:
         typer.echo(json.dumps(record, indent=2))
         return
@@ -84,12 +83,12 @@ def _one(context: str | None, run: "Run", output: Format) -> None:
     show_one(record)
 
 
-def _log(context: str | None, run: "Run", attempt: int | None) -> None:
+def _log(cluster: "Cluster", run: "Run", attempt: int | None) -> None:
     from stacks.commands.runs.history import log
 
     attempts = run.record.get("attempts") or []
     number = attempt or len(attempts)
-    found = log(context, run, number) if 1 <= number <= len(attempts) else None
+    found = log(cluster, run, number) if 1 <= number <= len(attempts) else None
     if found is None:
         reasons = run.record.get("missing") or [f"it has {len(attempts)} attempts"]
         raise ended(f"there is no log of attempt {number} of {run.title}: {'; '.join(reasons)}", FOUND)

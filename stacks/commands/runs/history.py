@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.cluster import ClusterUnreachableError, ask_pod
+from components.cluster import Cluster, ClusterUnreachableError, NoKubeconfigError
 from components.run_history.manifests import POD
 from components.run_history.program import PORT
 from stacks.commands.status.targets import needs_namespace
@@ -38,13 +38,15 @@ class Histories:
     """What a history could not record, by its namespace."""
 
 
-def read(context: str | None, namespaces: Iterable[str]) -> tuple[Histories, dict[str, str]]:
-    """The runs of these namespaces, and why those of others cannot be read, by namespace."""
+def read(cluster: Cluster, namespaces: Iterable[str]) -> tuple[Histories, dict[str, str]]:
+    """The runs of these namespaces, and why those of others cannot be read, by namespace. Raises NoKubeconfigError."""
     runs: list[Run] = []
     problems, unreadable = {}, {}
     for namespace in namespaces:
         try:
-            answer = json.loads(_ask(context, namespace, "/runs"))
+            answer = json.loads(_ask(cluster, namespace, "/runs"))
+        except NoKubeconfigError:
+            raise
         except ClusterUnreachableError as error:
             unreadable[namespace] = str(error)
             continue
@@ -68,18 +70,18 @@ def selected(histories: Histories, name: str) -> Run | None:
     return next(iter(meant), None)
 
 
-def whole(context: str | None, run: Run) -> dict[str, Any]:
+def whole(cluster: Cluster, run: Run) -> dict[str, Any]:
     """The record with its pods and events. Raises ClusterUnreachableError."""
-    return dict(json.loads(_ask(context, run.namespace, f"/runs/{run.record['id']}")))
+    return dict(json.loads(_ask(cluster, run.namespace, f"/runs/{run.record['id']}")))
 
 
-def log(context: str | None, run: Run, attempt: int) -> bytes | None:
+def log(cluster: Cluster, run: Run, attempt: int) -> bytes | None:
     """The log of an attempt, the first is 1; None if there is none. Raises ClusterUnreachableError."""
-    return ask_pod(context, run.namespace, POD, PORT, f"/runs/{run.record['id']}/log/{attempt}")
+    return cluster.ask_pod(run.namespace, POD, PORT, f"/runs/{run.record['id']}/log/{attempt}")
 
 
-def _ask(context: str | None, namespace: str, path: str) -> bytes:
-    answer = ask_pod(context, namespace, POD, PORT, path)
+def _ask(cluster: Cluster, namespace: str, path: str) -> bytes:
+    answer = cluster.ask_pod(namespace, POD, PORT, path)
     if answer is None:
         raise ClusterUnreachableError(f"pod {namespace}/{POD} does not know {path}")
     return answer

@@ -16,6 +16,7 @@ from stacks.commands.check.command import FOUND, MISUSED, stack_path
 from stacks.program.cancelled import EXIT_CODE
 
 if TYPE_CHECKING:
+    from components.cluster import Cluster
     from stacks.commands.status.cml import CmlStatus
     from stacks.commands.status.snapshot import Live
     from stacks.commands.status.targets import Target
@@ -55,14 +56,15 @@ def status(
     """
     with failing():
         from core.stack_file import stack_name
+        from stacks.commands.status.tenants import stack_status
+        from stacks.program.identity import cluster_of_stack
 
         settings, name = settings_of(stack), stack_name(stack_path(stack))
         shown = tenants_of(settings, tenant, name)
+        cluster = cluster_of_stack(settings, context)
 
         def look() -> "StackStatus":
-            from stacks.commands.status.tenants import stack_status
-
-            return stack_status(settings, shown, live_of(settings, shown, context), cml_of(settings, name, tenant))
+            return stack_status(settings, shown, live_of(cluster, settings, shown), cml_of(settings, name, tenant))
 
         if watch:
             _watch(name, look, output)
@@ -88,23 +90,18 @@ def logs(
     interrupted.
     """
     with failing():
-        settings = settings_of(stack)
-        target = target_of(settings, name, context)
-
-        import kubernetes
-
-        from components.cluster import connect, stream
         from stacks.commands.status.targets import NoLogError, place_of_log
+        from stacks.program.identity import cluster_of_stack
 
-        used = context or settings.kubernetes.context
+        settings = settings_of(stack)
+        cluster = cluster_of_stack(settings, context)
+        target = target_of(cluster, settings, name)
         try:
-            place = place_of_log(target, pod, used)
+            place = place_of_log(target, pod, cluster.connection)
         except NoLogError as error:
             raise ended(error, FOUND) from error
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
-        last = {} if tail is None else {"tail_lines": tail}
-        read = kubernetes.client.CoreV1Api(connect(used)).read_namespaced_pod_log
-        for part in stream(read, place.pod, place.namespace, container=place.container, follow=follow, **last):
+        for part in cluster.log(place.namespace, place.pod, place.container, follow=follow, tail=tail):
             sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
 
@@ -118,16 +115,18 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
     with failing():
         from core.stack_file import stack_name
         from stacks.commands.status.dashboard import elsewhere, lines
+        from stacks.program.identity import cluster_of_stack, connection_of
 
         settings = settings_of(stack)
-        used = context or settings.kubernetes.context
-        if found := list(elsewhere(settings, stack_name(stack_path(stack)), name, used)):
+        connection = connection_of(settings, context)
+        if found := list(elsewhere(settings, stack_name(stack_path(stack)), name, connection)):
             typer.echo("\n".join(found))
             return
-        target = target_of(settings, name, context)
+        cluster = cluster_of_stack(settings, context)
+        target = target_of(cluster, settings, name)
         if target.cluster is None:
             raise ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
-        for line in lines(target.cluster, _urls(settings, target, used), used):
+        for line in lines(target.cluster, _urls(cluster, settings, target), connection):
             typer.echo(line)
 
 
@@ -138,17 +137,18 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
     read; 130 interrupted.
     """
     with failing():
-        settings = settings_of(stack)
-        target = target_of(settings, name, context)
-
-        from components.cluster import ForbiddenError, request
+        from components.cluster import ForbiddenError
         from stacks.commands.status.targets import WHO_WAKES, NotWokenError, wake_patch
+        from stacks.program.identity import cluster_of_stack
 
+        settings = settings_of(stack)
+        cluster = cluster_of_stack(settings, context)
+        target = target_of(cluster, settings, name)
         try:
             if (asked := wake_patch(target, settings)) is None:
                 typer.echo(f"{target.title} is not suspended")
                 return
-            request(context or settings.kubernetes.context, **asked)
+            cluster.request(**asked)
         except NotWokenError as error:
             raise ended(error, FOUND) from error
         except ForbiddenError as error:
@@ -199,7 +199,7 @@ def tenants_of(settings: "StackSettings", name: str | None, stack: str) -> "Sequ
     raise NoSuchTargetError(f"{stack} has no tenant {name!r}: {hint}")
 
 
-def live_of(settings: "StackSettings", tenants: "Sequence[TenantSettings]", context: str | None) -> "Live":
+def live_of(cluster: "Cluster", settings: "StackSettings", tenants: "Sequence[TenantSettings]") -> "Live":
     """What exists in the namespaces of these tenants. Raises ClusterUnreachableError."""
     from stacks.commands.status.snapshot import Live
     from stacks.objects.cml import without_kubernetes
@@ -208,11 +208,10 @@ def live_of(settings: "StackSettings", tenants: "Sequence[TenantSettings]", cont
         return Live(datetime.now(UTC), {})
 
     from stacks.commands.status.live import look
-    from stacks.program.identity import context_of
 
     backend = settings.scheduler.backend if settings.scheduler else None
     namespaces = [each.namespace_name for each in tenants]
-    return look(context_of(settings, context), namespaces, settings.operator.namespace, backend)
+    return look(cluster, namespaces, settings.operator.namespace, backend)
 
 
 def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterable[CmlStatus]":
@@ -224,35 +223,32 @@ def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterab
     return cml_statuses(settings.cml, stack)
 
 
-def target_of(settings: "StackSettings", name: str, context: str | None) -> "Target":
+def target_of(cluster: "Cluster", settings: "StackSettings", name: str) -> "Target":
     """The live object of that name. Raises NoSuchTargetError, and ClusterUnreachableError."""
     from stacks.commands.status.targets import target
 
     namespace, _, _ = name.rpartition("/")
     tenants = [each for each in settings.tenants if each.namespace_name == namespace] or settings.tenants
-    return target(name, live_of(settings, tenants, context).namespaces)
+    return target(name, live_of(cluster, settings, tenants).namespaces)
 
 
-def _urls(settings: "StackSettings", target: "Target", context: str | None) -> list[str]:
+def _urls(cluster: "Cluster", settings: "StackSettings", target: "Target") -> list[str]:
     """The URLs of live Ingresses; for an account that must not read them, that of the stack file."""
-    import kubernetes
-
-    from components.cluster import ForbiddenError, connect, read
+    from components.cluster import ForbiddenError
     from stacks.commands.status.dashboard import urls
 
     if target.cluster is None:
         return []
     try:
-        networking = kubernetes.client.NetworkingV1Api(connect(context))
-        listed = read(networking.list_namespaced_ingress, target.namespace) or {}
-        return list(urls(target.cluster, listed.get("items", ())))
+        found = cluster.list("networking.k8s.io/v1", "ingresses", target.namespace) or ()
+        return list(urls(target.cluster, found))
     except ForbiddenError:
         return [
-            f"https://{cluster.ingress.host}"
+            f"https://{each.ingress.host}"
             for tenant in settings.tenants
-            for cluster in tenant.clusters
-            if tenant.namespace_name == target.namespace and cluster.name == target.cluster["metadata"]["name"]
-            if cluster.ingress
+            for each in tenant.clusters
+            if tenant.namespace_name == target.namespace and each.name == target.cluster["metadata"]["name"]
+            if each.ingress
         ]
 
 

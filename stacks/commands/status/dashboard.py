@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from components.cluster import Connection
 from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
 from core.body import Body
 from core.problems import in_one_line
@@ -36,7 +37,7 @@ def urls(cluster: Body, ingresses: Iterable[Body]) -> Iterator[str]:
                     yield f"{'https' if rule['host'] in secure else 'http'}://{rule['host']}{shown}"
 
 
-def lines(cluster: Body, found: Sequence[str], context: str | None) -> Iterator[str]:
+def lines(cluster: Body, found: Sequence[str], connection: Connection) -> Iterator[str]:
     """The URL, or the command that makes one; then the command that prints the token, never the token itself."""
     metadata, spec = cluster["metadata"], cluster["spec"]
     within = ("-n", metadata["namespace"])
@@ -45,15 +46,15 @@ def lines(cluster: Body, found: Sequence[str], context: str | None) -> Iterator[
     else:
         port = str(head_ports(spec)["dashboard"])
         yield f"http://localhost:{port}    # while this command runs:"
-        yield kubectl(context, "port-forward", *within, f"service/{_service(cluster)}", port)
+        yield kubectl(connection, "port-forward", *within, f"service/{_service(cluster)}", port)
     named = named_cluster(metadata["name"], spec)
     if named.secret:
         yield ASKS
         shown = f"jsonpath={{.data.{TOKEN_KEY}}}"
-        yield f"{kubectl(context, 'get', 'secret', *within, named.secret, '-o', shown)} | base64 -d"
+        yield f"{kubectl(connection, 'get', 'secret', *within, named.secret, '-o', shown)} | base64 -d"
     elif named.accounts:
         yield "# The dashboard asks for a token of Kubernetes: one of an account that may `ray:write` this RayCluster."
-        yield kubectl(context, "create", "token", *within, "SERVICE_ACCOUNT")
+        yield kubectl(connection, "create", "token", *within, "SERVICE_ACCOUNT")
 
 
 def _service(cluster: Body) -> str:
@@ -62,7 +63,7 @@ def _service(cluster: Body) -> str:
     return str(reported or head_service(cluster["metadata"]["name"], cluster["spec"]))
 
 
-def elsewhere(settings: StackSettings, stack: str, word: str, context: str | None) -> Iterator[str]:
+def elsewhere(settings: StackSettings, stack: str, word: str, connection: Connection) -> Iterator[str]:
     """The URL of the cluster's dashboard, and the command that prints its token; nothing if there is no such cluster.
     `word`: its name; for an external cluster also `<namespace>/<name>`.
 
@@ -80,7 +81,7 @@ def elsewhere(settings: StackSettings, stack: str, word: str, context: str | Non
     if external and len(meant) > 1:
         raise needs_namespace(name, [each.namespace_name for each in meant])
     for tenant, cluster in external:
-        yield from _external(cluster, tenant.namespace_name, context)
+        yield from _external(cluster, tenant.namespace_name, connection)
 
 
 def _names(tenant: TenantSettings) -> set[str]:
@@ -94,12 +95,12 @@ def _names(tenant: TenantSettings) -> set[str]:
     }
 
 
-def _external(cluster: ExternalClusterSettings, namespace: str, context: str | None) -> Iterator[str]:
+def _external(cluster: ExternalClusterSettings, namespace: str, connection: Connection) -> Iterator[str]:
     yield f"{in_one_line(cluster.dashboard_address)}    # as pods in {namespace} reach it"
     if secret := cluster.token_secret:
         shown = f"go-template={{{{index .data {_quoted(secret.key)} | base64decode}}}}"
         yield ASKS
-        yield kubectl(context, "get", "secret", "-n", namespace, secret.name, "-o", shown)
+        yield kubectl(connection, "get", "secret", "-n", namespace, secret.name, "-o", shown)
 
 
 def _on_cml(settings: CmlSettings, cluster: CmlRayClusterSettings, stack: str) -> Iterator[str]:

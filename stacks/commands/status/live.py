@@ -5,15 +5,12 @@ A kind that this account must not read is recorded with the API server's reason,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
-import kubernetes
-
-from components.cluster import ForbiddenError, connect, read
+from components.cluster import Cluster, ForbiddenError
 from components.queues.kueue import API_VERSION as KUEUE
 from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO
@@ -33,57 +30,48 @@ _OF_QUEUES: Mapping[Backend, tuple[str, str]] = {"volcano": (VOLCANO, "podgroups
 
 _NO_KUBERAY = "the cluster has no such kind (ray.io/v1): is KubeRay installed, and is this the right context?"
 
-Reads = Mapping[str, Callable[[], Body | None]]
-"""A read for each plural."""
+Reads = Mapping[str, Callable[[], Sequence[Body] | None]]
+"""A list for each plural."""
 
 
-def look(context: str | None, namespaces: Iterable[str], operator_namespace: str, backend: Backend | None) -> Live:
+def look(cluster: Cluster, namespaces: Iterable[str], operator_namespace: str, backend: Backend | None) -> Live:
     """Everything that exists in the namespaces, and the queues of the backend.
 
     Raises ClusterUnreachableError if the API server does not answer or does not know this account.
     """
-    api = connect(context)
-    core = kubernetes.client.CoreV1Api(api)
     # First, by itself: an API server that does not answer is noticed once.
-    operator = _found(
-        {"pods": partial(read, core.list_namespaced_pod, operator_namespace, label_selector=OPERATOR_PODS)}
-    )
+    operator = _found({"pods": partial(cluster.list, "v1", "pods", operator_namespace, labels=OPERATOR_PODS)})
     names = list(namespaces)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        found = dict(zip(names, threads.map(lambda name: namespace(api, name, backend), names), strict=True))
+        found = dict(zip(names, threads.map(lambda name: namespace(cluster, name, backend), names), strict=True))
     known = None if operator.unreadable else tuple(operator.all("pods"))
-    return Live(datetime.now(UTC), found, _queues(api, backend), known)
+    return Live(datetime.now(UTC), found, _queues(cluster, backend), known)
 
 
-def nodes(context: str | None) -> Found:
+def nodes(cluster: Cluster) -> Found:
     """The nodes of the cluster, which not every account may read. Raises ClusterUnreachableError."""
-    return _found({"nodes": partial(read, kubernetes.client.CoreV1Api(connect(context)).list_node)})
+    return _found({"nodes": partial(cluster.list, "v1", "nodes")})
 
 
-def namespace(api: Any, name: str, backend: Backend | None) -> Found:
-    """The objects of one namespace. `api`: a client of the API server."""
-    core, custom = kubernetes.client.CoreV1Api(api), kubernetes.client.CustomObjectsApi(api)
+def namespace(cluster: Cluster, name: str, backend: Backend | None) -> Found:
+    """The objects of one namespace."""
     reads = {
-        **{
-            plural: partial(read, custom.list_namespaced_custom_object, *RAY.split("/"), name, plural)
-            for plural in RAY_KINDS
-        },
-        "pods": partial(read, core.list_namespaced_pod, name),
-        "events": partial(read, core.list_namespaced_event, name, field_selector="type=Warning"),
-        "resourcequotas": partial(read, core.list_namespaced_resource_quota, name),
+        **{plural: partial(cluster.list, RAY, plural, name) for plural in RAY_KINDS},
+        "pods": partial(cluster.list, "v1", "pods", name),
+        "events": partial(cluster.list, "v1", "events", name, fields="type=Warning"),
+        "resourcequotas": partial(cluster.list, "v1", "resourcequotas", name),
     }
     if backend:
         version, plural = _OF_QUEUES[backend]
-        reads[plural] = partial(read, custom.list_namespaced_custom_object, *version.split("/"), name, plural)
+        reads[plural] = partial(cluster.list, version, plural, name)
     return _found(reads)
 
 
-def _queues(api: Any, backend: Backend | None) -> Found:
+def _queues(cluster: Cluster, backend: Backend | None) -> Found:
     if backend is None:
         return Found()
     version, plural = _OF_QUEUES[backend][0], QUEUES[backend]
-    custom = kubernetes.client.CustomObjectsApi(api)
-    return _found({plural: partial(read, custom.list_cluster_custom_object, *version.split("/"), plural)})
+    return _found({plural: partial(cluster.list, version, plural)})
 
 
 def _found(reads: Reads) -> Found:
@@ -96,5 +84,5 @@ def _found(reads: Reads) -> Found:
             continue
         if listed is None and plural in RAY_KINDS:
             unreadable[plural] = _NO_KUBERAY
-        objects[plural] = tuple((listed or {}).get("items", ()))
+        objects[plural] = tuple(listed or ())
     return Found(objects, unreadable)

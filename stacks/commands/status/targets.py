@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.cluster import AMBIENT, Connection
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_job.manifests import SUBMITTER_LABEL
 from components.ray_service.applications import clusters_of
@@ -146,18 +147,17 @@ class Place:
     container: str
 
 
-def place_of_log(target: Target, pod: str | None, context: str | None = None) -> Place:
+def place_of_log(target: Target, pod: str | None, connection: Connection = AMBIENT) -> Place:
     """The container with the log. `pod`: None for a RayJob's driver and else for the head; `head`; or a pod's name.
 
-    `context`: of the kubeconfig, for messages. Raises NoLogError, and NoSuchTargetError for a pod that does
-    not exist.
+    `connection`: for messages. Raises NoLogError, and NoSuchTargetError for a pod that does not exist.
     """
     if why := target.found.unreadable.get("pods"):
         raise NoLogError(f"the pods of namespace {target.namespace} cannot be read: {why}")
     if pod not in (None, HEAD):
         return _of_pod(target, str(pod))
     if pod is None and target.kind == "RayJob":
-        return _of_driver(target, context)
+        return _of_driver(target, connection)
     return _of_head(target)
 
 
@@ -177,7 +177,7 @@ def _of_head(target: Target, container: str | None = None) -> Place:
     return _place(target, target.head, container)
 
 
-def _of_driver(target: Target, context: str | None) -> Place:
+def _of_driver(target: Target, connection: Connection) -> Place:
     mode = target.body["spec"].get("submissionMode") or "K8sJobMode"
     if mode == "K8sJobMode":
         pods = [
@@ -197,7 +197,7 @@ def _of_driver(target: Target, context: str | None) -> Place:
     words = ("exec", "-n", head.namespace, head.pod, "-c", head.container, "--", "cat", _DRIVER_LOG.format(job=job))
     raise NoLogError(
         f"in {mode} the output of {target.title} is in a file of the head, not in a container's log. This shows it: "
-        f"{kubectl(context, *words)}"
+        f"{kubectl(connection, *words)}"
     )
 
 
@@ -276,6 +276,7 @@ def _by_the_stack_file(target: Target, settings: StackSettings) -> bool:
     )
 
 
-def kubectl(context: str | None, *words: str) -> str:
-    """The command for the cluster of that context. Words are quoted: some are what users write into their objects."""
-    return in_one_line(shlex.join(["kubectl", *(["--context", context] if context else []), *words]))
+def kubectl(connection: Connection, *words: str) -> str:
+    """The command for that cluster. Words are quoted: some are what users write into their objects."""
+    context = ["--context", connection.context] if connection.context else []
+    return in_one_line(shlex.join(["kubectl", *context, *words]))

@@ -9,10 +9,10 @@ import typer
 from typer.testing import CliRunner, Result
 
 from core.stack_file import stack_file
-from stacks.commands.adopt import live as live_module
 from stacks.commands.adopt.command import adopt
 from stacks.commands.adopt.entry import CannotInsertError, insert_cluster, only_added
 from stacks.load import load, settings_of
+from testbed.fake_cluster import FakeCluster
 from tests.unit.adopt.live import live
 
 pytestmark = pytest.mark.unit
@@ -35,14 +35,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(file: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(file: Path, in_memory: FakeCluster) -> Run:
     """Runs the command on `research/training`, which exists."""
-
-    def answer(context: str | None, namespace: str, name: str) -> dict[str, Any]:
-        assert (context, namespace, name) == (None, "research", "training")
-        return live()
-
-    monkeypatch.setattr(live_module, "live_cluster", answer)
+    in_memory.add(live())
     app = typer.Typer()
     app.command()(adopt)
     return lambda *arguments: CliRunner().invoke(app, [*(arguments or ("research/training", "--stack=staging"))])
@@ -131,13 +126,11 @@ def test_clusters_that_are_repeated_from_another_tenant_are_not_lost(run: Run, f
     assert file.read_text() == text
 
 
-def test_texts_that_look_like_numbers_are_adopted_as_they_are(
-    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_that_look_like_numbers_are_adopted_as_they_are(run: Run, file: Path, in_memory: FakeCluster) -> None:
     body = live(labels={"commit": "1234567e1"})
     env = [{"name": "LR", "value": "1e-4"}, {"name": "NOTE", "value": "a\u2028b\u0085c"}]
     body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = env
-    monkeypatch.setattr(live_module, "live_cluster", lambda *_: body)
+    in_memory.add(body)
     done = run("research/training", "--stack=staging", "--write")
     assert done.exit_code == 0, done.output
     [cluster] = load(file).tenants[0].clusters

@@ -8,6 +8,7 @@ import dill
 import pytest
 from pulumi.dynamic import Config, ConfigureRequest
 
+from components.cml import reconcile
 from components.cml.client import CmlError
 from components.cml.manifests import Member, application, claim
 from components.cml.provider import ClaimProvider, NodesProvider
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.cml.reconcile.PAUSES", QUICK)
+    monkeypatch.setattr(reconcile, "PAUSES", QUICK)
     # The providers set it, and the rest of Python would keep it.
     monkeypatch.setattr(sys, "tracebacklimit", 100, raising=False)
 

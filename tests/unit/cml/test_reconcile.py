@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from components.cml import reconcile
 from components.cml.client import Client, CmlError, NotAnsweredError, QuotaError
 from components.cml.decisions import decide
 from components.cml.reconcile import NotReadyError
@@ -155,7 +156,7 @@ def test_a_quota_that_refuses_while_workers_leave_is_reported_once_they_have_lef
             place.ray.finish()
         return decide(*known)
 
-    monkeypatch.setattr("components.cml.reconcile.decide", finishing)
+    monkeypatch.setattr(reconcile, "decide", finishing)
     groups = [{"name": "other", "replicas": 1, "resources": {"cpu": 4, "memory": 16}}]
     changes: dict[str, Any] = {"numWorkers": None, "resources": None, "workerGroups": groups, "drainTimeout": "20s"}
     with pytest.raises(QuotaError, match="GPU quota exceeded"):

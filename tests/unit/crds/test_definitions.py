@@ -1,6 +1,8 @@
 """References to definitions by digest, and descriptions of their changes."""
 
 import copy
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from components.crds.definitions import (
 )
 from components.crds.live import describe
 from core.body import Body
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -54,7 +57,7 @@ def fields(body: Body) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     return tmp_path / "cache"
 
 
@@ -176,15 +179,15 @@ def applying(monkeypatch: pytest.MonkeyPatch) -> Applying:
         (definition,) = definitions_of(referred([crd()]))
         left, asked = list(answers), []
 
-        def request(context: str | None, method: str, path: str, **options: Any) -> Answer:
-            asked.append(method)
-            if isinstance(answer := left.pop(0), Exception):
-                raise answer
-            return answer
+        class Answering(FakeCluster):
+            def request(self, method: str, path: str, **_: Any) -> dict[str, Any] | None:
+                asked.append(method)
+                if isinstance(answer := left.pop(0), Exception):
+                    raise answer
+                return answer
 
-        monkeypatch.setattr(live, "request", request)
-        monkeypatch.setattr("time.sleep", lambda seconds: None)
-        live.apply(None, {definition.name: definition.digest}, "stack", None)
+        monkeypatch.setattr(time, "sleep", lambda seconds: None)
+        live.apply(Answering(), {definition.name: definition.digest}, "stack", None)
         assert left == []
         return asked
 

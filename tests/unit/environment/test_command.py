@@ -7,9 +7,13 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from components.cluster import path_of
 from stacks.__main__ import app
+from stacks.commands.environment import command as module
+from stacks.commands.environment import driver
 from stacks.commands.environment.driver import Outcome
 from stacks.settings import StackSettings
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -38,13 +42,13 @@ def test_a_missing_pulumi_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 @pytest.mark.parametrize("command", ["refresh", "destroy"])
 def test_commands_without_the_program_refuse_another_cluster_than_the_recorded_one(
-    command: str, monkeypatch: pytest.MonkeyPatch
+    command: str, in_memory: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pulumi does not start the program for them."""
     recorded = {"kubernetes": {"cluster": "0f5c2f0e-1111-4c1e-9d0a-3a2b1c0d9e8f"}}
     stacks = SimpleNamespace(environment="prod", existing=lambda: {"prod"}, outputs=lambda _: recorded)
-    monkeypatch.setattr("stacks.commands.environment.command._loaded", lambda *_: (stacks, StackSettings()))
-    monkeypatch.setattr("stacks.program.identity.request", lambda *_: {"metadata": {"uid": "another"}})
+    monkeypatch.setattr(module, "_loaded", lambda *_: (stacks, StackSettings()))
+    in_memory.objects[path_of("v1", "namespaces", None, "kube-system")] = {"metadata": {"uid": "another"}}
     result = CliRunner().invoke(app, [command, "prod", "--yes"])
     assert result.exit_code == 2
     assert "this stack is for another cluster" in result.stderr
@@ -55,10 +59,10 @@ def test_the_output_for_programs_is_json_alone_also_if_the_command_asks(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stacks = SimpleNamespace(environment="prod")
-    monkeypatch.setattr("stacks.commands.environment.command._loaded", lambda *_: (stacks, StackSettings()))
-    monkeypatch.setattr("stacks.commands.environment.command._needs_terminal", lambda _: None)
-    monkeypatch.setattr("stacks.commands.environment.command._in_its_cluster", lambda *_: None)
-    monkeypatch.setattr("stacks.commands.environment.driver.run", lambda *_: [Outcome("prod", "done")])
+    monkeypatch.setattr(module, "_loaded", lambda *_: (stacks, StackSettings()))
+    monkeypatch.setattr(module, "_needs_terminal", lambda _: None)
+    monkeypatch.setattr(module, "_in_its_cluster", lambda *_: None)
+    monkeypatch.setattr(driver, "run", lambda *_: [Outcome("prod", "done")])
     result = CliRunner().invoke(app, [command, "prod", "--json"], input="y\n")
     assert result.exit_code == 0, result.output
     # The runner prints what was typed, as a terminal does.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from components.kueue import component
 from components.manifest_files import read
 from core.problems import StackFileError
 from stacks.load import parse
@@ -75,7 +76,7 @@ def test_all_stacks_together_create_the_same_as_one_stack_and_nothing_twice() ->
 def test_queues_are_in_the_platforms_stack_and_a_tenants_own_beside_the_tenant(
     backend: str, manifest_file: Path, kueue_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("components.kueue.component.render", lambda *_, **__: read(str(kueue_file)))
+    monkeypatch.setattr(component, "render", lambda *_, **__: read(str(kueue_file)))
     more: dict[str, Any] = {
         "scheduler": {backend: {"location": str(manifest_file)}},
         "queues": [{"name": "shared", "allowedNamespaces": ["blue", "red"], "guarantee": {"cpu": 10}}],

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stacks.commands.environment import workspace as environment_workspace
 from stacks.commands.environment.workspace import ROOT, Stacks, StacksError
 
 pytestmark = pytest.mark.unit
@@ -14,7 +15,7 @@ OF_A_TEAM = ["team/prod", "team/prod.tenants-02", "team/other"]
 
 def stacks(environment: str, listed: list[str], monkeypatch: pytest.MonkeyPatch) -> Stacks:
     workspace = SimpleNamespace(list_stacks=lambda: [SimpleNamespace(name=name) for name in listed])
-    monkeypatch.setattr("stacks.commands.environment.workspace._Workspace", lambda **_: workspace)
+    monkeypatch.setattr(environment_workspace, "_Workspace", lambda **_: workspace)
     return Stacks(environment, ROOT / "Pulumi.prod.yaml")
 
 

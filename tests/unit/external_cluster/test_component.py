@@ -7,7 +7,8 @@ import pulumi
 import pytest
 
 from components import waiting
-from components.external_cluster import component, progress
+from components.cluster import path_of
+from components.external_cluster import component
 from components.external_cluster.component import (
     ExternalRayCluster,
     ExternalRayClusterArgs,
@@ -19,6 +20,7 @@ from components.external_cluster.progress import ConnectionFailedError, next_che
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import RayJobSettings
+from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import Recorder, record
 from tests.unit.external_cluster.test_manifests import cluster
 
@@ -40,17 +42,25 @@ def pod(phase: str, message: str = "") -> dict[str, Any]:
     return {"metadata": metadata, "status": {"phase": phase, "containerStatuses": ended}}
 
 
+JOBS, PODS = path_of("batch/v1", "jobs", "team-a"), path_of("v1", "pods", "team-a")
+
+
+class Live(FakeCluster):
+    """An API server with a Job, whatever its name, and its pods."""
+
+    def has(self, job: dict[str, Any] | None, pods: list[dict[str, Any]] | None = None) -> None:
+        for name in ("count", "lab", "lab-external"):
+            self.objects |= {f"{JOBS}/{name}": job} if job else {}
+        self.objects[PODS] = {"items": pods or []}
+
+
 @pytest.fixture
-def live(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the API server has: `job`, and the list `pods`."""
-    found: dict[str, Any] = {"job": None, "pods": []}
-
-    def answer(_: Any, __: str, path: str, **___: Any) -> Any:
-        return found["job"] if "/jobs/" in path else {"items": found["pods"]}
-
-    monkeypatch.setattr(progress, "request", answer)
+def live(monkeypatch: pytest.MonkeyPatch) -> Live:
+    made = Live()
+    of_all_sessions(monkeypatch, made)
+    made.has(None)
     monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0.0)
-    return found
+    return made
 
 
 def registered(last: dict[str, Any] | None = None, preview: bool = True) -> tuple[Recorder, dict[str, Any]]:
@@ -79,8 +89,8 @@ def test_only_another_run_replaces_a_job() -> None:
         assert set(made.ignored) == {"metadata.labels", *(f"spec.{key}" for key in made.inputs["spec"])}
 
 
-def test_a_job_is_submitted_after_its_cluster_was_checked(live: dict[str, Any]) -> None:
-    live.update(job=job("Complete"))
+def test_a_job_is_submitted_after_its_cluster_was_checked(live: Live) -> None:
+    live.has(job("Complete"))
     recorder, _ = registered(preview=False)
     assert recorder.made_before("team-a/lab-connection", "team-a/count-submission")
 
@@ -93,25 +103,23 @@ def test_a_preview_has_what_the_last_update_found() -> None:
     assert (unknown["state"], unknown["largestGpus"], unknown["workerGroups"]) == (None, 0, [])
 
 
-def test_an_update_has_what_the_check_has_reported(live: dict[str, Any]) -> None:
-    live.update(
-        job=job("Complete"), pods=[pod("Succeeded", '{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')]
-    )
+def test_an_update_has_what_the_check_has_reported(live: Live) -> None:
+    live.has(job("Complete"), [pod("Succeeded", '{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')])
     _, found = registered(preview=False)
     assert (found["state"], found["largestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
 
 
-def test_a_failed_check_fails_the_update_with_its_reason(live: dict[str, Any]) -> None:
-    live.update(job=job("Failed"), pods=[pod("Failed", "lab at https://ray.example.com:8265 refuses the token")])
+def test_a_failed_check_fails_the_update_with_its_reason(live: Live) -> None:
+    live.has(job("Failed"), [pod("Failed", "lab at https://ray.example.com:8265 refuses the token")])
     with pytest.raises(
         pulumi.RunError, match=r"External Ray cluster lab in namespace team-a: lab at .* refuses the token"
     ):
-        asyncio.run(component._reached(None, "External Ray cluster lab", (None, "team-a", "lab"), "succeeded", 1))  # type: ignore[arg-type] # no resource without an engine
+        asyncio.run(component._reached(None, "External Ray cluster lab", (live, "team-a", "lab"), "succeeded", 1))  # type: ignore[arg-type] # no resource without an engine
 
 
-def test_a_failed_check_is_made_again_and_no_other(live: dict[str, Any]) -> None:
+def test_a_failed_check_is_made_again_and_no_other(live: Live) -> None:
     again = f"{RUN}-11112222"
-    assert next_check(None, "team-a", "lab", RUN) == RUN
+    assert next_check(live, "team-a", "lab", RUN) == RUN
     for found, expected in (
         (job(), RUN),
         (job("Complete"), RUN),
@@ -119,8 +127,8 @@ def test_a_failed_check_is_made_again_and_no_other(live: dict[str, Any]) -> None
         (job("Complete", run=again), again),
         (job("Complete", run="another"), RUN),
     ):
-        live["job"] = found
-        assert next_check(None, "team-a", "lab", RUN) == expected
+        live.has(found)
+        assert next_check(live, "team-a", "lab", RUN) == expected
 
 
 @pytest.mark.parametrize(
@@ -131,9 +139,9 @@ def test_a_failed_check_is_made_again_and_no_other(live: dict[str, Any]) -> None
         (job("Complete"), "succeeded", "SUCCEEDED"),
     ],
 )
-def test_how_far_a_job_is(live: dict[str, Any], found: dict[str, Any], stage: Any, reached: str) -> None:
-    live.update(job=found)
-    assert asyncio.run(until_reached(None, "team-a", "count", stage, 1, lambda _: None)) == reached
+def test_how_far_a_job_is(live: Live, found: dict[str, Any], stage: Any, reached: str) -> None:
+    live.has(found)
+    assert asyncio.run(until_reached(live, "team-a", "count", stage, 1, lambda _: None)) == reached
 
 
 @pytest.mark.parametrize(
@@ -146,9 +154,7 @@ def test_how_far_a_job_is(live: dict[str, Any], found: dict[str, Any], stage: An
         (None, [], "Job team-a/count does not exist"),
     ],
 )
-def test_why_a_job_does_not_succeed(
-    live: dict[str, Any], found: dict[str, Any] | None, pods: list[Any], reason: str
-) -> None:
-    live.update(job=found, pods=pods)
+def test_why_a_job_does_not_succeed(live: Live, found: dict[str, Any] | None, pods: list[Any], reason: str) -> None:
+    live.has(found, pods)
     with pytest.raises(ConnectionFailedError, match=reason):
-        asyncio.run(until_reached(None, "team-a", "count", "succeeded", 0, lambda _: None))
+        asyncio.run(until_reached(live, "team-a", "count", "succeeded", 0, lambda _: None))

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from components.cluster import connect
+from components.cluster import Cluster, ClusterUnreachableError
 from components.rollout.pods import UnknownRayError
 from stacks.__main__ import app
 from stacks.commands.plan.history import live
 from stacks.commands.plan.history.jobs import HistoryError, Job, keep, read
 from stacks.commands.plan.history.live import demand_of
+from testbed.fake_cluster import FakeCluster
 from tests.unit.history.test_history import STACK, jobs
 
 pytestmark = pytest.mark.unit
@@ -88,8 +89,8 @@ _JOBS = list(enumerate(jobs()))
 class Played:
     """The pods of a RayCluster whose Ray has run sixty jobs."""
 
-    def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
-        self.asked = (context, namespace, cluster)
+    def __init__(self, cluster: Cluster, namespace: str, name: str) -> None:
+        self.asked = (cluster.connection.context, namespace, name)
 
     def all(self) -> list[dict[str, Any]]:
         return []
@@ -152,10 +153,9 @@ def test_wrong_use_is_reported(
     assert "Traceback" not in result.output
 
 
-def test_a_missing_cluster_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_is_reported(tmp_path: Path, in_memory: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    connect.cache_clear()
+    in_memory.fail(ClusterUnreachableError("no usable kubeconfig"))
     (tmp_path / "Pulumi.a.yaml").write_text(STACK.replace("WORKERS", "variants: [{gpus: 8}]"))
     result = plan("live")
     assert result.exit_code == 2

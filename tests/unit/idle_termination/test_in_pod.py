@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import time
 import urllib.error
 from collections.abc import Callable
 from pathlib import Path
@@ -159,7 +160,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], list[tu
             return answer
 
         monkeypatch.setattr(in_pod, "_ask", ask)
-        monkeypatch.setattr("time.time", lambda: READY_AT + TIMEOUT + 1.0)
+        monkeypatch.setattr(time, "time", lambda: READY_AT + TIMEOUT + 1.0)
         return sent
 
     return with_answers
@@ -191,7 +192,7 @@ def test_a_cluster_that_is_woken_at_once_has_its_whole_time_again(asked: Any, mo
     sent = asked(IDLE)
     controller = Controller("https://api", [TRAINING])
     for after, patches in ((1, 1), (11, 1), (TIMEOUT, 1), (TIMEOUT + 1, 2)):
-        monkeypatch.setattr("time.time", lambda after=after: READY_AT + TIMEOUT + float(after))
+        monkeypatch.setattr(time, "time", lambda after=after: READY_AT + TIMEOUT + float(after))
         controller.look()
         assert len(sent) == patches
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from components.cluster import Cluster
 from components.rollout.pods import UnknownRayError
 from stacks.commands.impact import live
 from stacks.commands.impact.comparison import Impact, impact_on
@@ -14,6 +15,7 @@ from stacks.commands.impact.live import Answer, ask, with_busy
 from stacks.commands.impact.ray_pods import Known
 from stacks.commands.impact.report import as_object, report
 from stacks.commands.impact.sources import ray_clusters
+from testbed.fake_cluster import FakeCluster
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
 
@@ -102,7 +104,7 @@ class Played:
     states: Mapping[str, str] = {}
     silent: str = ""
 
-    def __init__(self, _context: str | None, namespace: str, cluster: str) -> None:
+    def __init__(self, _cluster: Cluster, namespace: str, cluster: str) -> None:
         self.asked.append(f"{namespace}/{cluster}")
 
     def ask(self, pods: Iterable[Mapping[str, Any]], drain: Mapping[str, int | None]) -> dict[str, Any]:
@@ -128,8 +130,8 @@ def test_ray_is_only_asked_if_an_edit_stops_pods(played: type[Played]) -> None:
     stopping, harmless = (
         impact_on(there, stack(tenant("a", ray(**settings)), redis={}), "prod") for settings in (BOTH, AT_ONCE)
     )
-    assert ask(None, stopping, there) == {NAME: Answer(frozenset({"w-0", "w-1"}))}
-    assert ask(None, harmless, there) == {}
+    assert ask(FakeCluster(), stopping, there) == {NAME: Answer(frozenset({"w-0", "w-1"}))}
+    assert ask(FakeCluster(), harmless, there) == {}
     assert played.asked == [NAME]
 
 
@@ -137,4 +139,4 @@ def test_the_reason_for_a_missing_answer_is_kept(played: type[Played]) -> None:
     played.silent = "a command cannot be run in its pod head: Forbidden"
     there = running(ray(**AT_ONCE))
     stopping = impact_on(there, stack(tenant("a", ray(**BOTH)), redis={}), "prod")
-    assert ask(None, stopping, there) == {NAME: Answer(unknown=played.silent)}
+    assert ask(FakeCluster(), stopping, there) == {NAME: Answer(unknown=played.silent)}

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from components.cluster import ClusterUnreachableError
 from stacks.__main__ import app
+from testbed.fake_cluster import FakeCluster
 from tests.unit.review.story import commit
 
 pytestmark = pytest.mark.unit
@@ -26,11 +28,11 @@ HARMFUL = STACK.replace("name: training", "name: research")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, in_memory: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of git with a stack file in it, and no cluster."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    in_memory.fail(ClusterUnreachableError("no usable kubeconfig"))
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=tmp_path, check=True)
     commit(tmp_path, "first")

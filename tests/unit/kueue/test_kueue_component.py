@@ -10,10 +10,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from components.cluster import Connection
 from components.kueue.component import Kueue, KueueArgs, KueueCertificate
 from components.kueue.manifests import webhook_names
 from components.kueue.settings import KueueSettings
 from components.tls.issuing import new_certificate
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -32,7 +34,7 @@ def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
     guard = recorder.registered["kueue-crd-guard"]
     for other in set(recorder.registered) - {"kueue", "kueue-crd-guard"}:
         assert recorder.made_before(other, "kueue-crd-guard")
-    assert guard.inputs["context"] == "staging"
+    assert guard.inputs["connection"] == {"context": "staging"}
     assert "workloads.v1beta1.kueue.x-k8s.io" in guard.inputs["resources"]
 
 
@@ -54,7 +56,7 @@ def provisioned(file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Re
     monkeypatch.setenv("PATH", str(kubectl.parent))
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(folder / "cache"))
     settings = KueueSettings(location="config/default")
-    return record(lambda: Kueue("kueue", KueueArgs(settings, "staging")))
+    return record(lambda: Kueue("kueue", KueueArgs(settings, FakeCluster(connection=Connection("staging")))))
 
 
 def test_its_rsa_key_is_in_the_format_of_kueue_and_it_has_both_names() -> None:

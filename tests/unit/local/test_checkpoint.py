@@ -1,6 +1,7 @@
 """A state that survives a disk that is full. tests/engine/test_full_disk.py has the disk."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_begun_operations_and_locks_are_signs_of_a_killed_command(checkpoint: Ch
 def test_a_command_is_refused_if_its_state_would_not_fit(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 400_000}))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 400_000}))
     with pytest.raises(RehearsalError, match=r"0\.4 MB are free .* free at least 1\.0 MB"):
         checkpoint.check_space()
 

@@ -10,13 +10,15 @@ from typing import Any, NoReturn
 import pytest
 from kubernetes import client
 
-from local import paths, runs
+from local import __main__ as local_main
+from local import install, paths, runs
 from local.__main__ import main
 from local.errors import RehearsalError
 from local.images import GATEWAY
 from local.images.image import Image
 from local.progress import console
 from local.rehearsal import Rehearsal
+from local.rehearse import signals
 from local.supervision import Program, daemonize
 from tests.unit.local.conftest import ApiServer
 
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture(autouse=True)
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a command changes for its process, which ends with it."""
-    monkeypatch.setattr("local.__main__.corrections", lambda _: {})
+    monkeypatch.setattr(local_main, "corrections", lambda _: {})
     monkeypatch.setattr(console, "stderr", False)
     for name in ("NODES", "PLUGINS", "POLICIES", "MONITORING"):
         monkeypatch.delenv(name, raising=False)
@@ -117,7 +119,7 @@ def test_the_setting_for_a_mirror_is_alone_on_standard_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("local.install.install_missing", lambda: None)
+    monkeypatch.setattr(install, "install_missing", lambda: None)
     assert ran(monkeypatch, "mirror", str(tmp_path / "served")) == 0
     output, progress = capsys.readouterr()
     assert output.startswith(f"TOOLS={tmp_path}/served#sha256=")
@@ -173,7 +175,7 @@ def test_a_rehearsal_prepares_for_these_signals(
     def called() -> NoReturn:
         raise RehearsalError("called")
 
-    monkeypatch.setattr("local.rehearse.signals.end_as_after_ctrl_c", called)
+    monkeypatch.setattr(signals, "end_as_after_ctrl_c", called)
     assert ran(monkeypatch, "rehearse") == 1
     assert capsys.readouterr().err == "error: called\n"
 

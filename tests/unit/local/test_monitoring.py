@@ -1,6 +1,7 @@
 """The rehearsal's Prometheus: what it scrapes, its configuration, and that it is missing."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_a_stack_without_monitoring_has_the_default_rules_and_the_port_stays(
     assert not made.ready
     rules = yaml.safe_load((made.folder / "rules.yaml").read_text())
     assert [each["name"] for each in rules["groups"]] == ["ray-platform-records", "ray-platform-alerts"]
-    monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/prometheus")
+    monkeypatch.setattr(shutil, "which", lambda _name: "/usr/bin/prometheus")
     finder, itself = made.programs()
     assert finder.command[-1] == "simulated"
     assert f"--web.listen-address={before.removeprefix('http://')}" in itself.command

@@ -1,6 +1,8 @@
 """The parts of the real node that are decided before it starts."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from local import paths
 from local.errors import RehearsalError
 from local.images import OPERATOR, RAY, full_name
-from local.real_node import RealNode, requirements
+from local.real_node import RealNode, node, requirements
 from local.real_node.box import Box
 from local.rehearsal import Rehearsal
 from stacks.load import load
@@ -49,8 +51,8 @@ def test_an_image_that_the_node_does_not_have_is_refused(tmp_path: Path, machine
 
 
 def test_one_message_names_all_unmet_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("shutil.which", lambda program: None if program in ("nft", "ctr") else "x")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(shutil, "which", lambda program: None if program in ("nft", "ctr") else "x")
     with pytest.raises(RehearsalError) as refused:
         RealNode(tmp_path).check([])
     assert str(refused.value).splitlines() == [
@@ -95,4 +97,4 @@ def test_a_rehearsal_remembers_its_kind_of_nodes(tmp_path: Path) -> None:
 
 @pytest.fixture
 def machine_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.real_node.node.unmet", list)
+    monkeypatch.setattr(node, "unmet", list)

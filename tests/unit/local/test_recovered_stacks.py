@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from local import pulumi
 from local.pulumi import PROJECT, RehearsalStack
 
 pytestmark = pytest.mark.unit
@@ -25,7 +26,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         ran.append([str(each) for each in command])
         return 0
 
-    monkeypatch.setattr("local.pulumi.foreground", run)
+    monkeypatch.setattr(pulumi, "foreground", run)
     monkeypatch.setattr(RehearsalStack, "prepare", lambda _: None)
     monkeypatch.setattr(RehearsalStack, "environment", {})
     return ran

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from components.monitoring import installed
+from components.cluster import path_of
 from components.monitoring.installed import MissingKindsError, check_kinds
 from stacks.load import parse
 from stacks.program.build import build
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -36,12 +37,11 @@ def test_the_operator_emits_its_metrics(kubectl_that_renders: Path) -> None:
     assert "--enable-metrics=true" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
-def test_missing_kinds_are_one_error_that_names_them_and_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = "podmonitors.monitoring.coreos.com"
-    monkeypatch.setattr(installed, "request", lambda _, __, path: {} if path.endswith(known) else None)
+def test_missing_kinds_are_one_error_that_names_them_and_the_setting() -> None:
+    known = path_of("apiextensions.k8s.io/v1", "customresourcedefinitions", None, "podmonitors.monitoring.coreos.com")
     missing = r"lacks prometheusrules\.monitoring\.coreos\.com: install .*scrapeConfig"
     with pytest.raises(MissingKindsError, match=missing):
-        check_kinds(None, ["PodMonitor", "PrometheusRule"])
+        check_kinds(FakeCluster({known: {}}), ["PodMonitor", "PrometheusRule"])
 
 
 def test_files_need_no_kinds_of_the_prometheus_operator(kubectl_that_renders: Path) -> None:

@@ -6,17 +6,20 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.cluster import ClusterUnreachableError, Connection
 from components.crds.definitions import content
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.operator.settings import OperatorSettings
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 
 
 def provisioned(namespaces: dict[str, pulumi.Input[str]] | None = None, **settings: Any) -> Recorder:
+    cluster = FakeCluster(connection=Connection("staging"))
     args = KubeRayOperatorArgs(
-        OperatorSettings(location="config/default", **settings), ("2.60.0",), namespaces or {}, "staging"
+        OperatorSettings(location="config/default", **settings), ("2.60.0",), namespaces or {}, cluster
     )
     return record(lambda: KubeRayOperator("kuberay", args))
 
@@ -61,7 +64,7 @@ def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
     assert sorted(inputs["resources"]) == [
         f"{plural}.v1.ray.io" for plural in ("rayclusters", "raycronjobs", "rayjobs", "rayservices")
     ]
-    assert inputs["context"] == "staging"
+    assert inputs["connection"] == {"context": "staging"}
 
 
 def test_crds_are_found_by_their_digests_unchanged(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
@@ -99,9 +102,9 @@ def test_a_conflict_ends_the_program_with_one_message(
         record(lambda: KubeRayOperator("kuberay", args))
 
 
-def test_an_existing_operator_is_read_and_nothing_is_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    args = KubeRayOperatorArgs(OperatorSettings(install="existing"), context="nowhere")
+def test_an_existing_operator_is_read_and_nothing_is_created() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    args = KubeRayOperatorArgs(OperatorSettings(install="existing"), cluster=cluster)
     with pytest.raises(pulumi.RunError, match="no usable kubeconfig"):
         record(lambda: KubeRayOperator("kuberay", args), preview=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from components.cluster import Cluster
 from components.operator import upgrade
 from components.operator.settings import OperatorSettings
 from components.operator.upgrade import (
@@ -15,6 +16,7 @@ from components.operator.upgrade import (
     outdated_crds,
 )
 from kuberay.releases import groups_with_hosts
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -93,16 +95,17 @@ def test_worker_groups_that_would_be_created_twice_are_named_with_a_fix() -> Non
 def test_pods_are_read_only_if_the_operator_begins_to_mark_them(
     monkeypatch: pytest.MonkeyPatch, there: Live, settings: dict[str, Any], looked: bool
 ) -> None:
-    asked: list[str | None] = []
+    asked: list[Cluster] = []
+    cluster = FakeCluster()
 
-    def without_marks(context: str | None) -> list[str]:
-        asked.append(context)
+    def without_marks(cluster: Cluster) -> list[str]:
+        asked.append(cluster)
         return []
 
     monkeypatch.setattr(upgrade, "look", lambda *_: there)
     monkeypatch.setattr(upgrade, "without_marks", without_marks)
-    check_change("staging", desired("1.6.2", **settings))
-    assert asked == ["staging"] * looked
+    check_change(cluster, desired("1.6.2", **settings))
+    assert asked == [cluster] * looked
 
 
 def test_worker_groups_with_several_hosts_are_recognized() -> None:

@@ -1,6 +1,7 @@
 """RayJobs, RayServices and job templates whose RayClusters have fault tolerance or TLS."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -11,7 +12,7 @@ from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.job_template.manifests import job_template
 from components.job_template.settings import JobTemplateSettings
 from components.objects import Object
-from components.owned_cluster import component, provider
+from components.owned_cluster import provider
 from components.owned_cluster.provider import cleaned_up
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.pods import NAME_VARIABLE, RedisPlace
@@ -22,19 +23,14 @@ from components.ray_service.component import RayService, RayServiceArgs
 from components.ray_service.manifests import ray_service, ray_service_objects
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from components.redis.connection import RedisConnection
-from components.redis_gateway.manifests import UnsupportedKubernetesError
 from kuberay import OperatorContext, validate
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 
 PLACE = RedisPlace(RedisConnection(("redis:6379",), None, replicas=0), "team-a")
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
-
-
-@pytest.fixture(autouse=True)
-def new_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(component, "check_kubernetes", lambda _context: None)
 
 
 def job(**cluster: Any) -> tuple[RayJobSettings, dict[str, Any]]:
@@ -129,38 +125,34 @@ def test_redis_stays_until_the_keys_are_deleted() -> None:
         assert made.made_before(name, OWNERS[name.removesuffix("-redis-clean-up")])
 
 
-def test_an_old_kubernetes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_context: Any) -> None:
-        raise UnsupportedKubernetesError("raise it")
-
-    monkeypatch.setattr(component, "check_kubernetes", refuse)
-    with pytest.raises(pulumi.RunError, match="'count': raise it"):
+def test_an_old_kubernetes_is_refused(in_memory: FakeCluster) -> None:
+    in_memory.objects["/version"] = {"major": "1", "minor": "28"}
+    with pytest.raises(pulumi.RunError, match="'count': the Redis gateway is a native sidecar"):
         provisioned(faultTolerance=True)
 
 
-PROPS = {"namespace": "team-a", "owner": "chat", "label": SERVICE_LABEL, "limit": 60, "context": None}
+PROPS = {"namespace": "team-a", "owner": "chat", "label": SERVICE_LABEL, "limit": 60, "connection": {}}
 
 STORED = {"metadata": {"name": "chat-abcde"}, "spec": {"gcsFaultToleranceOptions": {}}}
 OTHER = {"metadata": {"name": "chat-fghij"}, "spec": {}}
 
 
 @pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def answers(in_memory: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the API server answers to each look at the RayClusters, the last one always."""
     given: list[Any] = []
 
-    def read(*_: Any, **options: Any) -> dict[str, Any]:
-        assert options["label_selector"] == f"{SERVICE_LABEL}=chat"
+    def request(_method: str, _path: str, *, query: Mapping[str, str]) -> dict[str, Any]:
+        assert query == {"labelSelector": f"{SERVICE_LABEL}=chat"}
         answer = given.pop(0) if len(given) > 1 else given[0]
         if isinstance(answer, Exception):
             raise answer
         return {"items": answer}
 
     clock = iter(range(0, 10_000, 20))
-    monkeypatch.setattr(provider, "connect", lambda _context: None)
-    monkeypatch.setattr(provider, "read", read)
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(in_memory, "request", request)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     monkeypatch.setattr(provider, "cleanup_warning", lambda *_: None)
     return given
 
@@ -172,7 +164,7 @@ def test_it_waits_for_every_cluster_with_tables(answers: list[Any]) -> None:
 
 
 def test_it_warns_of_keys_that_kuberay_could_not_delete(answers: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider, "cleanup_warning", lambda _context, _namespace, name, keys, _since: f"{name} {keys}")
+    monkeypatch.setattr(provider, "cleanup_warning", lambda _cluster, _namespace, name, keys, _since: f"{name} {keys}")
     answers.extend([[STORED], []])
     assert cleaned_up(PROPS) == ["chat-abcde team-a.chat.chat-abcde"]
 

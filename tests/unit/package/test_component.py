@@ -67,8 +67,8 @@ def test_a_mapping_has_the_keys_of_a_stack_file(kubectl_that_renders: Path) -> N
 def test_without_settings_those_of_the_running_stack_are_used(
     kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulumi.runtime.get_config_env", lambda: {"ray-platform:tenants": '[{"name": "b"}]'})
-    monkeypatch.setattr("pulumi.runtime.get_config_secret_keys_env", list)
+    monkeypatch.setattr(pulumi.runtime, "get_config_env", lambda: {"ray-platform:tenants": '[{"name": "b"}]'})
+    monkeypatch.setattr(pulumi.runtime, "get_config_secret_keys_env", list)
     assert "platform-namespace-b" in made(None).registered
 
 

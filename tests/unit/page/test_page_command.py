@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from components import cluster as reads
-from components.cluster import ClusterUnreachableError
+from components.cluster import Cluster, ClusterUnreachableError
 from stacks.__main__ import app
 from stacks.commands.page.command import page_source
 from stacks.commands.page.server import Server
@@ -17,6 +16,7 @@ from stacks.commands.status import live
 from stacks.commands.status.snapshot import Found, Live
 from stacks.load import load
 from stacks.planning.plan import plan_of
+from testbed.fake_cluster import FakeCluster
 from tests.unit.status.live import NOW, READY, found, pod, ray_cluster
 
 pytestmark = pytest.mark.unit
@@ -34,11 +34,10 @@ config:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, in_memory: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stack file, and no cluster."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    reads.connect.cache_clear()
+    in_memory.fail(ClusterUnreachableError("no usable kubeconfig"))
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
     return tmp_path
 
@@ -48,14 +47,14 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     """The API server's errors at the next looks; without one it answers."""
     errors: list[Exception] = []
 
-    def look(_context: str, namespaces: Iterator[str], *_: Any) -> Live:
+    def look(_cluster: Cluster, namespaces: Iterator[str], *_: Any) -> Live:
         if errors:
             raise errors.pop()
         team_a = found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])
         return Live(NOW, {each: team_a if each == "team-a" else Found() for each in namespaces})
 
     monkeypatch.setattr(live, "look", look)
-    monkeypatch.setattr(live, "nodes", lambda _context: Found())
+    monkeypatch.setattr(live, "nodes", lambda _cluster: Found())
     return errors
 
 
@@ -122,7 +121,7 @@ def test_a_port_in_use_ends_with_1_and_what_to_do() -> None:
 
 def test_after_an_outage_the_last_status_stays_with_the_reason(answers: list[Exception]) -> None:
     settings = load(Path("Pulumi.prod.yaml"))
-    look = page_source("prod", plan_of(settings), settings, None, None)
+    look = page_source("prod", plan_of(settings), settings, None, FakeCluster())
     assert "could not be read again" not in look()
     answers.append(ClusterUnreachableError("connection <refused>"))
     page = look()
@@ -141,7 +140,7 @@ def test_a_stack_on_cloudera_ml_alone_needs_no_cluster_and_is_as_status_shows_it
         f"config:\n  ray-platform:cml: {{host: 'https://ml.example.test', clusters: [{cluster}]}}\n"
     )
     settings = load(Path("Pulumi.cml.yaml"))
-    page = page_source("cml", plan_of(settings), settings, None, None)()
+    page = page_source("cml", plan_of(settings), settings, None, FakeCluster())()
     assert "▲ not as desired" in page
     assert "0 of 1 Ray clusters on Cloudera ML ready" in page
     assert "no API key of Cloudera ML: set CML_API_KEY" in page

@@ -13,6 +13,7 @@ import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 
+from local.plugins.language import processes as language_processes
 from local.plugins.language.processes import Processes, ending, output
 from local.plugins.selection import STAND_INS
 
@@ -118,7 +119,7 @@ def test_the_error_for_an_unsupported_call_names_the_alternative(
 
 
 def test_a_process_that_ignores_the_interrupt_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.plugins.language.processes.GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(language_processes, "GRACE_SECONDS", 0.2)
     processes = Processes()
     code = "import signal, time; signal.signal(2, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
     with processes.running([sys.executable, "-c", code], cwd=tmp_path, environment={}, capture=True) as process:

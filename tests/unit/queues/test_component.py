@@ -68,7 +68,7 @@ def test_the_pod_group_is_updated_after_the_labels_of_its_raycluster() -> None:
     ("changed", "replaced"), [({"queue": "b"}, []), ({"priorityClass": "b"}, []), ({"cluster": "b"}, ["cluster"])]
 )
 def test_a_changed_queue_or_priority_is_an_update_in_place(changed: dict[str, str], replaced: list[str]) -> None:
-    before = {"namespace": "team-a", "cluster": "a", "queue": "a", "priorityClass": "a", "context": None}
+    before = {"namespace": "team-a", "cluster": "a", "queue": "a", "priorityClass": "a", "connection": {}}
     diff = pod_group._Provider().diff("", before, before | changed)
     assert diff.changes
     assert diff.replaces == replaced

@@ -1,13 +1,13 @@
 """What blocks the deletion of a queue."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.guard import InUseError
-from components.queues import guard
 from components.queues.guard import refuse_while_used
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -16,14 +16,19 @@ LABEL = "volcano.sh/queue-name"
 
 def ray(kind: str, queue: str | None, **parts: Any) -> dict[str, Any]:
     labels = {} if queue is None else {"labels": {LABEL: queue}}
-    return {"kind": kind, "metadata": {"namespace": "team-a", "name": "x", **labels}, "spec": {}, **parts}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": kind,
+        "metadata": {"namespace": "team-a", "name": "x", **labels},
+        "spec": {},
+        **parts,
+    }
 
 
-def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str | None:
+def refusal(*existing: dict[str, Any]) -> str | None:
     """The refusal of the guard of queue research with these objects; None if it allows the deletion."""
-    monkeypatch.setattr(guard, "kuberay_objects", lambda *_: existing)
     try:
-        refuse_while_used("research", LABEL, None)
+        refuse_while_used(FakeCluster(*existing), "research", LABEL)
     except InUseError as error:
         return str(error)
     return None
@@ -39,10 +44,8 @@ def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str |
         ray("RayJob", "research", spec={"suspend": True}, status={"jobDeploymentStatus": "Suspended"}),
     ],
 )
-def test_a_queue_in_use_is_not_deleted_and_its_users_are_named(
-    there: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    message = refusal(monkeypatch, there)
+def test_a_queue_in_use_is_not_deleted_and_its_users_are_named(there: dict[str, Any]) -> None:
+    message = refusal(there)
     assert message is not None
     assert f"queue 'research' is not deleted, because it is used by {there['kind']} team-a/x" in message
 
@@ -55,13 +58,12 @@ def test_a_queue_in_use_is_not_deleted_and_its_users_are_named(
         ray("RayJob", "research", status={"jobDeploymentStatus": "Complete"}),
     ],
 )
-def test_other_objects_and_jobs_that_have_ended_do_not_block_the_deletion(
-    there: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert refusal(monkeypatch, there) is None
+def test_other_objects_and_jobs_that_have_ended_do_not_block_the_deletion(there: dict[str, Any]) -> None:
+    assert refusal(there) is None
 
 
-def test_an_unreachable_api_server_blocks_the_deletion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+def test_an_unreachable_api_server_blocks_the_deletion() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(InUseError, match="cannot be determined what uses it: no usable kubeconfig"):
-        refuse_while_used("research", LABEL, "no-such-context")
+        refuse_while_used(cluster, "research", LABEL)

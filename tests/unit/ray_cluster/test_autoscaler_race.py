@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster import changes
+from components.cluster import path_of
 from components.ray_cluster.changes import overwritten, restore
 from components.ray_cluster.scaled import DIGEST
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -47,30 +48,21 @@ def test_an_expired_history_restores_nothing() -> None:
     assert overwritten(b'{"type": "ERROR", "object": {"code": 410}}\n', SENT) == {}
 
 
-def test_a_group_is_patched_only_if_unchanged_since_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_is_patched_only_if_unchanged_since_the_update() -> None:
     strategy = {"workersToDelete": ["training-one-x"]}
     before = body("old", one=1, two=1)
     before["spec"]["workerGroupSpecs"][0]["scaleStrategy"] = strategy
-    patches = []
-
-    class Api:
-        def __init__(self, _client: Any) -> None: ...
-
-        list_namespaced_custom_object = get_namespaced_custom_object = None
-
-        def patch_namespaced_custom_object(self, *arguments: Any, **_options: Any) -> None:
-            patches.append(arguments)
-
-    monkeypatch.setattr(changes, "connect", lambda _context: None)
-    monkeypatch.setattr("kubernetes.client.CustomObjectsApi", Api)
-    monkeypatch.setattr(changes, "read_bytes", lambda *_, **__: history(before, body("new", one=2, two=1)))
-    monkeypatch.setattr(changes, "read", lambda *_: body("new", two=1, one=2))
-    assert restore(SENT, "41", None) == ["one"]
-    [(*place, patch)] = patches
-    assert place == ["ray.io", "v1", "team-a", "rayclusters", "training"]
-    assert patch == [
+    cluster = FakeCluster({"apiVersion": "ray.io/v1", "kind": "RayCluster", **body("new", two=1, one=2)})
+    path = path_of("ray.io/v1", "rayclusters", "team-a")
+    cluster.streams[path] = [history(before), history(body("new", one=2, two=1))]
+    assert restore(SENT, "41", cluster) == ["one"]
+    [change] = cluster.changes
+    assert change.path == f"{path}/training"
+    assert change.body == [
         {"op": "test", "path": "/spec/workerGroupSpecs/1/groupName", "value": "one"},
         {"op": "test", "path": "/spec/workerGroupSpecs/1/replicas", "value": 2},
         {"op": "add", "path": "/spec/workerGroupSpecs/1/replicas", "value": 1},
         {"op": "add", "path": "/spec/workerGroupSpecs/1/scaleStrategy", "value": strategy},
     ]
+    groups = cluster.objects[change.path]["spec"]["workerGroupSpecs"]
+    assert groups[1] == {"groupName": "one", "replicas": 1, "maxReplicas": 9, "scaleStrategy": strategy}

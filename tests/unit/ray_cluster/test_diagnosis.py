@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.ray_cluster.readiness import Evidence, is_ready, reason, reasons, why_not_ready
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -169,7 +171,7 @@ def test_a_queues_reason_is_that_of_the_newest_workload_that_is_not_admitted() -
     assert reason([{**WORKLOAD, "status": {"conditions": [reserved]}}]) is None
 
 
-def test_an_unreachable_api_server_is_the_reason(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    [line] = why_not_ready("no-such-context", "team-a", "training", "ray-system")
-    assert line.startswith("no usable kubeconfig")
+def test_an_unreachable_api_server_is_the_reason() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    assert why_not_ready(cluster, "team-a", "training", "ray-system") == ["no usable kubeconfig"]

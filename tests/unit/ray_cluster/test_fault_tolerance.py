@@ -6,7 +6,6 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
@@ -16,10 +15,10 @@ from components.ray_cluster.problems import redis_problems, reworded
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
-from components.redis_gateway.manifests import UnsupportedKubernetesError
 from core.nodes import NodePool
 from core.problems import Problems
 from kuberay import OperatorContext, validate
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -77,11 +76,6 @@ def provisioned(**keys: Any) -> Recorder:
         RayCluster("team-a/training", args, pulumi.ResourceOptions(depends_on=[redis]))
 
     return record(program)
-
-
-@pytest.fixture
-def new_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(component, "check_kubernetes", lambda _context: None)
 
 
 def test_ray_connects_to_the_gateway_in_its_pod() -> None:
@@ -219,7 +213,7 @@ def test_worker_timeouts_longer_than_the_heads_are_accepted() -> None:
     spec(head={"env": {TIMEOUT: "30"}}, workers={"pool": "cpu", "env": {TIMEOUT: "60"}})
 
 
-def test_each_new_cluster_has_its_own_storage_namespace(new_kubernetes: None) -> None:
+def test_each_new_cluster_has_its_own_storage_namespace() -> None:
     recorder = provisioned()
     named = recorder.registered["team-a/training-storage-namespace"]
     assert (named.inputs["namespace"], named.inputs["cluster"]) == ("team-a", "training")
@@ -231,12 +225,9 @@ def test_a_cluster_without_fault_tolerance_has_no_storage_namespace() -> None:
     assert "team-a/training-storage-namespace" not in provisioned(faultTolerance=False).registered
 
 
-def test_an_old_kubernetes_is_refused_before_anything_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_context: str | None) -> None:
-        raise UnsupportedKubernetesError("1.28 is too old")
-
-    monkeypatch.setattr(component, "check_kubernetes", refuse)
-    with pytest.raises(pulumi.RunError, match="is too old"):
+def test_an_old_kubernetes_is_refused_before_anything_is_created(in_memory: FakeCluster) -> None:
+    in_memory.objects["/version"] = {"major": "1", "minor": "28"}
+    with pytest.raises(pulumi.RunError, match=r"needs Kubernetes 1\.29"):
         provisioned()
 
 

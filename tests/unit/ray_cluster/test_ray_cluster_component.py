@@ -1,17 +1,18 @@
 """What a tenant relies on when a RayCluster is provisioned."""
 
-from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
 from components.ray_cluster.readiness import status_summary
 from components.ray_cluster.rules import valid
 from core.nodes import NodePool
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -158,8 +159,8 @@ def test_a_head_alone_has_no_worker_groups() -> None:
 
 
 def test_an_update_fails_with_the_reasons_when_the_cluster_is_not_ready_in_time(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    in_memory: FakeCluster,
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    in_memory.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(pulumi.RunError, match=r"RayCluster team-a/training is not ready after 0 s:\n  no usable kube"):
         provisioned(preview=False, readyTimeout="0s")

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster import scaled
 from components.ray_cluster.request import _resumed
 from components.ray_cluster.scaled import (
     DIGEST,
@@ -15,6 +14,7 @@ from components.ray_cluster.scaled import (
     read_scaled,
     unscaled_since,
 )
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -97,43 +97,46 @@ def test_a_cluster_that_has_never_scaled_is_sent_without_force(there: Scaled | N
     assert as_scaled_once(body("one"), there) == body("one")
 
 
-def test_an_update_that_would_revert_the_autoscaler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_that_would_revert_the_autoscaler_is_refused() -> None:
     live = alive(None, one=3, two=1)
     update = as_scaled(body("one", "new"), live)[0]
-    monkeypatch.setattr(scaled, "read_scaled", lambda *_: live)
-    unscaled_since(update, None)
-    monkeypatch.setattr(scaled, "read_scaled", lambda *_: alive(None, one=4, two=1))
+    there = body("one", "two")
+    there["metadata"] |= {"resourceVersion": "7"}
+    cluster = FakeCluster({"apiVersion": "ray.io/v1", "kind": "RayCluster", **there})
+    groups = there["spec"]["workerGroupSpecs"]
+    groups[0]["replicas"], groups[1]["replicas"] = 3, 1
+    assert unscaled_since(update, cluster) == "7"
+    groups[0]["replicas"] = 4
     with pytest.raises(UnknownScaleError, match=r"team-a/training: its autoscaler has just scaled one, and nothing"):
-        unscaled_since(update, None)
+        unscaled_since(update, cluster)
 
 
 OURS = "pulumi-ray-platform-dev"
 WITH_SUSPEND: dict[str, Any] = {"f:spec": {"f:suspend": {}}}
 
 
-def suspended(monkeypatch: pytest.MonkeyPatch, *managers: str) -> Scaled:
+def suspended(*managers: str) -> Scaled:
     """A live RayCluster whose `suspend` these managers have set."""
     fields: list[dict[str, Any]] = [{"manager": "kuberay-operator", "fieldsV1": {"f:status": {}}}]
     fields += [{"manager": each, "fieldsV1": WITH_SUSPEND} for each in managers]
-    live = {"metadata": {"resourceVersion": "1", "managedFields": fields}, "spec": {"suspend": True}}
-    monkeypatch.setattr("components.cluster.connect", lambda _context: None)
-    monkeypatch.setattr("components.cluster.read", lambda *_: live)
-    found = read_scaled(None, "team-a", "training")
+    metadata = {"namespace": "team-a", "name": "training", "resourceVersion": "1", "managedFields": fields}
+    live = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": {"suspend": True}}
+    found = read_scaled(FakeCluster(live), "team-a", "training")
     assert found
     return found
 
 
-def test_a_cluster_that_this_stack_suspended_is_resumed_explicitly(monkeypatch: pytest.MonkeyPatch) -> None:
-    live = suspended(monkeypatch, "ray-platform-wake", OURS)
+def test_a_cluster_that_this_stack_suspended_is_resumed_explicitly() -> None:
+    live = suspended("ray-platform-wake", OURS)
     assert _resumed(body("one"), live, OURS)["spec"]["suspend"] is False
 
 
-def test_a_cluster_that_somebody_else_suspended_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for live in (None, suspended(monkeypatch, "kubectl-patch"), suspended(monkeypatch)):
+def test_a_cluster_that_somebody_else_suspended_stays_so() -> None:
+    for live in (None, suspended("kubectl-patch"), suspended()):
         assert _resumed(body("one"), live, OURS) == body("one")
 
 
-def test_a_cluster_that_the_stack_file_suspends_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_the_stack_file_suspends_stays_so() -> None:
     desired = body("one")
     desired["spec"]["suspend"] = True
-    assert _resumed(desired, suspended(monkeypatch, OURS), OURS) == desired
+    assert _resumed(desired, suspended(OURS), OURS) == desired

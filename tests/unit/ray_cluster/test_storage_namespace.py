@@ -1,30 +1,28 @@
 """The storage namespace of a RayCluster: when it is replaced, and the warnings about keys that are left."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.cluster import ClusterUnreachableError
-from components.ray_cluster import storage_namespace
+from components.cluster import ClusterUnreachableError, path_of
 from components.ray_cluster.storage_namespace import _Provider, cleanup_warning, failure_reason
+from testbed.fake_cluster import FakeCluster, of_all_sessions
 
 pytestmark = pytest.mark.unit
 
-PLACE = {"namespace": "team-a", "cluster": "training", "context": None, "name": None, "made": None}
+PLACE: dict[str, Any] = {"namespace": "team-a", "cluster": "training", "connection": {}, "name": None, "made": None}
 
 
-def live(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any] | Exception | None) -> None:
+def live(in_memory: FakeCluster, cluster: dict[str, Any] | Exception | None) -> None:
     """The RayCluster in the API server."""
-
-    def read(*_: Any, **__: Any) -> dict[str, Any] | None:
-        if isinstance(cluster, Exception):
-            raise cluster
-        return cluster
-
-    monkeypatch.setattr(storage_namespace, "connect", lambda _context: None)
-    monkeypatch.setattr(storage_namespace, "read", read)
+    path = path_of("ray.io/v1", "rayclusters", "team-a", "training")
+    in_memory.errors.clear()
+    in_memory.objects.clear()
+    if isinstance(cluster, Exception):
+        in_memory.fail(cluster)
+    elif cluster is not None:
+        in_memory.objects[path] = cluster
 
 
 RUNNING = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}}
@@ -33,7 +31,7 @@ RUNNING = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}
 def made() -> dict[str, Any]:
     """A storage namespace that was created with its RayCluster."""
     with pytest.MonkeyPatch.context() as before:
-        live(before, None)
+        of_all_sessions(before)
         return created()
 
 
@@ -54,36 +52,36 @@ def test_names_are_unique() -> None:
     assert all(re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", name) for name in names)
 
 
-def test_it_does_not_change_while_its_cluster_exists(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, RUNNING)
+def test_it_does_not_change_while_its_cluster_exists(in_memory: FakeCluster) -> None:
+    live(in_memory, RUNNING)
     assert changed() == []
 
 
-def test_another_cluster_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, RUNNING)
+def test_another_cluster_has_another_name(in_memory: FakeCluster) -> None:
+    live(in_memory, RUNNING)
     assert changed(namespace="team-b") == ["namespace"]
     assert changed(cluster="serving") == ["cluster"]
 
 
 @pytest.mark.parametrize("cluster", [None, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}])
 def test_a_cluster_does_not_reuse_the_keys_of_a_deleted_one(
-    monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any] | None
+    in_memory: FakeCluster, cluster: dict[str, Any] | None
 ) -> None:
-    live(monkeypatch, cluster)
+    live(in_memory, cluster)
     assert changed() == ["cluster"]
 
 
-def test_an_unreachable_api_server_changes_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, ClusterUnreachableError("no answer"))
+def test_an_unreachable_api_server_changes_no_keys(in_memory: FakeCluster) -> None:
+    live(in_memory, ClusterUnreachableError("no answer"))
     assert changed() == []
 
 
-def test_another_context_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, RUNNING)
+def test_another_context_does_not_change_it(in_memory: FakeCluster) -> None:
+    live(in_memory, RUNNING)
     olds = made()
-    news = {**PLACE, "context": "renamed"}
+    news = {**PLACE, "connection": {"context": "renamed"}}
     assert _Provider().diff("id", olds, news).changes
-    assert _Provider().update("id", olds, news).outs == {**olds, "context": "renamed"}
+    assert _Provider().update("id", olds, news).outs == {**olds, "connection": {"context": "renamed"}}
 
 
 def of_cluster(keys: str | None, **metadata: str) -> dict[str, Any]:
@@ -91,8 +89,8 @@ def of_cluster(keys: str | None, **metadata: str) -> dict[str, Any]:
     return {"metadata": {**RUNNING["metadata"], **metadata}, "spec": options}
 
 
-def test_a_lost_state_reads_the_keys_of_a_running_cluster_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, of_cluster("team-a.training.0123456789"))
+def test_a_lost_state_reads_the_keys_of_a_running_cluster_again(in_memory: FakeCluster) -> None:
+    live(in_memory, of_cluster("team-a.training.0123456789"))
     assert created()["name"] == "team-a.training.0123456789"
     assert created()["made"] == "2026-01-01T00:00:00Z"
 
@@ -107,8 +105,8 @@ def test_a_lost_state_reads_the_keys_of_a_running_cluster_again(monkeypatch: pyt
     ],
     ids=["none", "not ours", "another cluster's", "of one that goes"],
 )
-def test_other_keys_are_not_reused(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any]) -> None:
-    live(monkeypatch, cluster)
+def test_other_keys_are_not_reused(in_memory: FakeCluster, cluster: dict[str, Any]) -> None:
+    live(in_memory, cluster)
     assert created()["name"] != (cluster["spec"].get("gcsFaultToleranceOptions") or {}).get("externalStorageNamespace")
     assert re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", created()["name"])
 
@@ -141,18 +139,19 @@ def test_a_job_with_a_long_name_is_recognized_by_its_end() -> None:
     assert failure_reason([event("Job", job, "DeadlineExceeded")], name) is not None
 
 
-def test_events_of_an_earlier_cluster_of_the_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_an_earlier_cluster_of_the_name_do_not_count() -> None:
     gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster", at="2026-01-01T00:00:00Z")
-    monkeypatch.setattr(storage_namespace, "connect", lambda _context: None)
-    monkeypatch.setattr(storage_namespace, "read", lambda *_: {"items": [gave_up]})
-    assert cleanup_warning(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
-    warning = cleanup_warning(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
+    gave_up |= {"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "team-a", "name": "gave-up"}}
+    cluster = FakeCluster(gave_up)
+    assert cleanup_warning(cluster, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
+    warning = cleanup_warning(cluster, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
     assert warning is not None
     assert "RAYteam-a.training.1@*" in warning
 
 
-def test_an_unknown_cleanup_result_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    warning = cleanup_warning("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
+def test_an_unknown_cleanup_result_is_reported() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    warning = cleanup_warning(cluster, "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
     assert warning is not None
     assert "it cannot be determined whether Redis was cleaned up: no usable kubeconfig" in warning

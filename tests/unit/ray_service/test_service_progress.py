@@ -7,6 +7,7 @@ import pytest
 
 from components.ray_service import progress
 from components.ray_service.progress import ServiceFailedError, failure_of, is_updated, state_of, until_serving
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
@@ -101,7 +102,7 @@ def waited(monkeypatch: pytest.MonkeyPatch, *bodies: dict[str, Any], settled: fl
     looks = list(bodies)
     monkeypatch.setattr(progress, "look_at", lambda *_: (body := looks.pop(0), state_of(body)))
     monkeypatch.setattr(progress, "_SETTLED_SECONDS", settled)
-    return asyncio.run(until_serving(None, "team-a", "chat", "ray-system", 60, lambda _: None))
+    return asyncio.run(until_serving(FakeCluster(), "team-a", "chat", "ray-system", 60, lambda _: None))
 
 
 def test_a_state_that_may_be_that_of_the_version_before_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from core import foreground
 from stacks.__main__ import app
+from stacks.commands.environment import workspace
 from stacks.commands.recover import cli, repair
 
 pytestmark = pytest.mark.unit
@@ -73,13 +75,13 @@ def test_a_split_environment_is_repaired_whole_and_then_updated(
     file.write_text(SPLIT)
     ran: list[list[str]] = []
     of_all = SimpleNamespace(existing=lambda: {f"{stack}.tenants-01", stack})
-    monkeypatch.setattr("stacks.commands.environment.workspace.Stacks", lambda *_: of_all)
+    monkeypatch.setattr(workspace, "Stacks", lambda *_: of_all)
 
     def run(command: list[str]) -> int:
         ran.append(command)
         return 0
 
-    monkeypatch.setattr("core.foreground.foreground", run)
+    monkeypatch.setattr(foreground, "foreground", run)
     shown = recovered(stack, "--yes", "--", "--parallel=4").splitlines()
     assert [line.partition(": ")[0] for line in shown] == [stack, f"{stack}.tenants-01"]
     assert [command[1:] for command in ran] == [["-m", "stacks", "up", stack, "--yes", "--parallel=4"]]

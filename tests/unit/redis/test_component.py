@@ -19,11 +19,6 @@ pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "faultTolerance": True}
 
 
-@pytest.fixture(autouse=True)
-def newer_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
-
-
 def built(**redis: Any) -> Recorder:
     keys = {
         "operator": {"location": "config/default"},
@@ -83,9 +78,7 @@ def test_the_stacks_certificate_and_its_authority_have_different_subjects() -> N
     assert names.get_values_for_type(x509.DNSName) == ["ray-redis-0"]
 
 
-def test_an_external_redis_without_its_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.redis.existing.connect", lambda _: None)
-    monkeypatch.setattr("components.redis.existing.read", lambda *_: None)
+def test_an_external_redis_without_its_secret_is_refused() -> None:
     settings = {"address": "redis:6379", "secretName": "redis", "secretNamespace": "external"}
     args = ExternalRedisArgs(ExternalSettings.model_validate(settings), {"a": "a"})
     with pytest.raises(pulumi.RunError, match="there is no Secret external/redis"):

@@ -7,7 +7,6 @@ import pytest
 
 from components.cluster import ClusterUnreachableError
 from components.redis.connection import RedisConnection
-from components.redis_gateway import manifests
 from components.redis_gateway import settings as ours
 from components.redis_gateway.manifests import (
     METRICS_PORT,
@@ -19,6 +18,7 @@ from components.redis_gateway.manifests import (
 )
 from components.redis_gateway.settings import GatewaySettings
 from gateway.settings import LONGEST_HOLD, Settings
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -112,32 +112,30 @@ def test_the_hold_timeout_has_the_programs_limit(wrong: str) -> None:
         GatewaySettings.model_validate({"holdTimeout": wrong})
 
 
-def served(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | Exception) -> None:
-    def read(_call: Any) -> dict[str, Any]:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(manifests, "connect", lambda _context: None)
-    monkeypatch.setattr(manifests, "read", read)
+def serves(answer: dict[str, Any] | Exception) -> FakeCluster:
+    """A cluster with that version."""
+    cluster = FakeCluster()
+    if isinstance(answer, Exception):
+        cluster.fail(answer)
+    else:
+        cluster.objects["/version"] = answer
+    return cluster
 
 
 @pytest.mark.parametrize("minor", ["28", "28+", "9"])
-def test_a_kubernetes_without_native_sidecars_is_refused_with_a_fix(
-    monkeypatch: pytest.MonkeyPatch, minor: str
-) -> None:
-    served(monkeypatch, {"major": "1", "minor": minor})
+def test_a_kubernetes_without_native_sidecars_is_refused_with_a_fix(minor: str) -> None:
+    cluster = serves({"major": "1", "minor": minor})
     with pytest.raises(UnsupportedKubernetesError, match=r"needs Kubernetes 1\.29 .*remove redis\.gateway"):
-        check_kubernetes(None)
+        check_kubernetes(cluster)
 
 
 @pytest.mark.parametrize("minor", ["29", "29+", "36"])
-def test_newer_versions_are_accepted(monkeypatch: pytest.MonkeyPatch, minor: str) -> None:
-    served(monkeypatch, {"major": "1", "minor": minor})
-    check_kubernetes(None)
+def test_newer_versions_are_accepted(minor: str) -> None:
+    cluster = serves({"major": "1", "minor": minor})
+    check_kubernetes(cluster)
 
 
 @pytest.mark.parametrize("answer", [ClusterUnreachableError("no answer"), {"major": "1", "minor": "?"}, {}])
-def test_an_unknown_version_is_accepted(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
-    served(monkeypatch, answer)
-    check_kubernetes(None)
+def test_an_unknown_version_is_accepted(answer: Any) -> None:
+    cluster = serves(answer)
+    check_kubernetes(cluster)

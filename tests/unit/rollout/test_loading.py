@@ -12,9 +12,10 @@ pytestmark = pytest.mark.unit
 READS = """
 import sys
 from components.cluster import ClusterUnreachableError
+from components.kubernetes_cluster import KubernetesCluster
 from components.operator.upgrade import look
 from components.rollout.pods import Pods
-for read in (Pods(None, "team-a", "training").all, lambda: look(None, "ray-system")):
+for read in (Pods(KubernetesCluster(), "team-a", "training").all, lambda: look(KubernetesCluster(), "ray-system")):
     try:
         read()
     except ClusterUnreachableError:

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from components import waiting
-from components.cluster import connect
 from stacks.__main__ import app
 from stacks.commands.run import live
 
@@ -71,6 +70,11 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing is written."""
 
 
+@pytest.fixture(autouse=True)
+def in_memory() -> None:
+    """The session is real."""
+
+
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """The server of the kubeconfig, whose token is in a file."""
@@ -91,10 +95,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        connect.cache_clear()
         yield made
         made.shutdown()
-    connect.cache_clear()
 
 
 def waited() -> Result:

@@ -10,9 +10,9 @@ from components import waiting
 from components.cluster import ClusterUnreachableError, ForbiddenError, NoAnswerError
 from components.ray_job import progress
 from stacks.__main__ import app
-from stacks.commands.run import live as requests
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Live
+from testbed.fake_cluster import FakeCluster, of_all_sessions
 from tests.unit.status.live import NOW, found, metadata, ray_cluster
 
 pytestmark = pytest.mark.unit
@@ -44,10 +44,11 @@ TEMPLATE = {
 REFUSAL = "the API server refuses: ValidatingAdmissionPolicy 'job-templates' denied request"
 
 
-class Api:
+class Api(FakeCluster):
     """An API server with one job template."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.sent: list[tuple[str, str]] = []
         self.created: dict[str, Any] = {}
         self.template: dict[str, Any] | None = TEMPLATE
@@ -61,8 +62,8 @@ class Api:
             raise self.looking
         return self.found
 
-    def request(self, context: str | None, method: str, path: str, **more: Any) -> dict[str, Any] | None:
-        assert context == "prod"
+    def request(self, method: str, path: str, **more: Any) -> dict[str, Any] | None:
+        assert self.connection.context == "prod"
         self.sent.append((method, path))
         if path.endswith("selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "alice"}}}
@@ -81,7 +82,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
     made = Api()
-    monkeypatch.setattr(requests, "request", made.request)
+    of_all_sessions(monkeypatch, made)
     jobs = [{"metadata": metadata(name), "spec": {}} for name in ("finetune-x7k2p", "nightly")]
     own = found(rayjobs=[{"metadata": metadata("weekly"), "spec": {}}])
     exists = {"team-a": found(rayjobs=jobs, rayclusters=[ray_cluster("training")]), "team-b": own}

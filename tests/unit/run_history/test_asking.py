@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from components.run_history.program import api as program_api
 from components.run_history.program.api import ApiServer, ask_head
 from components.run_history.program.collector import TRIES_SECONDS
 from components.run_history.program.server import serve
@@ -146,7 +147,7 @@ def test_a_head_that_answers_something_else_is_named(
 
 
 def test_an_answer_of_a_head_has_a_largest_size(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.run_history.program.api._MOST_OF_HEAD", 10)
+    monkeypatch.setattr(program_api, "_MOST_OF_HEAD", 10)
     with pytest.raises(ValueError, match="more than 10 bytes"):
         ask_head(f"http://{dashboard}/api/jobs/train-1", TOKEN)
 

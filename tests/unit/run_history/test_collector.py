@@ -1,5 +1,6 @@
 """What the program records of RayJobs, look by look."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def test_a_full_volume_is_reported_and_what_is_known_can_still_be_asked_for(
     cluster.objects["rayjobs"] = [rayjob()]
     program = collector(cluster, tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("components.run_history.program.store.os.fsync", full)
+        patched.setattr(os, "fsync", full)
         program.look(BEGIN)
     assert program.problems == {ID: "cannot be recorded: OSError('No space left on device')"}
     assert program.store.records[ID]["status"] == "RUNNING"
@@ -177,7 +178,7 @@ def test_a_record_that_cannot_be_written_is_not_complete(
     program.look(BEGIN)
     cluster.objects["rayjobs"] = []
     with monkeypatch.context() as patched:
-        patched.setattr("components.run_history.program.store.os.fsync", full)
+        patched.setattr(os, "fsync", full)
         program.look(BEGIN + 5)
     program.look(BEGIN + 10)
     assert record(tmp_path)["deleted"]

@@ -1,16 +1,18 @@
 """`python -m stacks runs`: output and exit codes, with the program's own answers in place of a port-forward."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from components.cluster import ForbiddenError
+from components.cluster import ForbiddenError, NoKubeconfigError
 from components.run_history.program.record import seconds
 from components.run_history.program.server import answer
 from components.run_history.program.store import Store
 from stacks.__main__ import app
+from testbed.fake_cluster import FakeCluster
 from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, rayjob, submitter, worker
 
 pytestmark = pytest.mark.unit
@@ -53,8 +55,8 @@ class Pods:
         self.problems: list[str] = []
         self.refused = {"team-b"}
 
-    def ask(self, context: str | None, namespace: str, pod: str, port: int, path: str) -> bytes | None:
-        assert (context, pod, port) == ("prod", "ray-run-history-0", 8787)
+    def ask(self, namespace: str, pod: str, port: int, path: str) -> bytes | None:
+        assert (pod, port) == ("ray-run-history-0", 8787)
         if namespace in self.refused:
             raise ForbiddenError(f"pod {namespace}/{pod} cannot be asked: 403 Forbidden")
         status, body = answer(self.stores[namespace], self.problems, path)
@@ -62,11 +64,11 @@ class Pods:
 
 
 @pytest.fixture
-def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
+def pods(tmp_path: Path, in_memory: FakeCluster) -> Iterator[Pods]:
     made = Pods(tmp_path)
-    monkeypatch.setattr("stacks.commands.runs.history.ask_pod", made.ask)
-    monkeypatch.setattr("components.cluster.connect", lambda _: None)
-    return made
+    in_memory.pods = made.ask
+    yield made
+    assert in_memory.connection.context == ("prod" if in_memory.requests else None)
 
 
 @pytest.fixture
@@ -163,3 +165,10 @@ def test_wrong_use_has_one_message(pods: Pods, file: Path, arguments: list[str],
     done = runs(file, *arguments)
     assert (done.exit_code, done.stdout) == (code, "")
     assert done.stderr.startswith(message)
+
+
+def test_without_a_kubeconfig_nothing_is_shown(in_memory: FakeCluster, file: Path) -> None:
+    in_memory.fail(NoKubeconfigError("no usable kubeconfig"), "pod")
+    done = runs(file)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "the cluster cannot be read: no usable kubeconfig\n"

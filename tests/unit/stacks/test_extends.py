@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import pulumi
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 from core.problems import StackFileError
 from core.stack_file import plain_values
 from core.yaml_reader.document import PATCHES
+from policies import read
 from policies.read import of_config, of_stack_file
 from stacks.__main__ import app
 from stacks.commands.check.findings import as_annotations, check
@@ -50,7 +52,7 @@ config:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stack file and its base, in the working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pulumi.get_stack", lambda: "prod")
+    monkeypatch.setattr(pulumi, "get_stack", lambda: "prod")
     (tmp_path / "bases").mkdir()
     (tmp_path / "bases" / "common.yaml").write_text(BASE)
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
@@ -172,7 +174,7 @@ def test_the_running_program_reads_a_configuration_with_any_character(
 
 
 def test_the_policy_pack_reads_the_bases(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policies.read.PROGRAM", folder)
+    monkeypatch.setattr(read, "PROGRAM", folder)
     passed = {"ray-platform:extends": "bases/common.yaml"}
     assert of_config(passed) == of_stack_file(folder / "Pulumi.prod.yaml")
     assert of_config(passed).level == "advisory"

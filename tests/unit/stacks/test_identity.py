@@ -8,11 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from components.cluster import ClusterUnreachableError, ForbiddenError
+from components.kubernetes_cluster import KubernetesCluster
 from stacks.__main__ import app
 from stacks.load import parse
 from stacks.program.build import build
-from stacks.program.facts import read_facts
-from stacks.program.identity import OtherClusterError, cluster_of, context_of
+from stacks.program.identity import OtherClusterError, cluster_of_stack, connection_of, uid_of
+from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
@@ -25,24 +26,32 @@ RECORDED = {"kubernetes": {"cluster": OURS}}
 REFUSED = ClusterUnreachableError('the API server refuses: namespaces "kube-system" is forbidden')
 
 
+class Clusters(FakeCluster):
+    """The clusters of all contexts: each is ours, `other` another one, `closed` none."""
+
+    asked: list[str | None]
+    """The contexts that were asked."""
+
+    def request(self, *args: Any, **options: Any) -> dict[str, Any]:
+        self.asked.append(self.connection.context)
+        if self.connection.context == "closed":
+            raise REFUSED
+        return {"metadata": {"uid": OTHER if self.connection.context == "other" else OURS}}
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """The contexts that were asked; each leads to our cluster, `other` to another one, `closed` to none."""
-    contexts: list[str | None] = []
-
-    def request(context: str | None, *_: str) -> dict[str, Any]:
-        contexts.append(context)
-        if context == "closed":
-            raise REFUSED
-        return {"metadata": {"uid": OTHER if context == "other" else OURS}}
-
-    monkeypatch.setattr("stacks.program.identity.request", request)
-    return contexts
+    """The contexts that were asked."""
+    clusters = Clusters()
+    clusters.asked = []
+    of_all_sessions(monkeypatch, clusters)
+    return clusters.asked
 
 
 def of(last: dict[str, Any], platform: bool = True, **kubernetes: str) -> str | None:
     values: dict[str, Any] = {"kubernetes": kubernetes}
-    return cluster_of(parse(values if platform else {**values, "platform": {}}), last)
+    stack = parse(values if platform else {**values, "platform": {}})
+    return uid_of(KubernetesCluster(connection_of(stack)), stack, last)
 
 
 def test_a_state_without_a_cluster_gets_the_live_one(asked: list[str | None]) -> None:
@@ -83,8 +92,7 @@ def test_a_stack_on_another_platform_reads_nothing_outside_its_namespaces(asked:
     assert of({}, platform=False, cluster=OURS) == OURS
 
 
-def test_the_program_exports_the_cluster_or_ends(asked: list[str | None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stacks.program.build.read_facts", read_facts)
+def test_the_program_exports_the_cluster_or_ends(asked: list[str | None]) -> None:
     outputs: dict[str, Any] = {}
     record(lambda: outputs.update(build(parse({"platform": {}, "kubernetes": {"cluster": OURS}}))))
     assert outputs["kubernetes"] == {"cluster": OURS}
@@ -140,14 +148,12 @@ def test_commands_on_the_cluster_refuse_another_one_than_that_in_the_stack_file(
     assert asked == [None]
 
 
-def test_an_account_that_may_not_read_the_uid_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def request(*_: object) -> None:
-        raise ForbiddenError("namespaces is forbidden")
-
-    monkeypatch.setattr("stacks.program.identity.request", request)
-    assert context_of(parse({"kubernetes": {"cluster": OTHER, "context": "prod"}})) == "prod"
+def test_an_account_that_may_not_read_the_uid_is_not_refused(in_memory: FakeCluster) -> None:
+    in_memory.fail(ForbiddenError("namespaces is forbidden"))
+    cluster = cluster_of_stack(parse({"kubernetes": {"cluster": OTHER, "context": "prod"}}))
+    assert cluster.connection.context == "prod"
 
 
 def test_a_stack_file_without_a_uid_asks_nothing(asked: list[str | None]) -> None:
-    assert context_of(parse({"kubernetes": {"context": "prod"}}), "other") == "other"
+    assert cluster_of_stack(parse({"kubernetes": {"context": "prod"}}), "other").connection.context == "other"
     assert asked == []

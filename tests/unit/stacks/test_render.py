@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from components.install import Installed
+from components.operator import upgrade
+from components.redis import component as redis
 from components.redis.existing import Seen
 from core.environment import tenants_stack
 from core.images import images_in
@@ -15,6 +18,7 @@ from stacks.commands.render.files import dump
 from stacks.commands.render.stages import rendered_stack
 from stacks.load import load, parse
 from stacks.objects.stack import STACK, Key, key_of, ray_clusters, render
+from stacks.program import facts
 from stacks.program.build import build
 from stacks.settings import PlatformReference, StackSettings
 from testbed.recorder import record
@@ -34,13 +38,11 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{component}.definitions_of", lambda _: [])
         reads = "read" if program == "volcano" else "render"
         monkeypatch.setattr(f"{component}.{reads}", lambda *_, **__: [])
-    monkeypatch.setattr("components.operator.upgrade.look", lambda *_: None)
-    monkeypatch.setattr("components.operator.upgrade.check_existing", lambda *_: "1.6.2")
-    monkeypatch.setattr("components.install.Installed.look", lambda *_: None)
-    monkeypatch.setattr("components.install.Installed.check", lambda *_: "1.0.0")
-    monkeypatch.setattr("components.redis.component.see", lambda *_: Seen({"username": "u", "password": "p"}, None))
-    monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
-    monkeypatch.setattr("components.owned_cluster.component.check_kubernetes", lambda _: None)
+    monkeypatch.setattr(facts, "uid_of", lambda *_: None)
+    monkeypatch.setattr(upgrade, "check_existing", lambda *_: "1.6.2")
+    monkeypatch.setattr(Installed, "check", lambda *_: "1.0.0")
+    monkeypatch.setattr(facts, "check_kinds", lambda *_: None)
+    monkeypatch.setattr(redis, "see", lambda *_: Seen({"username": "u", "password": "p"}, None))
 
 
 @functools.cache

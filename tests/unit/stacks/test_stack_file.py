@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 
@@ -217,7 +218,7 @@ def test_an_error_of_the_running_stack_has_its_line_if_the_file_is_what_runs(
 ) -> None:
     (tmp_path / "Pulumi.test.yaml").write_text(f"config:\n  ray-platform:operator: {operator}\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pulumi.get_stack", lambda: "test")
+    monkeypatch.setattr(pulumi, "get_stack", lambda: "test")
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:operator": '{"replicas": 9}'}))
     with pytest.raises(StackFileError) as refused:
         running_stack()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from components.cluster import Connection
 from stacks.__main__ import app
 from stacks.commands.status.dashboard import elsewhere
 from stacks.commands.status.targets import NoSuchTargetError
@@ -28,7 +29,7 @@ config:
 
 
 def shown(settings: StackSettings, word: str) -> list[str]:
-    return list(elsewhere(settings, "prod", word, "my-context"))
+    return list(elsewhere(settings, "prod", word, Connection("my-context")))
 
 
 def with_external(*names: str, **more: Any) -> StackSettings:

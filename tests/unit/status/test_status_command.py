@@ -1,20 +1,20 @@
 """`python -m stacks status`, `logs` and `dashboard`: output and exit codes, with a cluster that each test sets."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import kubernetes
 import pytest
 from typer.testing import CliRunner, Result
 
-from components import cluster as reads
-from components.cluster import ClusterUnreachableError, ForbiddenError
+from components.cluster import Cluster, ClusterUnreachableError, ForbiddenError, path_of
 from stacks.__main__ import app
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Found, Live
 from stacks.commands.status.targets import WHO_WAKES
+from testbed.fake_cluster import FakeCluster
 from tests.unit.status.live import NOW, READY, STARTING, condition, found, pod, ray_cluster
 
 pytestmark = pytest.mark.unit
@@ -36,9 +36,8 @@ Serve = Callable[[dict[str, Found]], None]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stack file, and no cluster."""
+    """A stack file."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
     return tmp_path
 
@@ -48,8 +47,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Sets what exists in the namespaces."""
 
     def answers(existing: dict[str, Found]) -> None:
-        def look(context: str, namespaces: Iterator[str], operator: str, _backend: None) -> Live:
-            assert (context, operator) == ("prod", "ray-system")
+        def look(cluster: Cluster, namespaces: Iterator[str], operator: str, _backend: None) -> Live:
+            assert (cluster.connection.context, operator) == ("prod", "ray-system")
             return Live(NOW, {each: existing.get(each, found()) for each in namespaces})
 
         monkeypatch.setattr(live, "look", look)
@@ -101,10 +100,10 @@ def test_one_tenant_is_chosen_by_its_name_or_namespace(serve: Serve, name: str) 
     ],
 )
 def test_wrong_use_and_an_unreachable_cluster_end_with_2_and_one_message(
-    folder: Path, arguments: tuple[str, ...], shown: str
+    folder: Path, in_memory: FakeCluster, arguments: tuple[str, ...], shown: str
 ) -> None:
     (folder / "wrong.yaml").write_text("config: {ray-platform:tenants: 1}\n")
-    reads.connect.cache_clear()
+    in_memory.fail(ClusterUnreachableError("no usable kubeconfig"))
     done = stacks(*arguments)
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert shown in done.stderr
@@ -134,7 +133,7 @@ def test_watching_shows_report_after_report_until_ctrl_c(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
     serve(READY_TEAM)
-    monkeypatch.setattr("stacks.commands.status.command.time.sleep", Interrupted(2))
+    monkeypatch.setattr(time, "sleep", Interrupted(2))
     done = stacks("status", "prod", "--watch", "--format", output)
     assert done.exit_code == 130
     assert "Traceback" not in done.output
@@ -152,45 +151,31 @@ def test_while_watching_an_outage_is_shown_below_the_last_report(serve: Serve, m
         return looks.pop()(*arguments)
 
     monkeypatch.setattr(live, "look", look)
-    monkeypatch.setattr("stacks.commands.status.command.time.sleep", Interrupted(2))
+    monkeypatch.setattr(time, "sleep", Interrupted(2))
     done = stacks("status", "prod", "--watch")
     assert done.exit_code == 130
     assert done.stdout.count("prod: 1 of 1 RayClusters ready") == 2
     assert done.stdout.endswith("the cluster could not be read again: connection refused\n")
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The options with which the log is read; it has two lines."""
-    asked: dict[str, Any] = {}
-
-    def stream(_read: object, *names: str, **options: Any) -> Iterator[bytes]:
-        asked.update(options, names=names)
-        yield from (b"first\n", b"second\n")
-
-    monkeypatch.setattr(reads, "stream", stream)
-    monkeypatch.setattr(reads, "connect", lambda _context: kubernetes.client.ApiClient())
-    return asked
+LOG = path_of("v1", "pods", "team-a", "head") + "/log"
 
 
-def test_a_log_is_shown_as_it_is(serve: Serve, log: dict[str, Any]) -> None:
+def test_a_log_is_shown_as_it_is(serve: Serve, in_memory: FakeCluster) -> None:
     serve(READY_TEAM)
+    in_memory.streams[LOG] = [b"first\n", b"second\n"]
     done = stacks("logs", "prod", "team-a/training", "--tail", "2")
     assert (done.exit_code, done.stdout) == (0, "first\nsecond\n")
     assert done.stderr == "# pod team-a/head, container ray\n"
-    assert log == {"names": ("head", "team-a"), "container": "ray", "follow": False, "tail_lines": 2}
+    assert [each.query for each in in_memory.requests] == [{"container": "ray", "tailLines": "2"}]
 
 
-def test_following_a_log_ends_with_ctrl_c(serve: Serve, log: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_a_log_ends_with_ctrl_c(serve: Serve, in_memory: FakeCluster) -> None:
     serve(READY_TEAM)
-
-    def interrupted(*_names: object, **_options: object) -> Iterator[bytes]:
-        yield b"first\n"
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(reads, "stream", interrupted)
+    in_memory.streams[LOG] = [b"first\n", KeyboardInterrupt()]
     done = stacks("logs", "prod", "training", "--follow")
     assert (done.exit_code, done.stdout) == (130, "first\n")
+    assert in_memory.requests[0].query == {"container": "ray", "follow": "true"}
 
 
 def test_a_log_that_does_not_exist_ends_with_1(serve: Serve) -> None:
@@ -201,18 +186,12 @@ def test_a_log_that_does_not_exist_ends_with_1(serve: Serve) -> None:
 
 
 def test_without_the_right_to_read_ingresses_the_stack_files_host_is_the_url(
-    serve: Serve, folder: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, folder: Path, in_memory: FakeCluster
 ) -> None:
     serve(READY_TEAM)
-    monkeypatch.setattr(reads, "connect", lambda _context: kubernetes.client.ApiClient())
-    monkeypatch.setattr(reads, "read", lambda *_: {"items": []})
     port_forward = "kubectl --context prod port-forward -n team-a service/training-head-svc 8265"
     assert port_forward in stacks("dashboard", "prod", "training").stdout
-
-    def forbidden(*_: object) -> None:
-        raise ForbiddenError("ingresses is forbidden")
-
-    monkeypatch.setattr(reads, "read", forbidden)
+    in_memory.fail(ForbiddenError("ingresses is forbidden"), "ingresses")
     assert port_forward in stacks("dashboard", "prod", "training").stdout
     ingress = "ingress: {host: ray.example.com, className: nginx, tlsSecretName: tls}"
     with_ingress = STACK.replace("workers: {pool: a100}}", f"workers: {{pool: a100}}, {ingress}}}")
@@ -230,14 +209,13 @@ RESTING = {
 }
 
 
-def test_a_suspended_cluster_is_woken(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_cluster_is_woken(serve: Serve, in_memory: FakeCluster) -> None:
     serve(RESTING)
-    asked: list[Any] = []
-    monkeypatch.setattr(reads, "request", lambda *names, **options: asked.append((names, options["body"])))
     done = stacks("wake", "prod", "training")
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == "RayCluster team-a/training starts: `python -m stacks status` shows when it is ready\n"
-    assert asked == [(("prod",), {"spec": {"suspend": False}})]
+    assert [each.body for each in in_memory.changes] == [{"spec": {"suspend": False}}]
+    assert in_memory.connection.context == "prod"
 
 
 def test_a_cluster_that_runs_is_left_alone(serve: Serve) -> None:
@@ -246,15 +224,9 @@ def test_a_cluster_that_runs_is_left_alone(serve: Serve) -> None:
     assert (done.exit_code, done.stdout) == (0, "RayCluster team-a/training is not suspended\n")
 
 
-def test_without_the_right_to_wake_it_those_who_have_it_are_named(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_right_to_wake_it_those_who_have_it_are_named(serve: Serve, in_memory: FakeCluster) -> None:
     serve(RESTING)
-
-    def refuses(*_names: object, **_options: object) -> None:
-        raise reads.ForbiddenError("the API server refuses: may not patch")
-
-    monkeypatch.setattr(reads, "request", refuses)
+    in_memory.fail(ForbiddenError("the API server refuses: may not patch"))
     done = stacks("wake", "prod", "training")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"the API server refuses: may not patch. {WHO_WAKES}\n"

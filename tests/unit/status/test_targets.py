@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from components.cluster import Connection
 from core.body import Body
 from stacks.commands.status.dashboard import lines, urls
 from stacks.commands.status.snapshot import Found
@@ -37,7 +38,7 @@ def namespaces(*jobs: Body, **more: Any) -> dict[str, Found]:
 
 
 def place(word: str, pod: str | None = None, *jobs: Body) -> Place:
-    return place_of_log(target(word, namespaces(*jobs)), pod, "prod")
+    return place_of_log(target(word, namespaces(*jobs)), pod, Connection("prod"))
 
 
 @pytest.mark.parametrize("word", ["training", "team-a/training"])
@@ -159,7 +160,7 @@ def ingress(service: str, host: str | None = "ray.example.com", path: str = "/",
 
 def dashboard_of(context: str | None = None, found: tuple[str, ...] = (), **spec: Any) -> list[str]:
     spec.setdefault("headGroupSpec", {"template": {"spec": {"containers": [container(0)]}}})
-    return list(lines(ray_cluster("training", *READY, **spec), found, context))
+    return list(lines(ray_cluster("training", *READY, **spec), found, Connection(context)))
 
 
 def test_an_ingress_of_the_head_is_the_dashboards_url() -> None:

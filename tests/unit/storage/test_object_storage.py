@@ -1,13 +1,14 @@
 """Object storage is recognized by its driver, in the stack file and in the cluster."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.storage.existing import Live, look, unfit
 from components.storage.manifests import is_object_storage, named_as_object_storage, volume_of_home
 from components.storage.settings import StorageSettings, Use
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
@@ -84,6 +85,19 @@ def test_an_existing_claim_is_refused_by_its_volume_and_its_access_modes() -> No
     assert unfit(EXISTING, Use(hf_home=True, several=True), Live()) is None
 
 
-def test_a_cluster_that_cannot_be_read_refuses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert look(EXISTING, HOME, "team-a", "no-such-context") is None
+def test_claim_volume_and_class_are_read() -> None:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "team-a", "name": "models"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}}
+    made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "models"}}
+    csi = {"csi": {"driver": "s3.csi.aws.com"}}
+    cluster = FakeCluster({**claim, "spec": {"volumeName": "v"}}, {**volume, "spec": csi})
+    assert "s3.csi.aws.com" in str(look(EXISTING, HOME, "team-a", cluster))
+    assert look(OF_A_CLASS, HOME, "team-a", cluster) is None
+    cluster.add({**made, "provisioner": "s3.csi.aws.com"})
+    assert "s3.csi.aws.com" in str(look(OF_A_CLASS, HOME, "team-a", cluster))
+
+
+def test_a_cluster_that_cannot_be_read_refuses_nothing() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no answer"))
+    assert look(EXISTING, HOME, "team-a", cluster) is None

@@ -1,20 +1,26 @@
 """What blocks the removal of a tenant."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from components.guard import InUseError, named
-from components.tenant import guard as tenant_guard
 from components.tenant.guard import _Provider, refuse_while_used, runs
+from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
 
 
 def ray(kind: str, name: str = "x", **parts: Any) -> dict[str, Any]:
-    return {"kind": kind, "metadata": {"namespace": "team-a", "name": name}, "spec": {}, **parts}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": kind,
+        "metadata": {"namespace": "team-a", "name": name},
+        "spec": {},
+        **parts,
+    }
 
 
 @pytest.mark.parametrize(
@@ -36,26 +42,25 @@ def test_an_object_with_present_or_future_pods_counts_as_running(body: Mapping[s
     assert runs(body) == expected
 
 
-def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str | None:
+def refusal(*existing: dict[str, Any]) -> str | None:
     """The refusal of the guard of team-a with these objects; None if it allows the removal."""
-    monkeypatch.setattr(tenant_guard, "kuberay_objects", lambda *_: existing)
     try:
-        refuse_while_used("team-a", "team-a", None)
+        refuse_while_used(FakeCluster(*existing), "team-a", "team-a")
     except InUseError as error:
         return str(error)
     return None
 
 
-def test_running_objects_are_named_with_a_fix(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = refusal(monkeypatch, ray("RayCluster", "training"), ray("RayJob", "nightly"))
+def test_running_objects_are_named_with_a_fix() -> None:
+    message = refusal(ray("RayCluster", "training"), ray("RayJob", "nightly"))
     assert message is not None
     assert "while there is RayCluster team-a/training, RayJob team-a/nightly" in message
     assert "allowDelete: true" in message
 
 
-def test_a_tenant_without_running_objects_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refusal(monkeypatch) is None
-    assert refusal(monkeypatch, ray("RayCluster", spec={"suspend": True})) is None
+def test_a_tenant_without_running_objects_is_removed() -> None:
+    assert refusal() is None
+    assert refusal(ray("RayCluster", spec={"suspend": True})) is None
 
 
 def test_a_tenant_with_retained_storage_is_not_removed_even_with_allow_delete() -> None:
@@ -68,10 +73,11 @@ def test_a_tenant_with_retained_storage_is_not_removed_even_with_allow_delete() 
     assert not _Provider().diff("guard", props, props).changes
 
 
-def test_an_unreachable_api_server_blocks_the_deletion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+def test_an_unreachable_api_server_blocks_the_deletion() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(InUseError, match="cannot be determined what runs in its namespace: no usable kubeconfig"):
-        refuse_while_used("team-a", "team-a", "no-such-context")
+        refuse_while_used(cluster, "team-a", "team-a")
 
 
 def test_a_long_list_is_cut() -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.cluster import Connection
 from components.volcano.component import Volcano, VolcanoArgs
 from components.volcano.settings import VolcanoSettings
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 def provisioned(location: Path | str, **keys: Any) -> Recorder:
     settings = VolcanoSettings.model_validate({"location": str(location), **keys})
-    return record(lambda: Volcano("volcano", VolcanoArgs(settings, "staging")))
+    return record(lambda: Volcano("volcano", VolcanoArgs(settings, FakeCluster(connection=Connection("staging")))))
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def test_the_guard_is_deleted_first(recorder: Recorder) -> None:
     guard = recorder.registered["volcano-crd-guard"]
     for other in set(recorder.registered) - {"volcano", "volcano-crd-guard"}:
         assert recorder.made_before(other, "volcano-crd-guard")
-    assert guard.inputs["context"] == "staging"
+    assert guard.inputs["connection"] == {"context": "staging"}
     assert "podgroups.v1beta1.scheduling.volcano.sh" in guard.inputs["resources"]
 
 

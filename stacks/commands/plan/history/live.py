@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.cluster import ClusterUnreachableError
+from components.cluster import Cluster, ClusterUnreachableError
 from components.rollout.pods import Pods, UnknownRayError
 from stacks.commands.plan.history.jobs import HistoryError, Job
 
@@ -47,14 +47,13 @@ class Demand:
         return "; ".join(parts) + "."
 
 
-def demand(context: str | None, namespace: str, cluster: str) -> Demand:
-    """The demand that the Ray of a RayCluster reports. `context`: of the kubeconfig. Raises HistoryError if it does not
-    answer."""
+def demand(cluster: Cluster, namespace: str, name: str) -> Demand:
+    """The demand that the Ray of a RayCluster reports. Raises HistoryError if it does not answer."""
     try:
-        pods = Pods(context, namespace, cluster)
+        pods = Pods(cluster, namespace, name)
         return demand_of(pods.run_in_head(pods.all(), _SCRIPT.read_text()))
     except (UnknownRayError, ClusterUnreachableError) as error:
-        raise HistoryError(f"RayCluster {namespace}/{cluster} cannot be asked for its history: {error}") from error
+        raise HistoryError(f"RayCluster {namespace}/{name} cannot be asked for its history: {error}") from error
 
 
 def demand_of(answer: Mapping[str, Any]) -> Demand:

@@ -10,6 +10,7 @@ from local import paths
 from local.errors import RehearsalError
 from local.nodes import SimulatedNodes
 from local.plugins import select
+from local.rehearse import session as rehearse_session
 from local.rehearse.cluster import Cluster
 from local.rehearse.session import Session, diagnostics, folder, violations
 from local.supervision import Program, daemonize
@@ -76,7 +77,7 @@ def test_a_rehearsal_has_a_folder_beside_that_of_make_up() -> None:
 
 def test_a_part_that_ends_is_named_and_its_log_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands meet only an API server that does not answer."""
-    monkeypatch.setattr("local.rehearse.session.install_missing", lambda: None)
+    monkeypatch.setattr(rehearse_session, "install_missing", lambda: None)
     monkeypatch.setattr(SimulatedNodes, "build", lambda *_: None)
     session = Session("dev", paths.ROOT / "Pulumi.dev.yaml", select("stand-in"), tmp_path / "run")
     supervisor = session.rehearsal.supervisor

@@ -1,4 +1,4 @@
-"""Answers of the API server that arrive in parts, read with the real client from a server on this machine."""
+"""The session by the Kubernetes client, with a server on this machine; and how it connects."""
 
 import json
 import threading
@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 
-import kubernetes
+import pulumi
 import pytest
 
-from components.cluster import ClusterUnreachableError, ForbiddenError, connect, request, stream
+from components.cluster import ClusterUnreachableError, ConflictError, Connection, ForbiddenError, UnauthorizedError
+from components.kubernetes_cluster import KubernetesCluster, cluster_of
 
 pytestmark = pytest.mark.unit
 
@@ -34,10 +36,14 @@ class Server(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     first_was_read = threading.Event()
+    sent: ClassVar[list[tuple[str, Any]]] = []
+    """The content types and bodies of changes."""
 
     def do_GET(self) -> None:
-        if self.path in ANSWERS:
-            status, answer = ANSWERS[self.path]
+        if self.path in ANSWERS or "/pods/" not in self.path:
+            listed = json.dumps({"items": [{"path": self.path}]}).encode()
+            found = (HTTPStatus.OK, listed) if "nodes" in self.path else (HTTPStatus.NOT_FOUND, b"")
+            status, answer = ANSWERS.get(self.path, found)
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
@@ -65,6 +71,7 @@ class Server(BaseHTTPRequestHandler):
     def do_PATCH(self) -> None:
         """Returns what it gets."""
         sent = self.rfile.read(int(self.headers["Content-Length"]))
+        self.sent.append((self.headers["Content-Type"], json.loads(sent)))
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Length", str(len(sent)))
         self.end_headers()
@@ -77,24 +84,26 @@ class Server(BaseHTTPRequestHandler):
         """Nothing is written."""
 
 
+@pytest.fixture(autouse=True)
+def in_memory() -> None:
+    """The sessions here are real."""
+
+
 @pytest.fixture
-def client() -> Iterator[kubernetes.client.ApiClient]:
-    """A client of the server."""
+def cluster() -> Iterator[KubernetesCluster]:
+    """A session with the server."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        configuration = kubernetes.client.Configuration()
-        configuration.host = f"http://127.0.0.1:{server.server_port}"
-        configuration.proxy = None
-        yield kubernetes.client.ApiClient(configuration)
+        text = KUBECONFIG.replace("https://192.0.2.1", f"http://127.0.0.1:{server.server_port}")
+        yield KubernetesCluster(Connection(kubeconfig=text))
         server.shutdown()
 
 
 @pytest.fixture
-def read(client: kubernetes.client.ApiClient) -> Read:
+def read(cluster: KubernetesCluster) -> Read:
     """Follows the log of a pod."""
     Server.first_was_read.clear()
-    call = kubernetes.client.CoreV1Api(client).read_namespaced_pod_log
-    return lambda pod: stream(call, pod, "team-a", container="ray-head", follow=True, tail_lines=2)
+    return lambda pod: cluster.log("team-a", pod, "ray-head", follow=True, tail=2)
 
 
 def test_parts_are_passed_on_as_they_arrive(read: Read) -> None:
@@ -123,23 +132,39 @@ def test_an_object_that_does_not_exist_has_no_parts(read: Read) -> None:
     assert list(read("404")) == []
 
 
-def test_a_mapping_is_sent_as_json(client: kubernetes.client.ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.cluster.connect", lambda _context: client)
-    merged = {"Content-Type": "application/merge-patch+json"}
+@pytest.mark.parametrize("status", [409, 422])
+def test_a_refused_change_is_a_conflict(cluster: KubernetesCluster, status: int) -> None:
+    with pytest.raises(ConflictError, match=f"the API server refuses: no log of {status}"):
+        cluster.get("v1", "pods", "team-a", str(status))
+
+
+def test_a_mapping_and_a_list_are_sent_as_json(cluster: KubernetesCluster) -> None:
+    Server.sent.clear()
     sent = {"spec": {"suspend": False}}
-    assert request(None, "PATCH", "/object", headers=merged, body=sent) == sent
+    assert cluster.patch("ray.io/v1", "rayclusters", "team-a", "training", sent) == sent
+    step = [{"op": "add", "path": "/spec/suspend", "value": False}]
+    with pytest.raises(ClusterUnreachableError, match="no object of Kubernetes"):  # The server returns the list.
+        cluster.patch("ray.io/v1", "rayclusters", "team-a", "training", step)
+    assert Server.sent == [
+        ("application/merge-patch+json", sent),
+        ("application/json-patch+json", step),
+    ]
 
 
 @pytest.mark.parametrize(
     ("path", "message"),
     [("/login", "no object of Kubernetes"), ("/null", "no object"), ("/moved", "302 Found"), ("/latin", "403 Forb")],
 )
-def test_an_answer_of_another_server_is_an_error(
-    client: kubernetes.client.ApiClient, monkeypatch: pytest.MonkeyPatch, path: str, message: str
-) -> None:
-    monkeypatch.setattr("components.cluster.connect", lambda _context: client)
+def test_an_answer_of_another_server_is_an_error(cluster: KubernetesCluster, path: str, message: str) -> None:
     with pytest.raises(ClusterUnreachableError, match=message):
-        request(None, "GET", path)
+        cluster.request("GET", path)
+
+
+def test_the_path_of_a_list_has_its_selectors(cluster: KubernetesCluster) -> None:
+    assert cluster.list("v1", "nodes", labels="pool=a100", fields="metadata.name=one") == (
+        {"path": "/api/v1/nodes?labelSelector=pool%3Da100&fieldSelector=metadata.name%3Done"},
+    )
+    assert cluster.list("ray.io/v1", "rayjobs") is None
 
 
 KUBECONFIG = """\
@@ -163,7 +188,7 @@ def test_the_kubeconfig_of_the_home_folder_goes_before_the_account_of_a_pod(
         monkeypatch.delenv(name, raising=False)
         if value is not None:
             monkeypatch.setenv(name, value)
-    assert connect.__wrapped__(None).configuration.host == "https://192.0.2.1"
+    assert KubernetesCluster()._client.configuration.host == "https://192.0.2.1"
 
 
 @pytest.mark.parametrize("text", ["- a list\n", "a text\n"])
@@ -171,4 +196,48 @@ def test_a_file_that_is_no_kubeconfig_is_an_error(tmp_path: Path, monkeypatch: p
     (tmp_path / "config").write_text(text)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     with pytest.raises(ClusterUnreachableError, match=r"no usable kubeconfig: .* is no mapping"):
-        connect.__wrapped__(None)
+        KubernetesCluster().request("GET", "/")
+
+
+def test_a_kubeconfig_that_is_given_goes_before_the_ambient_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    text = KUBECONFIG.replace("name: here, context", "name: other, context")
+    given = Connection("other", text)
+    assert KubernetesCluster(given)._client.configuration.host == "https://192.0.2.1"
+    with pytest.raises(ClusterUnreachableError, match=r"no usable kubeconfig: .*missing"):
+        KubernetesCluster(Connection("missing", text)).request("GET", "/")
+    with pytest.raises(ClusterUnreachableError, match="no usable kubeconfig"):
+        KubernetesCluster(Connection(kubeconfig="- a list")).request("GET", "/")
+    later = Connection(kubeconfig=pulumi.Output.from_input(text))
+    with pytest.raises(ClusterUnreachableError, match="not known yet"):
+        KubernetesCluster(later).request("GET", "/")
+
+
+def test_a_session_connects_once_and_again_with_renewed_credentials() -> None:
+    cluster = KubernetesCluster(Connection(kubeconfig=KUBECONFIG))
+    clients = []
+
+    def ask() -> int:
+        clients.append(cluster._client)
+        if len(clients) < 3:
+            raise UnauthorizedError("expired")
+        return 1
+
+    with pytest.raises(UnauthorizedError, match="expired"):
+        cluster.with_renewed_credentials(ask)
+    assert cluster.with_renewed_credentials(ask) == 1
+    assert clients[0] is not clients[1]
+    assert clients[1] is clients[2]
+
+
+def test_a_dynamic_resource_has_the_session_of_its_inputs() -> None:
+    assert Connection().inputs() == {"connection": {}}
+    given = Connection("prod", None)
+    assert given.inputs() == {"connection": {"context": "prod"}}
+    assert cluster_of(given.inputs()).connection == given
+    assert cluster_of(given.inputs()) is cluster_of({"connection": {"context": "prod"}})
+    assert cluster_of({}).connection == Connection()
+    assert "token" not in repr(Connection(kubeconfig=KUBECONFIG))
+    assert isinstance(Connection(kubeconfig=KUBECONFIG).inputs()["connection"]["kubeconfig"], pulumi.Output)

@@ -1,0 +1,54 @@
+"""A kubeconfig with another path, context or token leads to the same cluster: dynamic resources store the connection
+with which they are deleted, and apply nothing again."""
+
+from typing import Any
+
+import pytest
+from pulumi.dynamic import ResourceProvider
+
+from components.crds.guard import CrdGuardProvider
+from components.crds.provider import DefinitionsProvider
+from components.owned_cluster.provider import _Provider as CleanUp
+from components.queues.guard import _Provider as QueueGuard
+from components.ray_cluster.pod_group import _Provider as PodGroup
+from components.redis.password import _Provider as Password
+from components.rollout.component import _Provider as Rollout
+from components.tenant.guard import _Provider as TenantGuard
+from components.tls.authority import _Provider as Authority
+from testbed.fake_cluster import FakeCluster
+
+pytestmark = pytest.mark.unit
+
+BEFORE: dict[str, Any] = {"connection": {"context": "prod"}}
+AFTER = {"connection": {"context": "prod-renamed"}}
+PODS = {"namespace": "team-a", "cluster": "training", "strategy": "onIdle", "limit": 60, "rayVersion": "2.60.0"}
+DESIRED = {**PODS, "parts": {"head": {}, "groups": {}}, "headMayGo": False}
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [TenantGuard(), QueueGuard(), CrdGuardProvider("Sea"), CleanUp(), DefinitionsProvider(CrdGuardProvider("Sea"))],
+)
+def test_what_is_deleted_with_a_connection_stores_the_new_one(
+    provider: ResourceProvider, in_memory: FakeCluster
+) -> None:
+    props = {"owner": "Sea", "release": "1", "definitions": {}, "applied": {}, "fieldManager": "us"}
+    diff = provider.diff("id", {**props, **BEFORE}, {**props, **AFTER})
+    assert (diff.changes, diff.replaces or []) == (True, [])
+    outs = provider.update("id", {**props, **BEFORE}, {**props, **AFTER}).outs
+    assert (outs or {})["connection"] == AFTER["connection"]
+    assert in_memory.requests == []
+
+
+def test_definitions_are_not_applied_again(in_memory: FakeCluster) -> None:
+    props = {"definitions": {"boats.sea.example": "digest"}, "applied": {"boats.sea.example": "fields"}}
+    props |= {"owner": "Sea", "release": "1", "fieldManager": "us"}  # type: ignore[dict-item]
+    done = DefinitionsProvider(CrdGuardProvider("Sea")).update("id", {**props, **BEFORE}, {**props, **AFTER})
+    assert done.outs == {**props, **AFTER}
+    assert in_memory.requests == []
+
+
+@pytest.mark.parametrize("provider", [PodGroup(), Password(), Authority(), Rollout()])
+def test_what_is_deleted_without_a_connection_does_not_change(provider: ResourceProvider) -> None:
+    diff = provider.diff("id", {**DESIRED, **BEFORE}, {**DESIRED, **AFTER})
+    assert (diff.changes, diff.replaces or []) == (False, [])
