@@ -3,11 +3,12 @@
 The policies serve all tenants of a stack, and each asks the API server about the author of a request:
 
 - `scaling-only`, `ray-jobs` and `job-templates` restrict who may patch RayClusters, or create RayJobs, without being
-allowed to create RayClusters. The operator can create any pod, so both rights would be more than they look.
-`own-ray-jobs` keeps them from deleting RayJobs of others. - `neighbours` refuses what a RayCluster may do to others:
-evict their pods, take their traffic, delete objects; and `ingress-hosts` the host names of others. They do not apply to
-those who may do what KubeRay's operator does (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes'
-garbage collector, and Kubernetes administrators.
+  allowed to create RayClusters. The operator can create any pod, so both rights would be more than they look.
+  `own-ray-jobs` keeps them from deleting RayJobs of others.
+- `neighbours` refuses what a RayCluster may do to others: evict their pods, take their traffic, delete objects; and
+  `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
+  (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
+  administrators.
 
 They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
