@@ -3,11 +3,12 @@
 The policies serve all tenants of a stack, and each asks the API server about the author of a request:
 
 - `scaling-only`, `ray-jobs` and `job-templates` restrict who may patch RayClusters, or create RayJobs, without being
-allowed to create RayClusters. The operator can create any pod, so both rights would be more than they look.
-`own-ray-jobs` keeps them from deleting RayJobs of others. - `neighbours` refuses what a RayCluster may do to others:
-evict their pods, take their traffic, delete objects; and `ingress-hosts` the host names of others. They do not apply to
-those who may do what KubeRay's operator does (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes'
-garbage collector, and Kubernetes administrators.
+  allowed to create RayClusters. The operator can create any pod, so both rights would be more than they look.
+  `own-ray-jobs` keeps them from deleting RayJobs of others.
+- `neighbours` refuses what a RayCluster may do to others: evict their pods, take their traffic, delete objects; and
+  `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
+  (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
+  administrators.
 
 They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
@@ -67,8 +68,8 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     tenants = of_tenants(admitted.namespaces)
     policies = [
         ("scaling-only", _scaling_only(), tenants),
-        ("ray-jobs", jobs_on_usable_clusters(), tenants),
-        ("own-ray-jobs", own_jobs(), tenants),
+        ("ray-jobs", _jobs_on_usable_clusters(), tenants),
+        ("own-ray-jobs", _own_jobs(), tenants),
         ("neighbours", neighbours(admitted.classes, admitted.volcano), tenants),
     ]
     if admitted.hosts:
@@ -82,7 +83,7 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         whole = f"ray-platform.{own}.job-templates"
         others = {"matchExpressions": [{"key": TEMPLATE_LABEL, "operator": "NotIn", "values": names}]}
         made[_OTHER_JOBS]["spec"]["matchResources"]["objectSelector"] = others
-        made[f"{_OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, runs_of_templates())
+        made[f"{_OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, _runs_of_templates())
         for name in names:
             binding = _binding(f"{whole}.{name}", whole, tenants)
             binding["spec"]["paramRef"] = {"name": name, "parameterNotFoundAction": "Deny"}
@@ -129,10 +130,10 @@ def _scaling_only() -> Body:
     any account, of the namespace.
     """
     groups = ("object.spec.?workerGroupSpecs.orValue([])", "oldObject.spec.?workerGroupSpecs.orValue([])")
-    same_group = same_but("group", "before", listed(SCALED_OF_GROUPS))
+    same_group = _same_but("group", "before", listed(SCALED_OF_GROUPS))
     of_the_spec = f"({listed(SCALED)} + ({_SUSPENDS} ? ['suspend'] : []))"
     unchanged = (
-        *same_but("object.spec", "oldObject.spec", of_the_spec),
+        *_same_but("object.spec", "oldObject.spec", of_the_spec),
         f"{groups[0]}.size() == {groups[1]}.size()",
         f"{groups[0]}.all(group, {groups[1]}.exists(before, {' && '.join(same_group)}))",
         *(f"object.metadata.?{field} == oldObject.metadata.?{field}" for field in ("labels", "annotations")),
@@ -142,7 +143,7 @@ def _scaling_only() -> Body:
     )
     return policy(
         ("rayclusters", "UPDATE"),
-        [OF_THE_NAMESPACE, MAY_NOT_MAKE_ANY],
+        [_OF_THE_NAMESPACE, _MAY_NOT_MAKE_ANY],
         [{"expression": expression, "message": message} for expression in unchanged],
     )
 
@@ -157,7 +158,7 @@ _AUTHOR = f"object.metadata.?annotations[?'{AUTHOR_ANNOTATION}']"
 """CEL: who creates a RayJob, by its annotation."""
 
 
-def jobs_on_usable_clusters() -> Body:
+def _jobs_on_usable_clusters() -> Body:
     """Users who may create RayJobs but not RayClusters must select a RayCluster that they may use, without pod
     templates.
 
@@ -168,7 +169,7 @@ def jobs_on_usable_clusters() -> Body:
     cluster = f"object.spec.clusterSelector['{CLUSTER_SELECTOR}']"
     return policy(
         ("rayjobs", "CREATE"),
-        [MAY_NOT_MAKE_ANY],
+        [_MAY_NOT_MAKE_ANY],
         [
             _absent("rayClusterSpec"),
             _absent("submitterPodTemplate"),
@@ -191,7 +192,7 @@ def jobs_on_usable_clusters() -> Body:
     )
 
 
-def runs_of_templates() -> Body:
+def _runs_of_templates() -> Body:
     """Users who may create RayJobs but not RayClusters run job templates as they are, with arguments and in their own
     name. The parameter is the RayCronJob that holds the template.
     """
@@ -199,9 +200,9 @@ def runs_of_templates() -> Body:
     arguments = f"object.spec.entrypoint.substring(size({template}.entrypoint))"
     options = f"params.metadata.?annotations[?'{OPTIONS_ANNOTATION}']"
     same = [
-        *same_but("object.spec", template, listed(["entrypoint", "suspend"])),
+        *_same_but("object.spec", template, listed(["entrypoint", "suspend"])),
         "object.metadata.labels == params.metadata.labels",
-        *same_but(_annotations("object"), _annotations("params"), listed([AUTHOR_ANNOTATION])),
+        *_same_but(_annotations("object"), _annotations("params"), listed([AUTHOR_ANNOTATION])),
     ]
     rules = [
         (
@@ -230,7 +231,7 @@ def runs_of_templates() -> Body:
     ]
     spec = policy(
         ("rayjobs", "CREATE"),
-        [MAY_NOT_MAKE_ANY],
+        [_MAY_NOT_MAKE_ANY],
         [{"expression": expression, "message": message} for expression, message in rules],
     )
     labelled = {"matchExpressions": [{"key": TEMPLATE_LABEL, "operator": "Exists"}]}
@@ -242,7 +243,7 @@ def runs_of_templates() -> Body:
     }
 
 
-def own_jobs() -> Body:
+def _own_jobs() -> Body:
     """Users who may not create RayClusters delete runs of job templates that they created, and RayJobs on RayClusters
     that they may use, where they may stop any job.
 
@@ -258,7 +259,7 @@ def own_jobs() -> Body:
     own = f"{author}.hasValue() ? {author}.orValue('') == request.userInfo.username"
     return policy(
         ("rayjobs", "DELETE"),
-        [NO_CONTROLLER, MAY_NOT_MAKE_ANY, collections],
+        [NO_CONTROLLER, _MAY_NOT_MAKE_ANY, collections],
         [
             {
                 "expression": f"{own} : {selected}.hasValue() && {usable}",
@@ -282,11 +283,11 @@ def _absent(field: str) -> Body:
 
 
 RAY_CLUSTERS = f"authorizer.group('{RAY_GROUP}').resource('rayclusters')"
-MAY_NOT_MAKE_ANY = {
+_MAY_NOT_MAKE_ANY = {
     "name": "may-not-make-rayclusters",
     "expression": f"!{RAY_CLUSTERS}.namespace(request.namespace).check('create').allowed()",
 }
-OF_THE_NAMESPACE = {
+_OF_THE_NAMESPACE = {
     "name": "account-of-the-namespace",
     "expression": "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')",
 }
@@ -303,7 +304,7 @@ def policy(on: tuple[str, str], conditions: Sequence[Body], validations: Sequenc
     }
 
 
-def same_but(now: str, before: str, free: str) -> tuple[str, str]:
+def _same_but(now: str, before: str, free: str) -> tuple[str, str]:
     """CEL: two mappings are equal except for the keys in the list `free`."""
     return (
         f"{now}.all(key, key in {free} || key in {before} && {now}[key] == {before}[key])",

@@ -86,7 +86,7 @@ class Scheduling:
 NO_SCHEDULING = Scheduling()
 
 
-def scheduling_labels(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
+def _scheduling_labels(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
     """The labels of the RayCluster."""
     topology = settings.network_topology
     tier = topology.highest_tier_allowed if topology else None
@@ -103,13 +103,13 @@ def scheduling_labels(settings: RayClusterSettings, scheduling: Scheduling) -> d
     return {label: value for label, value in values.items() if value is not None}
 
 
-def scheduling_annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
+def _scheduling_annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
     """The annotations of the RayCluster. With Kueue only RayClusters with this annotation can scale."""
     elastic = scheduling.backend == "kueue" and scheduling.queue is not None and settings.scales
     return {ELASTIC_ANNOTATION: "true"} if elastic else {}
 
 
-def retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with a head that Volcano does not evict for another queue, unless its template sets the annotation.
 
     Volcano keeps as many pods as the gang needs, in any choice, and considers one node at a time (volcano,
@@ -126,7 +126,7 @@ def retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Ma
     return {**spec, "headGroupSpec": {**head, "template": retained}}
 
 
-def with_counted_replicas(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _with_counted_replicas(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with `replicas` of at least `minReplicas`, if Kueue admits the RayCluster.
 
     KubeRay starts at least `minReplicas`. Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/
@@ -211,9 +211,9 @@ def ray_cluster(
     Raises Problems, with paths in the settings, as `cluster_spec` does.
     """
     rendered = cluster_spec(settings, pools, service_account, priorities, redis, logs)
-    spec = retained_head(settings, scheduling, rendered)
-    spec = with_counted_replicas(scheduling, spec)
-    labels = {**settings.labels, **scheduling_labels(settings, scheduling)}
+    spec = _retained_head(settings, scheduling, rendered)
+    spec = _with_counted_replicas(scheduling, spec)
+    labels = {**settings.labels, **_scheduling_labels(settings, scheduling)}
     return {
         "apiVersion": API_VERSION,
         "kind": "RayCluster",
@@ -222,7 +222,7 @@ def ray_cluster(
             **({"labels": labels} if labels else {}),
             "annotations": {
                 **settings.annotations,
-                **scheduling_annotations(settings, scheduling),
+                **_scheduling_annotations(settings, scheduling),
                 # In the foreground the garbage collector would delete pods and clean-up Jobs before the operator does.
                 "pulumi.com/deletionPropagationPolicy": "background",
             },
@@ -328,7 +328,7 @@ def _head_that_scales(
     if not settings.scales:
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
-    options = {**autoscaler_options(settings), **container_defaults(settings), **secured}
+    options = {**_autoscaler_options(settings), **container_defaults(settings), **secured}
     template, options = with_autoscaler_token(settings, with_short_grace_period(settings, head["template"]), options)
     head = {**head, "template": template}
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}
@@ -444,7 +444,7 @@ _ONE_NODE_FOR_EACH = 1.0
 modes have no limit (Ray: python/ray/autoscaler/_private/kuberay/autoscaling_config.py)."""
 
 
-def autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
+def _autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
     """The options of a cluster that scales."""
     options = {
         # The operator reads the version, so Ray's default of v2 is not enough.
@@ -452,7 +452,7 @@ def autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
         "idleTimeoutSeconds": idle_seconds(settings),
         "imagePullPolicy": settings.image_pull_policy,
     }
-    mode = upscaling_mode(settings)
+    mode = _upscaling_mode(settings)
     return {**options, "upscalingMode": mode} if mode else options
 
 
@@ -462,7 +462,7 @@ def idle_seconds(settings: RayClusterSettings) -> int:
     return seconds(settings.idle_timeout) if minutes is None else minutes * 60
 
 
-def upscaling_mode(settings: RayClusterSettings) -> str | None:
+def _upscaling_mode(settings: RayClusterSettings) -> str | None:
     """KubeRay's upscaling mode; None if it is not set."""
     if settings.target_utilization is not None:
         # Ray's own conversion (python/ray/autoscaler/_private/autoscaler.py, target_utilization_fraction).

@@ -127,8 +127,8 @@ def _groups_of(
         pool=pool,
         name=configured.group_name,
         gpus=configured.gpus,
-        cpu=configured.cpu or (cpu_share(pool, configured.gpus, Reserve()) if pool else None),
-        memory=configured.memory or (memory_share(pool, configured.gpus, Reserve()) if pool else None),
+        cpu=configured.cpu or (_cpu_share(pool, configured.gpus, Reserve()) if pool else None),
+        memory=configured.memory or (_memory_share(pool, configured.gpus, Reserve()) if pool else None),
         replicas=configured.replicas,
         min_replicas=configured.min_replicas,
         max_replicas=configured.max_replicas,
@@ -140,12 +140,12 @@ def _groups_of(
 
 
 def _cut(pool: NodePool, workers: WorkersSettings, variant: Variant, path: Path, place: Path) -> WorkerGroup:
-    cpu = variant.cpu or cpu_share(pool, variant.gpus, workers.reserve, workers.profile)
-    memory = variant.memory or memory_share(pool, variant.gpus, workers.reserve, workers.profile)
+    cpu = variant.cpu or _cpu_share(pool, variant.gpus, workers.reserve, workers.profile)
+    memory = variant.memory or _memory_share(pool, variant.gpus, workers.reserve, workers.profile)
     most = variant.max_replicas
     if most is None and variant.gpus <= pool.gpus:
-        most = most_replicas(workers.profile, pool, variant.gpus)
-        affordable = within(workers.budget, variant.gpus, cpu, memory)
+        most = _most_replicas(workers.profile, pool, variant.gpus)
+        affordable = _within(workers.budget, variant.gpus, cpu, memory)
         most = most if affordable is None else min(most, affordable)
     return WorkerGroup(
         path=place,
@@ -171,7 +171,7 @@ def _own_templates(*templates: tuple[Path, dict[str, Any]]) -> tuple[tuple[Path,
 def _fit(group: WorkerGroup, reserve: Path | None) -> Iterator[Problem]:
     if group.pool is None or group.cpu is None or group.memory is None:
         return iter(())
-    return does_not_fit(group.name, group.gpus, group.cpu, group.memory, group.pool, group.path, reserve)
+    return _does_not_fit(group.name, group.gpus, group.cpu, group.memory, group.pool, group.path, reserve)
 
 
 def _names_used_twice(groups: list[WorkerGroup]) -> Iterator[Problem]:
@@ -244,13 +244,13 @@ def tiling(gpus: int) -> tuple[int, ...]:
     return tuple(size for size in range(1, gpus + 1) if gpus % size == 0) or (0,)
 
 
-def cpu_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
+def _cpu_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
     """The share of a node's CPUs for that number of GPUs, in whole CPUs; without GPUs, all CPUs of the node."""
     rounding = ROUND_CEILING if profile == "ado" else ROUND_FLOOR
     return str(_share(pool.cpu, reserve.cpu, _RESERVED_SHARE, pool, gpus).to_integral_value(rounding))
 
 
-def memory_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
+def _memory_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
     """The share of a node's memory for that number of GPUs, in whole Gi; without GPUs, all memory of the node."""
     reserved = _MEMORY_RESERVED_BY_ADO if profile == "ado" else _RESERVED_SHARE
     return f"{_share(pool.memory, reserve.memory, reserved, pool, gpus) // _GI}Gi"
@@ -264,20 +264,20 @@ def _share(node: str, reserve: str | None, reserved: Decimal, pool: NodePool, gp
     return left * gpus / pool.gpus if pool.gpus and gpus else left
 
 
-def most_replicas(profile: Profile, pool: NodePool, gpus: int) -> int:
+def _most_replicas(profile: Profile, pool: NodePool, gpus: int) -> int:
     """The most workers of a size that a pool has by its profile."""
     if gpus == pool.gpus:
         return pool.count
     return pool.count * (pool.gpus // gpus if gpus else 1) if profile == "tiling" else _REPLICAS_OF_A_PART
 
 
-def within(budget: Budget, gpus: int, cpu: str, memory: str) -> int | None:
+def _within(budget: Budget, gpus: int, cpu: str, memory: str) -> int | None:
     """The most workers of a size that a budget allows; None if it does not limit their resources."""
     bounds = [(budget.gpus, Decimal(gpus)), (budget.cpu, amount(cpu)), (budget.memory, amount(memory))]
     return min((int(amount(str(most)) // each) for most, each in bounds if most is not None and each > 0), default=None)
 
 
-def does_not_fit(
+def _does_not_fit(
     name: str, gpus: int, cpu: str, memory: str, pool: NodePool, path: Path, reserve: Path | None
 ) -> Iterator[Problem]:
     """Why a node of the pool cannot hold a worker of the group `name`.

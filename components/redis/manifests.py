@@ -113,7 +113,7 @@ def _secret(name: str, texts: Any) -> Body:
     }
 
 
-def requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body:
+def _requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body:
     """The Certificate with which cert-manager creates the same Secret."""
     return {
         "apiVersion": "cert-manager.io/v1",
@@ -130,7 +130,7 @@ def requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body:
     }
 
 
-def scripts_config_map() -> Body:
+def _scripts_config_map() -> Body:
     """The ConfigMap with the scripts of the containers."""
     return {
         "apiVersion": "v1",
@@ -218,7 +218,7 @@ def redis_objects(
     """
     backups = backup_objects(settings, settings.backup, namespace, clusters) if settings.backup else []
     bodies = [
-        scripts_config_map(),
+        _scripts_config_map(),
         *services(settings),
         *([disruption_budget()] if settings.mode == "managed" else []),
         *_certificate(settings, namespace),
@@ -246,7 +246,7 @@ def _certificate(settings: RedisSettings, namespace: str) -> list[Body]:
     if settings.tls is None or settings.tls.issuer is None:
         return []
     names = names_of_nodes(namespace, settings.nodes, settings.cluster_domain)
-    return [requested_certificate(settings.tls.issuer, names)]
+    return [_requested_certificate(settings.tls.issuer, names)]
 
 
 _FOLDER = "/backup"

@@ -25,7 +25,7 @@ _FIXED_CLAIM = "Kubernetes does not change these fields of a PersistentVolumeCla
 _GROWS = "the volume grows if its StorageClass allows it; otherwise, or if the size is less, `pulumi up` fails"
 _NOT_RETAINED = "copy the data elsewhere, set retain: false of the storage in a separate `up`, then make the edit"
 
-CLAIM = Kind(
+_CLAIM = Kind(
     "a volume is created",
     _GROWS,
     "is deleted, and the data with its volume, unless the reclaim policy of its StorageClass is Retain",
@@ -42,7 +42,7 @@ CLAIM = Kind(
 )
 """A claim for which a volume is created."""
 
-RETAINED_CLAIM = Kind(
+_RETAINED_CLAIM = Kind(
     "a volume is created, which Pulumi keeps",
     _GROWS,
     "`pulumi up` refuses to delete it with its data",
@@ -59,7 +59,7 @@ RETAINED_CLAIM = Kind(
 )
 """A claim of a tenant's storage with `retain`."""
 
-BOUND_CLAIM = Kind(
+_BOUND_CLAIM = Kind(
     "makes an existing volume available to the pods of its namespace",
     "is available to pods at once",
     "the data stay where they are, and pods can no longer mount them; it is deleted once no pod mounts it any more",
@@ -73,7 +73,7 @@ BOUND_CLAIM = Kind(
 )
 """A claim of an existing volume: a tenant's storage with `nfs` or `csi`."""
 
-VOLUME = Kind(
+_VOLUME = Kind(
     "makes an existing volume available to its claim",
     "another object for the existing volume replaces it; the data stay",
     "the data stay where they are, and are no longer available here",
@@ -81,11 +81,11 @@ VOLUME = Kind(
 """An existing volume, of a tenant's storage with `nfs` or `csi`."""
 
 
-def claim_of(body: Mapping[str, Any]) -> Kind:
+def _claim_of(body: Mapping[str, Any]) -> Kind:
     """What edits of a PersistentVolumeClaim mean."""
     if RETAINED in (body["metadata"].get("annotations") or {}):
-        return RETAINED_CLAIM
-    return BOUND_CLAIM if body["spec"].get("volumeName") else CLAIM
+        return _RETAINED_CLAIM
+    return _BOUND_CLAIM if body["spec"].get("volumeName") else _CLAIM
 
 
 AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
@@ -245,7 +245,7 @@ KINDS = {
         "applies from its next run on; what runs continues",
         "no longer runs; existing copies stay as long as their volume",
     ),
-    "PersistentVolumeClaim": CLAIM,
+    "PersistentVolumeClaim": _CLAIM,
     "PodMonitor": Kind(
         "no pod changes; Prometheus scrapes these pods",
         "no pod changes; Prometheus scrapes as configured within a minute",
@@ -261,7 +261,7 @@ KINDS = {
         "no pod changes; Prometheus records and alerts as configured within a minute",
         "no pod changes; Prometheus no longer records and alerts",
     ),
-    "PersistentVolume": VOLUME,
+    "PersistentVolume": _VOLUME,
 }
 
 SCHEDULE = Kind(
@@ -322,7 +322,7 @@ ANOTHER_AUTHORITY = Effect(
 def kind_of(body: Mapping[str, Any]) -> Kind:
     """What edits of an object mean."""
     if body["kind"] == "PersistentVolumeClaim":
-        return claim_of(body)
+        return _claim_of(body)
     if body["kind"] in ("StatefulSet", "ConfigMap") and body["metadata"]["name"] == RUN_HISTORY:
         return HISTORY
     if SCHEDULE_LABEL in (body["metadata"].get("labels") or {}):

@@ -197,7 +197,7 @@ def all_running(before: Known) -> Range:
     return range_of(sum(least.values()), sum(most.values()))
 
 
-def running_of(before: Known, groups: Collection[str]) -> Range:
+def _running_of(before: Known, groups: Collection[str]) -> Range:
     """The running pods of some groups."""
     few, many = (sum(bound.get(group, 0) for group in groups) for bound in _bounds(before))
     return range_of(few, many)
@@ -246,7 +246,7 @@ def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updat
         return Effect(Verdict.REFUSED, text, f"{why} does not replace the head", safer, REPLACING)
     if rule.pods == "head":
         return replace(plain, safer=_AT_ONCE + rule.safer)
-    there = running_of(before, groups)
+    there = _running_of(before, groups)
     gone = Range(0, there.most)
     if updates.strategy == "drain":
         text = (
@@ -270,7 +270,7 @@ def _at_once(before: Known, after: Body, rule: Rule, groups: Sequence[str], why:
         of, whose, verdict = (HEAD,), "the head", Verdict.ENDS
     else:
         of, whose, verdict = (), "the head and all workers", Verdict.RECREATES
-    ended = running_of(before, of) if of else all_running(before)
+    ended = _running_of(before, of) if of else all_running(before)
     text = f"{whose}: {ended.pods()} deleted at once and recreated, busy or not; what runs there is lost"
     safer = "apply the edit when nothing runs; or set `updates: {strategy: drain}` if only workers change"
     return Effect(verdict, text, why, safer, REPLACING, ended, ended, of)
@@ -281,7 +281,7 @@ def _outlived(before: Known, after: Body) -> bool:
     return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 
-def replaced_externally(after: Body) -> bool:
+def _replaced_externally(after: Body) -> bool:
     """Whether KubeRay or Kueue replaces the RayCluster's pods, so that `updates` have no effect."""
     return recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
 
@@ -294,9 +294,9 @@ def removed_group(before: Known, after: Body, effect: Effect, updates: UpdatesSe
     if effect.verdict is not Verdict.ORPHANS or effect.groups[0] in groups_of(after["spec"]):
         return effect
     [group] = effect.groups
-    if replaced_externally(after):
+    if _replaced_externally(after):
         return effect
-    there, name, scaling = running_of(before, [group]), shown(group), scales(dict(after))
+    there, name, scaling = _running_of(before, [group]), shown(group), scales(dict(after))
     why = f"`updates: {{strategy: {updates.strategy}}}`"
     if updates.strategy == "none":
         if not scaling:
@@ -335,7 +335,7 @@ _SAFER = (
 def outdated_pods(before: Known, after: Body, updates: UpdatesSettings, effects: Iterable[Effect]) -> Iterator[Effect]:
     """The effects of `updates` on pods that are older than the live RayCluster, without the pods that end by
     `effects`."""
-    if updates.strategy == "none" or replaced_externally(after):
+    if updates.strategy == "none" or _replaced_externally(after):
         return
     why = f"`updates: {{strategy: {updates.strategy}}}`, and pods that are older than the live RayCluster"
     if before.running is None:

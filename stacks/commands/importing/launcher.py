@@ -60,7 +60,7 @@ class NodeTypes:
     workers: tuple[NodeType, ...]
 
 
-def node_types(document: Reader) -> NodeTypes:
+def _node_types(document: Reader) -> NodeTypes:
     """Reads them. Raises RefusedError if the head's type is not among them."""
     limit = document.whole("max_workers")
     least = document.whole("min_workers")
@@ -163,7 +163,7 @@ _OPTIONS = {
 }
 
 
-def image_of(docker: Reader, which: str) -> str | None:
+def _image_of(docker: Reader, which: str) -> str | None:
     """The image for `head` or `worker`."""
     special, common = docker.text(f"{which}_image"), docker.text("image")
     return special or common
@@ -212,7 +212,7 @@ def _options(texts: Reader) -> list[tuple[str, str, Reader]]:
     return found
 
 
-def pull_policy(docker: Reader) -> dict[str, Any]:
+def _pull_policy(docker: Reader) -> dict[str, Any]:
     """`imagePullPolicy`, if the section sets it; the rest of the section is noted."""
     always = docker.at("pull_before_run")
     docker.at("container_name").note("KubeRay names the containers", "remove it")
@@ -261,7 +261,7 @@ PROVIDER = {
 NODE_CONFIG = "describe the machines under nodes, and set what a pod needs in cpu, memory and gpus"
 
 
-def note_top_level(document: Reader) -> None:
+def _note_top_level(document: Reader) -> None:
     """Notes the keys of the file that have no counterpart."""
     for key, (why, instead) in TOP_LEVEL.items():
         part = document.at(key)
@@ -269,7 +269,7 @@ def note_top_level(document: Reader) -> None:
             each.note(why, instead)
 
 
-def note_provider(provider: Reader) -> None:
+def _note_provider(provider: Reader) -> None:
     """Notes all keys of the provider except the namespace, which was used."""
     provider.at("type").use()
     for key, part in provider.items():
@@ -277,7 +277,7 @@ def note_provider(provider: Reader) -> None:
             part.note(*PROVIDER.get(str(key), (_MACHINES, "remove it, or do it where the nodes are created")))
 
 
-def note_machine(node_config: Reader) -> None:
+def _note_machine(node_config: Reader) -> None:
     """Notes the description of a machine; older files have its `resources` in it."""
     for key, part in node_config.items():
         if key != "resources":
@@ -309,7 +309,7 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     cluster: dict[str, Any] = {"name": _name(document, answers)}
     provider = document.mapping("provider")
     namespace = provider.text("namespace")
-    types = node_types(document)
+    types = _node_types(document)
     docker = document.mapping("docker")
     head_start, worker_start = (
         ray_start(document.sequence(key)) for key in ("head_start_ray_commands", "worker_start_ray_commands")
@@ -317,10 +317,10 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     pods = provider.text("type") in _KUBERNETES
     head = _head(types.head, head_start, pods)
     groups = [_group(each, worker_start, pods, types.head.name) for each in types.workers]
-    image = image_of(docker, "head") or head.get("image")
-    worker_image = image_of(docker, "worker")
+    image = _image_of(docker, "head") or head.get("image")
+    worker_image = _image_of(docker, "worker")
     cluster |= versions(image, answers, document.log, document.at("docker").path)
-    cluster |= pull_policy(docker) | _autoscaling(document)
+    cluster |= _pull_policy(docker) | _autoscaling(document)
     head.pop("image", None)
     env = run_options(docker, "run_options")
     head_env, worker_env = run_options(docker, "head_run_options"), run_options(docker, "worker_run_options")
@@ -338,8 +338,8 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     if groups:
         cluster["workerGroups"] = groups
     of_groups(cluster, document.log, document.at("docker").path)
-    note_provider(provider)
-    note_top_level(document)
+    _note_provider(provider)
+    _note_top_level(document)
     return Imported(cluster, namespace, ())
 
 
@@ -451,7 +451,7 @@ def _node(node_type: NodeType, start: RayStart, pods: bool, container: str) -> d
     if pods:
         settings |= pod_settings(node_type.node_config, container)
     else:
-        note_machine(node_type.node_config)
+        _note_machine(node_type.node_config)
     body = node_type.body
     params = dict(start.params)
     _resources(body.mapping("resources"), settings, params)

@@ -87,7 +87,7 @@ def from_manifest(
     reader = Reader(body)
     kind, answers = str(body.get("kind")), answers or Answers()
     path = KINDS[kind]
-    if secrets := [*secrets_in(body.get("metadata"), ("metadata",)), *secrets_in(_at(body, path), path)]:
+    if secrets := [*_secrets_in(body.get("metadata"), ("metadata",)), *_secrets_in(_at(body, path), path)]:
         raise RefusedError(*secrets)  # before any message that shows values
     _refused_by_kuberay(body)
     spec = reader
@@ -144,7 +144,7 @@ def _label(spec: dict[str, Any], label: str, name: str) -> None:
         metadata["labels"] = {**(metadata.get("labels") or {}), label: name}
 
 
-def secrets_in(value: Any, path: Path) -> Iterator[Note]:
+def _secrets_in(value: Any, path: Path) -> Iterator[Note]:
     """Secrets in plain text, by the name of a variable, label or annotation, or by their look. Without their values."""
     if path[-2:] == ("annotations", LAST_APPLIED):
         return
@@ -156,10 +156,10 @@ def secrets_in(value: Any, path: Path) -> Iterator[Note]:
             annotation = path[-1] in ("annotations", "labels") and is_secret_annotation(str(key), str(each))
             if annotation and not secret_in(str(each)):
                 yield Note((*path, key), f"{key!r} looks like a secret, and a stack file is plain text", ADVICE)
-            yield from secrets_in(each, (*path, key))
+            yield from _secrets_in(each, (*path, key))
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from secrets_in(each, (*path, index))
+            yield from _secrets_in(each, (*path, index))
     elif isinstance(value, str) and (kind := secret_in(value)):
         yield Note(path, f"it has {kind}, and a stack file is plain text", ADVICE)
 
@@ -346,7 +346,7 @@ def from_owner(body: Mapping[str, Any], answers: Answers) -> Imported:
     def settle(reader: Reader, _kind: str) -> None:
         settings.update(kind.settings(reader.mapping("spec")))
 
-    if secrets := list(secrets_in(body.get("spec"), ("spec",))):
+    if secrets := list(_secrets_in(body.get("spec"), ("spec",))):
         raise RefusedError(*secrets)
     imported = from_manifest(body, answers, rename=True, label=kind.label, settle=settle)
     labels = {key: value for key, value in imported.cluster["labels"].items() if key != kind.label}

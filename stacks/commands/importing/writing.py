@@ -29,7 +29,7 @@ from stacks.commands.importing.reader import Imported, dns_name
 from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, TenantSettings
 
-NO_NAMESPACE = "imported"
+_NO_NAMESPACE = "imported"
 """Tenant of clusters whose file names no namespace."""
 
 INTERNET: dict[str, Any] = {"internet": True}
@@ -48,7 +48,7 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
     levels: dict[str, PodSecurityLevel] = {}
     egress: dict[str, list[dict[str, Any]]] = {}
     for each in imported:
-        place = place_of(each, namespace)
+        place = _place_of(each, namespace)
         name = dns_name(place, LONGEST_TENANT_NAME, "team")
         tenant: dict[str, Any] = {"name": name} if name == place else {"name": name, "namespace": place}
         found.setdefault(place, tenant).setdefault(each.key, []).append(each.entry)
@@ -68,9 +68,9 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
     return list(found.values())
 
 
-def place_of(imported: Imported, namespace: str | None) -> str:
+def _place_of(imported: Imported, namespace: str | None) -> str:
     """The namespace of an imported cluster. `namespace`: replaces that of the file."""
-    return namespace or imported.namespace or NO_NAMESPACE
+    return namespace or imported.namespace or _NO_NAMESPACE
 
 
 def needed(tenant: Mapping[str, Any]) -> list[str]:
@@ -101,7 +101,7 @@ def _owners(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
     """The RayCluster of an entry; empty if the entry is not valid, which is reported elsewhere."""
     try:
-        return with_tenant_values(TenantSettings(name=NO_NAMESPACE), valid(cluster))
+        return with_tenant_values(TenantSettings(name=_NO_NAMESPACE), valid(cluster))
     except (ValidationError, Problems):
         return {}
 
@@ -237,14 +237,14 @@ def _decisions(
     root: Path = ("config", f"{PROJECT}:tenants")
     for tenant_index, tenant in enumerate(made):
         tenant_path: Path = (*root, tenant_index)
-        if tenant["name"] == NO_NAMESPACE and not namespace:
+        if tenant["name"] == _NO_NAMESPACE and not namespace:
             yield (*tenant_path, "name"), "decide: the namespace of these clusters; the imported file sets none"
         yield (*tenant_path, "network"), f"decide: {NETWORK}"
         if "podSecurity" in tenant:
             yield (*tenant_path, "podSecurity"), "decide: restricted, once the imported pods meet it (they do not yet)"
         places = Counter[str]()
         for each in imported:
-            if place_of(each, namespace) != tenant.get("namespace", tenant["name"]):
+            if _place_of(each, namespace) != tenant.get("namespace", tenant["name"]):
                 continue
             inside: Path = (each.key, places[each.key], *(("cluster",) if each.owner else ()))
             places[each.key] += 1

@@ -94,7 +94,7 @@ class PoolShown:
 def planned(plan: Plan) -> list[PoolShown]:
     """The nodes of the stack file with the pods that RayClusters start with."""
     every = plan.started.nodes
-    colours = colours_of(plan, ())
+    colours = _colours_of(plan, ())
     pools = ((pool.pool, [_planned(node, colours) for node in every if node.pool == pool]) for pool in plan.pools)
     return [_pool(title, nodes) for title, nodes in pools]
 
@@ -112,7 +112,7 @@ def live(plan: Plan, found: Found, namespaces: Mapping[str, Found]) -> list[Pool
             if (node := pod["spec"].get("nodeName")) and phase(pod) not in ENDED:
                 owner, its_group = _owner(pod)
                 placed.setdefault(node, Counter())[f"{namespace}/{owner}", its_group, requested(pod)] += 1
-    colours = colours_of(plan, (owner for counted in placed.values() for owner, _, _ in counted))
+    colours = _colours_of(plan, (owner for counted in placed.values() for owner, _, _ in counted))
     bodies = {each["metadata"]["name"]: each for each in found.all("nodes")}
     unknown = "Nodes that this account must not read" if found.unreadable else "Nodes that do not exist any more"
     pools: dict[str, list[NodeShown]] = {pool.pool: [] for pool in plan.pools} if bodies else {}
@@ -125,7 +125,7 @@ def live(plan: Plan, found: Found, namespaces: Mapping[str, Found]) -> list[Pool
     return [_pool(title, nodes) for title, nodes in pools.items()]
 
 
-def colours_of(plan: Plan, others: Iterable[str]) -> dict[str, int]:
+def _colours_of(plan: Plan, others: Iterable[str]) -> dict[str, int]:
     """A colour for each owner of pods: RayClusters in the order of the stack file, then the others by name."""
     own = [cluster.name for tenant in plan.tenants for cluster in tenant.clusters]
     return {name: place % COLOURS for place, name in enumerate(dict.fromkeys([*own, *sorted(set(others))]))}

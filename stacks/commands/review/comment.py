@@ -134,8 +134,8 @@ def _lines(each: Reviewed, base: str) -> Iterator[str]:
     if each.invalid_before:
         yield f"The file has errors in {base}, so it is unknown what changes for running pods"
     if each.policies:
-        new = (_violation(some, "new") for some in by_rule(one for one in each.policies.new if one.blocks))
-        old = (_violation(some, "not new") for some in by_rule(one for one in each.policies.old if one.blocks))
+        new = (_violation(some, "new") for some in _by_rule(one for one in each.policies.new if one.blocks))
+        old = (_violation(some, "not new") for some in _by_rule(one for one in each.policies.old if one.blocks))
         yield from _some([*new, *old], "below")
     if each.impact:
         yield from _of_impact(each.impact)
@@ -300,10 +300,10 @@ def _title(name: str, found: Judged) -> str:
 def _judged(found: Judged) -> Iterator[str]:
     for title, some in (("New", found.new), ("As before", found.old)):
         if some:
-            yield from (f"**{title}**", "", *_items(map(_of_rule, by_rule(some))), "")
+            yield from (f"**{title}**", "", *_items(map(_of_rule, _by_rule(some))), "")
 
 
-def by_rule(findings: Iterable[Finding]) -> list[list[Finding]]:
+def _by_rule(findings: Iterable[Finding]) -> list[list[Finding]]:
     """The findings of each rule, those that block first."""
     rules: dict[str, list[Finding]] = {}
     for each in sorted(findings, key=lambda each: not each.blocks):
