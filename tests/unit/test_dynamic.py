@@ -19,10 +19,10 @@ class _Provider(ResourceProvider):
 
 def test_a_stack_may_have_more_of_them_than_python_may_recurse() -> None:
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(250)
+    sys.setrecursionlimit(400)
     try:
-        made = record(lambda: [Resource(_Provider(), f"one-{number}", {}) for number in range(300)])
+        made = record(lambda: [Resource(_Provider(), f"one-{number}", {}) for number in range(500)])
     finally:
         sys.setrecursionlimit(limit)
     [names] = [names for kind, names in made.kinds().items() if kind.startswith("pulumi-python:dynamic")]
-    assert len(names) == 300
+    assert len(names) == 500
