@@ -1,6 +1,7 @@
 """A kubeconfig with another path, context or token leads to the same cluster: dynamic resources store the connection
 with which they are deleted, and apply nothing again."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -23,6 +24,12 @@ BEFORE: dict[str, Any] = {"connection": {"context": "prod"}}
 AFTER = {"connection": {"context": "prod-renamed"}}
 PODS = {"namespace": "team-a", "cluster": "training", "strategy": "onIdle", "limit": 60, "rayVersion": "2.60.0"}
 DESIRED = {**PODS, "parts": {"head": {}, "groups": {}}, "headMayGo": False}
+
+
+@pytest.fixture(autouse=True)
+def tracebacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The providers switch them off in their process; Pulumi's SDK needs them in programs of later tests."""
+    monkeypatch.setattr(sys, "tracebacklimit", 1000, raising=False)
 
 
 @pytest.mark.parametrize(
