@@ -15,7 +15,6 @@ from components.ray_cluster.pod_group import _Provider as PodGroup
 from components.redis.password import _Provider as Password
 from components.rollout.component import _Provider as Rollout
 from components.tenant.guard import _Provider as TenantGuard
-from components.tls.authority import _Provider as Authority
 from testbed.fake_cluster import FakeCluster
 
 pytestmark = pytest.mark.unit
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.unit
 BEFORE: dict[str, Any] = {"connection": {"context": "prod"}}
 AFTER = {"connection": {"context": "prod-renamed"}}
 PODS = {"namespace": "team-a", "cluster": "training", "strategy": "onIdle", "limit": 60, "rayVersion": "2.60.0"}
-DESIRED = {**PODS, "parts": {"head": {}, "groups": {}}, "headMayGo": False}
+DESIRED = {**PODS, "parts": {"head": {}, "groups": {}}, "workersOutliveHead": False}
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +54,7 @@ def test_definitions_are_not_applied_again(in_memory: FakeCluster) -> None:
     assert in_memory.requests == []
 
 
-@pytest.mark.parametrize("provider", [PodGroup(), Password(), Authority(), Rollout()])
+@pytest.mark.parametrize("provider", [PodGroup(), Password(), Rollout()])
 def test_what_is_deleted_without_a_connection_does_not_change(provider: ResourceProvider) -> None:
     diff = provider.diff("id", {**DESIRED, **BEFORE}, {**DESIRED, **AFTER})
     assert (diff.changes, diff.replaces or []) == (False, [])

@@ -24,7 +24,14 @@ def built(**monitoring: Any) -> Recorder:
     return record(lambda: build(parse(keys)))
 
 
-def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path) -> None:
+def with_kinds(cluster: FakeCluster, *kinds: str) -> None:
+    """The cluster has these kinds of the Prometheus operator."""
+    for kind in kinds:
+        cluster.objects[path_of("apiextensions.k8s.io/v1", "customresourcedefinitions", None, kind)] = {}
+
+
+def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path, in_memory: FakeCluster) -> None:
+    with_kinds(in_memory, "podmonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
     recorder = built()
     assert recorder.registered["platform-monitoring"].type == "ray-platform:index:Monitoring"
     for name in ("podmonitor-ray-head", "prometheusrule-ray-platform"):
@@ -38,10 +45,11 @@ def test_the_operator_emits_its_metrics(kubectl_that_renders: Path) -> None:
 
 
 def test_missing_kinds_are_one_error_that_names_them_and_the_setting() -> None:
-    known = path_of("apiextensions.k8s.io/v1", "customresourcedefinitions", None, "podmonitors.monitoring.coreos.com")
+    cluster = FakeCluster()
+    with_kinds(cluster, "podmonitors.monitoring.coreos.com")
     missing = r"lacks prometheusrules\.monitoring\.coreos\.com: install .*scrapeConfig"
     with pytest.raises(MissingKindsError, match=missing):
-        check_kinds(FakeCluster({known: {}}), ["PodMonitor", "PrometheusRule"])
+        check_kinds(cluster, ["PodMonitor", "PrometheusRule"])
 
 
 def test_files_need_no_kinds_of_the_prometheus_operator(kubectl_that_renders: Path) -> None:
