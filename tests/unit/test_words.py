@@ -20,7 +20,7 @@ AVOIDED = frozenset(
 KEPT = ("img-said", "said-twice", '"says"')
 """Rule ids and a key of reports, which others read."""
 
-IN_PODS = ROOT / "components" / "redis" / "scripts"
+IN_PODS = ROOT / "components" / "payloads" / "redis"
 """Scripts that run in pods: an edit restarts them."""
 
 KINDS = ("md", "py", "go", "sh", "yaml", "toml")

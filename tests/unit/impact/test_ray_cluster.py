@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.idle_termination.in_pod import FIELD_MANAGER
+from components.payloads.idle_termination import FIELD_MANAGER
 from components.rollout.templates import stamped
 from kuberay.edits import Verdict
 from stacks.commands.impact.comparison import impact_of, impact_on

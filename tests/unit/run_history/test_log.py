@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.run_history.program.collector import READ_SECONDS, TRIES_SECONDS
+from components.payloads.run_history.collector import READ_SECONDS, TRIES_SECONDS
 from tests.unit.run_history.api import (
     BEGIN,
     ENDED,

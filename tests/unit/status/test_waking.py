@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.idle_termination.in_pod import FIELD_MANAGER
+from components.payloads.idle_termination import FIELD_MANAGER
 from core.body import Body
 from stacks.commands.status.clusters import State
 from stacks.commands.status.targets import NotWokenError, target, wake_patch
