@@ -11,8 +11,6 @@ import pytest
 
 from components.payloads import PACKAGES
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[2]
 
 ORDER = ("core", "kuberay", "policies", "components", "stacks", "ray_platform", "local", "testbed", "benchmarks")

@@ -14,8 +14,6 @@ import pytest
 from components.cluster import ClusterUnreachableError, ConflictError, Connection, ForbiddenError, UnauthorizedError
 from components.kubernetes_cluster import KubernetesCluster, cluster_of
 
-pytestmark = pytest.mark.unit
-
 Read = Callable[[str], Iterator[bytes]]
 
 BREAKS = "breaks"

@@ -4,10 +4,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[2]
 
 GLOSSARY = ROOT / "docs" / "glossary.md"

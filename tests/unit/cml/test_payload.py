@@ -15,8 +15,6 @@ from components.payloads import cml_application
 from components.payloads.cml_application import DRAIN, NODES, Front, command, serve_key
 from tests.unit.cml.conftest import TOKEN, Place
 
-pytestmark = pytest.mark.unit
-
 SETTINGS = {
     "group": "workers",
     "rayVersion": "2.60.0",

@@ -13,8 +13,6 @@ from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.rules import ValidRayJob
 from kuberay.pod_security import violations
 
-pytestmark = pytest.mark.unit
-
 TOKEN = {"name": "lab", "key": "auth_token"}
 
 

@@ -14,8 +14,6 @@ import pytest
 from components.payloads import external_cluster
 from components.payloads.external_cluster import ENDED, follow, nodes, submit
 
-pytestmark = pytest.mark.unit
-
 
 class Jobs:
     """Ray's client of the jobs API, for one job with these statuses, one for each look; the last one stays."""

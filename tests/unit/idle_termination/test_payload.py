@@ -11,8 +11,6 @@ from components.payloads import idle_termination
 from components.payloads.idle_termination import FIELD_MANAGER, Controller, Use, Verdict, in_use, use, verdict
 from components.payloads.idle_termination import job_that_waits as job_of
 
-pytestmark = pytest.mark.unit
-
 READY_AT = 1767261600
 """2026-01-01T10:00:00Z."""
 

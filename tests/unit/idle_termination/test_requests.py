@@ -10,7 +10,7 @@ import pytest
 
 from components.payloads.idle_termination import _ask
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 
 class Server(BaseHTTPRequestHandler):

@@ -13,8 +13,6 @@ from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import EIGHT, effects, effects_on, ray, verdicts
 from tests.unit.planning.stacks import cluster, stack, tenant
 
-pytestmark = pytest.mark.unit
-
 RECREATE = {"overrides": {"upgradeStrategy": {"type": "Recreate"}}}
 BY_KUBERAY_ALONE: dict[str, Any] = {"updates": {"strategy": "none"}}
 FOUR = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}

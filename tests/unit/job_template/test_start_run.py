@@ -13,7 +13,7 @@ from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL,
 from components.payloads import start_run
 from tests.unit.job_template.test_job_template import held, template
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 AUTHOR = "system:serviceaccount:team-a:count.schedule"
 

@@ -20,7 +20,7 @@ from stacks.load import load
 from stacks.program.build import build
 from testbed.recorder import record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[3]
 

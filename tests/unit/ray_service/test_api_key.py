@@ -14,8 +14,6 @@ from components.ray_service.manifests import ray_service
 from components.ray_service.settings import RayServiceSettings
 from kuberay import OperatorContext, validate
 
-pytestmark = pytest.mark.unit
-
 GROUP = {"groupName": "one", "replicas": 1}
 
 

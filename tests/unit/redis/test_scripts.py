@@ -7,7 +7,7 @@ import pytest
 
 from components import payloads
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 SCRIPT = Path(payloads.__file__).parent / "redis" / "redis.sh"
 

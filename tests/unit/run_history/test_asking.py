@@ -19,7 +19,7 @@ from components.payloads.run_history.server import serve
 from components.payloads.run_history.store import Store
 from tests.unit.run_history.api import BEGIN, ENDED, ID, NAMESPACE, Cluster, collector, only, rayjob, submitter
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 TOKEN = "of-this-cluster"  # noqa: S105 (of a test)
 

@@ -22,8 +22,6 @@ from tests.unit.run_history.api import (
     worker,
 )
 
-pytestmark = pytest.mark.unit
-
 
 def test_a_record_has_the_facts_of_its_job_and_no_secret(cluster: Cluster, tmp_path: Path) -> None:
     cluster.objects["rayjobs"] = [rayjob()]

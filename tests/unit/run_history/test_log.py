@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from components.payloads.run_history.collector import READ_SECONDS, TRIES_SECONDS
 from tests.unit.run_history.api import (
     BEGIN,
@@ -18,8 +16,6 @@ from tests.unit.run_history.api import (
     submitter,
     worker,
 )
-
-pytestmark = pytest.mark.unit
 
 
 def test_the_end_of_the_log_is_kept_from_its_first_whole_line_on(cluster: Cluster, tmp_path: Path) -> None:

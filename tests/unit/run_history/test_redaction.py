@@ -5,8 +5,6 @@ import pytest
 from components.payloads.run_history.redaction import Redaction
 from tests.unit.run_history.api import REDACTION
 
-pytestmark = pytest.mark.unit
-
 REDACT = Redaction(**REDACTION)
 
 

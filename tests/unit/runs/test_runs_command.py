@@ -15,8 +15,6 @@ from stacks.__main__ import app
 from testbed.fake_cluster import FakeCluster
 from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, rayjob, submitter, worker
 
-pytestmark = pytest.mark.unit
-
 BEGIN = seconds("2026-05-28T20:00:10Z")
 
 STACK = """\

@@ -13,8 +13,6 @@ from tests.unit.planning.stacks import cluster as planned
 from tests.unit.planning.stacks import stack, tenant
 from tests.unit.status.live import READY, cluster, condition, found, metadata, ray_cluster
 
-pytestmark = pytest.mark.unit
-
 SUSPENDED = condition("RayClusterSuspended", "True", "suspended")
 SINCE = "2026-01-01T11:00:00Z"
 BY_IDLE_TERMINATION = {
