@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 
 from components.access.neighbours import NO_CONTROLLER, neighbours, own_hosts
 from components.access.personas import RAY_GROUP, RAY_WRITE, RUN
-from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
 from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, OPTIONS_ANNOTATION, RANDOM, TEMPLATE_LABEL
 from components.job_template.settings import WORD
 from components.objects import Object
+from components.payloads.idle_termination import NAME as IDLE_TERMINATION
 from components.ray_cluster.manifests import API_VERSION as RAY_VERSION
 from components.tenant.settings import named, of_tenants
 from core.body import Body

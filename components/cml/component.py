@@ -5,10 +5,10 @@ from typing import Any
 
 import pulumi
 
-from components.cml.in_application import serve_key
 from components.cml.manifests import claim, connection, nodes
 from components.cml.provider import CmlClaim, CmlNodes
 from components.cml.settings import CmlRayClusterSettings, CmlSettings
+from components.payloads.cml_application import serve_key
 
 
 @dataclass(frozen=True)

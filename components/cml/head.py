@@ -9,9 +9,9 @@ import httpx
 from components.cml.applications import Application
 from components.cml.client import CmlError, proxy, tls
 from components.cml.decisions import Nodes
-from components.cml.in_application import DRAIN, NODES
 from components.cml.manifests import THE_HEAD, Inputs
 from components.cml.serving import Served
+from components.payloads.cml_application import DRAIN, NODES
 
 _SERVE = "/api/serve/applications/"
 """Path of the dashboard (ray, python/ray/dashboard/modules/serve/serve_head.py)."""

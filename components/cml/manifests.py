@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from components import payloads
 from components.cml.applications import Application
 from components.cml.resources import CmlResources
 from components.cml.serving import SERVE, SERVE_PORT, serve_config
@@ -25,7 +25,7 @@ Inputs = Mapping[str, Any]
 """The inputs of a cluster's nodes in the state of the stack: plain data, without key and token."""
 
 SETTINGS, TOKEN, AUTH_MODE = "RAY_PLATFORM", "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"
-"""Variables of an application: its node (in_application), and Ray's own two."""
+"""Variables of an application: its node (cml_application), and Ray's own two."""
 
 NODE, DIGEST = "RAY_CLOUD_INSTANCE_ID", "RAY_PLATFORM_DIGEST"
 """Variables: the name of the Ray node, unique for each created application; and what it was created from."""
@@ -213,7 +213,7 @@ def subdomain(inputs: Inputs, member: Member) -> str:
 
 
 def head_url(inputs: Inputs) -> str:
-    """Where the head is reached from outside: its dashboard, its jobs API, and in_application's own paths."""
+    """Where the head is reached from outside: its dashboard, its jobs API, and cml_application's own paths."""
     return f"https://{subdomain(inputs, THE_HEAD)}.{inputs['host'].removeprefix('https://')}"
 
 
@@ -237,7 +237,7 @@ def script_path(inputs: Inputs) -> str:
 @cache
 def script() -> bytes:
     """The script that its applications run."""
-    return Path(__file__).with_name("in_application.py").read_bytes()
+    return payloads.text("cml_application").encode()
 
 
 def script_digest() -> str:

@@ -13,7 +13,7 @@ from core.problems import Problem
 
 SERVE, SERVE_PORT = "/serve", 8000
 """Path of the head's address below which the applications of Serve are reached, and the port of Serve's proxy in the
-head. Both are passed to in_application."""
+head. Both are passed to cml_application."""
 
 Served = Mapping[str, Mapping[str, Any]]
 """The applications of Serve in a cluster, by name, as `GET /api/serve/applications/` of Ray's dashboard has them (ray,
@@ -23,7 +23,7 @@ NOTHING = json.dumps({"applications": []})
 """The Serve config that ends all applications of one before."""
 
 _SET_HERE = {"host": "127.0.0.1", "port": SERVE_PORT, "root_path": SERVE}
-"""Options of Serve's proxy with which the head hands requests to it (in_application)."""
+"""Options of Serve's proxy with which the head hands requests to it (cml_application)."""
 
 _FAILED = ("DEPLOY_FAILED", "UNHEALTHY")
 

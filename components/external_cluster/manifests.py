@@ -5,9 +5,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
+from components import payloads
 from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
 from components.ray_cluster.pods import PodIdentity, container, template
 from components.ray_cluster.settings import RayClusterSettings
@@ -19,13 +19,11 @@ from core.body import Body
 from core.types import seconds
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
-_SCRIPT = Path(__file__).with_name("in_pod.py")
-
 ENDED = 3
-"""Exit code after which another pod would fail in the same way (in_pod.py)."""
+"""Exit code after which another pod would fail in the same way (payloads/external_cluster.py)."""
 
 RUNNING = "/tmp/running"  # noqa: S108 - alone in its container
-"""File that exists when Ray runs the job (in_pod.py)."""
+"""File that exists when Ray runs the job (payloads/external_cluster.py)."""
 
 _AUTHORITY = "/etc/ray-platform/authority"
 """Where the pod mounts the certificate of the authority."""
@@ -137,7 +135,7 @@ def _pod(
     pull_secrets: Sequence[str],
     over: Mapping[str, Any],
 ) -> Body:
-    """The template of a pod that runs `in_pod.py`, with the defaults of Ray's pods."""
+    """The template of a pod that runs the payload, with the defaults of Ray's pods."""
     token, authority = cluster.token_secret, cluster.ca_secret
     plain = RayClusterSettings(
         name=cluster.name,
@@ -155,7 +153,12 @@ def _pod(
         "ca": f"{_AUTHORITY}/{authority.key}" if authority else None,
         **task,
     }
-    command = ["python", "-c", _SCRIPT.read_text(), json.dumps({k: v for k, v in whole.items() if v is not None})]
+    command = [
+        "python",
+        "-c",
+        payloads.text("external_cluster"),
+        json.dumps({k: v for k, v in whole.items() if v is not None}),
+    ]
     secret = [
         {"name": "RAY_AUTH_MODE", "value": "token"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": {"secretKeyRef": token.model_dump() if token else None}},

@@ -5,12 +5,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
+from components import payloads
 from components.access.manifests import PREFIX, account, role, role_binding, service_account
 from components.access.personas import RAY_GROUP, RAY_WRITE, NamedCluster, rule
-from components.idle_termination.in_pod import NAME, TOKEN_FILE
+from components.payloads.idle_termination import NAME, TOKEN_FILE
 from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
@@ -21,7 +21,6 @@ from core.body import Body
 LABELS = {"app.kubernetes.io/name": NAME}
 """Labels of the pod."""
 
-_SCRIPT = Path(__file__).with_name("in_pod.py")
 
 _TOKENS = "/etc/ray/tokens"
 """Folder with the token of each RayCluster, by its name."""
@@ -75,7 +74,7 @@ def _deployment(watched: Sequence[Watched], namespace: str) -> Body:
     first = watched[0].settings
     plain = with_image_alone(first, tls=None)
     program = container(plain, NAME, first.head.image, {}, {})
-    program["command"] = ["python", "-c", _SCRIPT.read_text(), json.dumps(_argument(watched, namespace))]
+    program["command"] = ["python", "-c", payloads.text("idle_termination"), json.dumps(_argument(watched, namespace))]
     program["resources"] = _AMOUNTS
     program["securityContext"] = {**program.get("securityContext", {}), "readOnlyRootFilesystem": True}
     volumes: Body = {}
@@ -100,7 +99,7 @@ def _deployment(watched: Sequence[Watched], namespace: str) -> Body:
 
 
 def _argument(watched: Sequence[Watched], namespace: str) -> Body:
-    """The argument of in_pod.py."""
+    """The argument of the payload."""
     clusters = []
     for each in watched:
         options = each.settings.idle_termination_options

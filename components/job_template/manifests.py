@@ -9,9 +9,9 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
+from components import payloads
 from components.access.manifests import PREFIX, account, role, role_binding, service_account
 from components.access.personas import schedule_of
 from components.job_template.settings import NOT_A_WORD, WORD, CronSettings, JobTemplateSettings
@@ -102,8 +102,6 @@ def run_of(template: Mapping[str, Any], arguments: Sequence[str], author: str) -
 SCHEDULE_LABEL = "ray-platform/job-schedule"
 """Label of the pods that start runs: the template's name."""
 
-_PROGRAM = Path(__file__).with_name("start_run.py")
-
 _AMOUNTS = {"cpu": "100m", "memory": "128Mi"}
 """For Python with its standard library, which takes about 30Mi."""
 
@@ -153,7 +151,7 @@ def _cron_job(settings: JobTemplateSettings, cron: CronSettings, namespace: str,
     # The name of the Job is that of the CronJob and its time.
     time: Any = {"fieldRef": {"fieldPath": "metadata.labels['batch.kubernetes.io/job-name']"}}
     starts["env"] = [*starts["env"], {"name": "TIME", "valueFrom": time}]
-    starts["command"] = ["python", "-c", _PROGRAM.read_text()]
+    starts["command"] = ["python", "-c", payloads.text("start_run")]
     deadline, zone = cron.starting_deadline_seconds, cron.time_zone
     return {
         "apiVersion": "batch/v1",

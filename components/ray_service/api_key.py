@@ -1,8 +1,8 @@
 """A key before the applications of a service: what the pods of its RayCluster have for it. Pure functions."""
 
 from collections.abc import Iterator
-from importlib import resources
 
+from components import payloads
 from components.external_cluster.settings import SecretKeySettings
 from components.ray_cluster.settings import OwnedClusterSettings
 from components.ray_service.serve_config import ServeConfigSettings
@@ -28,12 +28,11 @@ _PAST_THE_PROXY = ("RAY_SERVE_ENABLE_HA_PROXY", "RAY_SERVE_ENABLE_DIRECT_INGRESS
 
 def config_map(service: str) -> Body:
     """The ConfigMap with the program."""
-    program = resources.files(__package__).joinpath(f"{MODULE}.py").read_text()
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": _name(service), "labels": dict(LABELS)},
-        "data": {f"{MODULE}.py": program},
+        "data": {f"{MODULE}.py": payloads.text(MODULE)},
     }
 
 

@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping
-from importlib import resources as package
 
+from components import payloads
 from components.operator.settings import ComputeResources
 from components.redis.connection import (
     CERTIFICATE_SECRET,
@@ -55,8 +55,7 @@ RESTRICTED: Body = {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
 
 def scripts() -> dict[str, str]:
     """The scripts of the containers, by file name."""
-    folder = package.files(__package__).joinpath("scripts")
-    return {file.name: file.read_text() for file in sorted(folder.iterdir(), key=lambda each: each.name)}
+    return payloads.files("redis")
 
 
 def template(settings: RedisSettings, namespace: str, clusters: int, priority_class: str | None) -> Body:

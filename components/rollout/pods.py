@@ -3,13 +3,11 @@
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+from components import payloads
 from components.cluster import Cluster, ClusterUnreachableError, ConflictError
 from components.ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL, NODE_TYPE_LABEL
-
-_SCRIPT = Path(__file__).with_name("in_head.py")
 
 _SECONDS = 60
 """The import of Ray takes seconds on a busy head."""
@@ -43,11 +41,11 @@ class Pods:
             self._cluster.delete("v1", "pods", self.namespace, metadata["name"], {"preconditions": only})
 
     def ask(self, pods: Iterable[Pod], drain: Mapping[str, int | None]) -> dict[str, Any]:
-        """The output of in_head.py with `drain` as its argument. `pods` contains the head.
+        """The output of rollout_in_head.py with `drain` as its argument. `pods` contains the head.
 
         Raises UnknownRayError.
         """
-        return self.run_in_head(pods, _SCRIPT.read_text(), json.dumps({"drain": drain}))
+        return self.run_in_head(pods, payloads.text("rollout_in_head"), json.dumps({"drain": drain}))
 
     def run_in_head(self, pods: Iterable[Pod], script: str, *arguments: str) -> dict[str, Any]:
         """Runs a script with the Python of the head; returns the JSON in its last line. `pods` contains the head.

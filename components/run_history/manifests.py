@@ -3,14 +3,14 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
+from components import payloads
 from components.access.manifests import PREFIX, account, role, role_binding, service_account, subject
 from components.access.personas import RAY_GROUP, Rule, Subject, rule
 from components.logs.collector import REDACTIONS
+from components.payloads.run_history import NAME, PORT
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
-from components.run_history.program import NAME, PORT
 from components.run_history.settings import RunHistorySettings
 from core.body import Body
 from core.quantities import amount
@@ -22,7 +22,8 @@ LABELS = {"app.kubernetes.io/name": NAME}
 POD = f"{NAME}-0"
 """Name of the pod, by which RBAC allows port-forwards to it alone."""
 
-_PROGRAM = Path(__file__).with_name("program")
+_PACKAGE = "program"
+"""Name of the payload in the pod."""
 
 _PLACE, _RECORDS = "/opt/ray-run-history", "/history"
 
@@ -83,27 +84,23 @@ def _rights(settings: RunHistorySettings) -> list[Rule]:
     ]
 
 
-def _files() -> dict[str, str]:
-    return {each.name: each.read_text() for each in sorted(_PROGRAM.glob("*.py"))}
-
-
 def _program() -> Body:
     metadata = {"name": NAME, "labels": dict(LABELS)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _files()}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": payloads.files("run_history")}
 
 
 def _stateful_set(settings: RunHistorySettings, namespace: str, place: RayClusterSettings, claim: str) -> Body:
     plain = with_image_alone(place, tls=None)
     program = container(plain, NAME, settings.image or place.head.image, {}, {})
     program |= {
-        "command": ["python", "-m", _PROGRAM.name, json.dumps(_argument(settings, namespace))],
+        "command": ["python", "-m", _PACKAGE, json.dumps(_argument(settings, namespace))],
         "workingDir": _PLACE,
         "resources": _AMOUNTS,
         "securityContext": {**program.get("securityContext", {}), "readOnlyRootFilesystem": True},
         "startupProbe": {**_PROBE, "periodSeconds": 2, "failureThreshold": 30},
         "readinessProbe": {**_PROBE, "periodSeconds": 60},
         "volumeMounts": [
-            {"name": "program", "mountPath": f"{_PLACE}/{_PROGRAM.name}", "readOnly": True},
+            {"name": "program", "mountPath": f"{_PLACE}/{_PACKAGE}", "readOnly": True},
             {"name": "records", "mountPath": _RECORDS},
         ],
     }
@@ -114,7 +111,7 @@ def _stateful_set(settings: RunHistorySettings, namespace: str, place: RayCluste
     ]
     secured = {**pod.get("securityContext", {}), "fsGroup": _GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
     pod |= {"volumes": volumes, "securityContext": secured, "restartPolicy": "Always", "enableServiceLinks": False}
-    digest = hashlib.sha256(json.dumps(_files()).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(payloads.files("run_history")).encode()).hexdigest()[:16]
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

@@ -1,8 +1,8 @@
 """TLS between Ray's processes: its settings, Kubernetes objects, and parts of each pod. Pure functions."""
 
-from importlib import resources
 from typing import Any, Literal
 
+from components import payloads
 from core.body import Body
 from core.types import DnsSubdomain, Settings
 
@@ -81,7 +81,7 @@ def volumes(cluster: str) -> list[Body]:
 
 def init_container(head: bool, image: str, pull_policy: str) -> Body:
     """The container that creates the pod's certificate. Only this container has the authority's key."""
-    script = resources.files(__package__).joinpath("pod_certificate.py").read_text()
+    script = payloads.text("pod_certificate")
     amounts = {"cpu": "200m", "memory": "256Mi"}
     return {
         "name": "certificate",

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pydantic.alias_generators import to_camel
 
 from components.external_cluster.manifests import job_name
-from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
 from components.network.rules import ingress_problems
+from components.payloads.idle_termination import NAME as IDLE_TERMINATION
+from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.llm import llm_setting_at
 from components.redis.connection import CERTIFICATE_SECRET, SECRET, USERS_SECRET
-from components.run_history.program import NAME as RUN_HISTORY
 from components.tls.manifests import secret_name
 from core.nodes import NodePool
 from core.problems import Path, Problem, place

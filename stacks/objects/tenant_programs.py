@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from components.idle_termination.manifests import Watched
 from components.idle_termination.manifests import objects as of_idle_termination
+from components.payloads.run_history import NAME
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import RayJobSettings
 from components.run_history.manifests import objects as of_run_history
-from components.run_history.program import NAME
 from components.run_history.settings import LEAST_TTL_SECONDS
 from core.body import Body
 from core.problems import Path, Problem

@@ -157,7 +157,7 @@ class Simulated:
             states[node] = "DEAD"
 
     async def serve(self, app: App, request: web.Request) -> web.StreamResponse:
-        """Answers as in_application's Front."""
+        """Answers as cml_application's Front."""
         if request.headers.get("Authorization") != f"Bearer {app.environment['RAY_AUTH_TOKEN']}":
             return web.Response(status=401)
         if request.path == "/api/serve/applications/":

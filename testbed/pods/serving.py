@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from components.ray_service.require_key import REFUSED
+from components.payloads.require_key import REFUSED
 from local.images.ray import RAY
 from testbed.pods.platform import NAMESPACE, Platform, pods_cluster
 

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from kubernetes import client
 
-from components.idle_termination.in_pod import NAME as IDLE_TERMINATION
-from components.run_history.program import NAME as RUN_HISTORY
+from components.payloads.idle_termination import NAME as IDLE_TERMINATION
+from components.payloads.run_history import NAME as RUN_HISTORY
 from local.pulumi import PROJECT
 from local.rehearsal import Rehearsal
 from stacks.load import parse

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from components.cml.client import KEY_VARIABLE
-from components.cml.in_application import API_KEYS
+from components.payloads.cml_application import API_KEYS
 from local import paths
 from local.plugins import Selection
 from testbed.cml.runners import Processes

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.job_template import start_run
 from components.job_template.manifests import run_of
+from components.payloads import start_run
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL
 from local.rehearsal import Rehearsal

@@ -13,13 +13,13 @@ import pytest
 from kubernetes import client
 
 from components.cluster import ForbiddenError
+from components.payloads.run_history import NAME as PROGRAM
+from components.payloads.run_history import PORT
+from components.payloads.run_history.api import ApiServer
+from components.payloads.run_history.collector import READ_SECONDS, Collector, Configured
+from components.payloads.run_history.store import Store
 from components.ray_job.settings import JOB_LABEL
 from components.run_history.manifests import POD
-from components.run_history.program import NAME as PROGRAM
-from components.run_history.program import PORT
-from components.run_history.program.api import ApiServer
-from components.run_history.program.collector import READ_SECONDS, Collector, Configured
-from components.run_history.program.store import Store
 from local.rehearsal import Rehearsal
 from testbed.client_session import ClientSession
 from testbed.platform_stack import Rays, Stack, training

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.idle_termination.in_pod import FIELD_MANAGER, rests_since
+from components.payloads.idle_termination import FIELD_MANAGER, rests_since
 from components.ray_cluster.changes import restore
 from components.ray_cluster.scaled import DIGEST
 from local.rehearsal import Rehearsal

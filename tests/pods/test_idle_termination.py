@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.idle_termination.in_pod import LOOK_SECONDS, NAME
+from components.payloads.idle_termination import LOOK_SECONDS, NAME
 from components.ray_job.manifests import SUBMITTER
 from testbed.pods.platform import NAMESPACE, SMALL, Platform, pods_cluster
 from testbed.pods.steps import Steps, until

@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import stacks.commands.plan.history.in_head
-from components.rollout import in_head
+from components import payloads
 from stacks.commands.impact.live import busy_pods
 from stacks.commands.plan.history.live import Demand, demand_of
 from tests.gateway.ray_head import ATTEMPTS
@@ -84,15 +82,14 @@ class Ray:
 
     def head(self, drain: dict[str, int | None]) -> dict[str, Any]:
         """The answer of the script, started as in a pod."""
-        return self._answer(in_head, json.dumps({"drain": drain}))
+        return self._answer("rollout_in_head", json.dumps({"drain": drain}))
 
     def demand(self) -> Demand:
         """Its demand for GPUs."""
-        return demand_of(self._answer(stacks.commands.plan.history.in_head))
+        return demand_of(self._answer("gpu_history_in_head"))
 
-    def _answer(self, script: ModuleType, *arguments: str) -> dict[str, Any]:
-        assert script.__file__
-        command = [sys.executable, "-c", Path(script.__file__).read_text(), *arguments]
+    def _answer(self, payload: str, *arguments: str) -> dict[str, Any]:
+        command = [sys.executable, "-c", payloads.text(payload), *arguments]
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -47,8 +47,10 @@ ALONE: Mapping[str, Suite] = {
             "gateway/**/*",
             "components/*.py",
             "components/redis/**/*",
+            "components/payloads/redis/*",
             "components/redis_gateway/*",
             "components/tls/*",
+            "components/payloads/pod_certificate.py",
             "tests/gateway/*.py",
             "tests/redis/*.py",
         ),
@@ -80,6 +82,7 @@ ALONE: Mapping[str, Suite] = {
     "draining": Suite(
         inputs=(
             "components/rollout/*.py",
+            "components/payloads/*_in_head.py",
             "stacks/commands/plan/history/*.py",
             "stacks/commands/impact/live.py",
             "tests/gateway/ray_head.py",
@@ -144,6 +147,7 @@ ALONE: Mapping[str, Suite] = {
             "core/**/*.py",
             "components/*.py",
             "components/cml/*.py",
+            "components/payloads/cml_application.py",
             "local/images/ray.txt",
             "local/plugins/**/*",
             "local/tools/pulumi/*",
@@ -153,7 +157,7 @@ ALONE: Mapping[str, Suite] = {
         share=0.0,
     ),
     "Cloudera ML": Suite(
-        inputs=("components/cml/*.py", "testbed/cml/*.py"),
+        inputs=("components/cml/*.py", "components/payloads/cml_application.py", "testbed/cml/*.py"),
         files=("tests/unit/cml/test_faults.py",),
         share=0.1,
     ),

@@ -13,6 +13,11 @@ from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """All tests of this folder are unit tests."""
+    item.add_marker(pytest.mark.unit)
+
+
 @pytest.fixture(autouse=True)
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """An empty cluster, with which all sessions of the test are. A module whose tests need the Kubernetes client has a

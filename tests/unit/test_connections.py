@@ -17,8 +17,6 @@ from components.rollout.component import _Provider as Rollout
 from components.tenant.guard import _Provider as TenantGuard
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 BEFORE: dict[str, Any] = {"connection": {"context": "prod"}}
 AFTER = {"connection": {"context": "prod-renamed"}}
 PODS = {"namespace": "team-a", "cluster": "training", "strategy": "onIdle", "limit": 60, "rayVersion": "2.60.0"}

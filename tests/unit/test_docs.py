@@ -14,8 +14,6 @@ import typer
 
 from local.site import pages_of_the_project, slug
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[2]
 
 PAGES = pages_of_the_project()

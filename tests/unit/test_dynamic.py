@@ -9,7 +9,7 @@ from pulumi.dynamic import CreateResult, ResourceProvider
 from components.dynamic import Resource
 from testbed.recorder import record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 
 class _Provider(ResourceProvider):

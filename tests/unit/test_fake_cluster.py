@@ -5,8 +5,6 @@ import pytest
 from components.cluster import ConflictError, ForbiddenError
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 
 def pod(name: str, namespace: str = "team-a", **labels: str) -> dict[str, object]:
     metadata = {"namespace": namespace, "name": name, "labels": labels}

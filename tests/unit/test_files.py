@@ -7,8 +7,6 @@ import pytest
 
 from core.files import replace_text
 
-pytestmark = pytest.mark.unit
-
 
 def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path: Path) -> None:
     file, link = tmp_path / "file", tmp_path / "link"

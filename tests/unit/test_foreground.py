@@ -12,8 +12,6 @@ import pytest
 from core.foreground import captured, foreground
 from local import paths
 
-pytestmark = pytest.mark.unit
-
 SLOW = """
 import pathlib, signal, sys, time
 def end(*_):

@@ -13,8 +13,6 @@ from stacks.load import parse
 from stacks.objects.ray_clusters import with_tenant_defaults
 from stacks.settings import TenantSettings
 
-pytestmark = pytest.mark.unit
-
 DIGEST = f"@sha256:{'0' * 64}"
 
 POD: dict[str, Any] = {

@@ -2,13 +2,14 @@
 short."""
 
 import ast
+import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.unit
+from components.payloads import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -164,6 +165,18 @@ def test_one_file_imports_the_kubernetes_client() -> None:
     files = [file for part in parts for file in files_of(part)]
     importing = {str(file.relative_to(ROOT)) for file in files if "kubernetes" in imported(file)}
     assert importing == {"components/kubernetes_cluster.py"}
+
+
+PAYLOADS = [file for file in files_of("components/payloads") if file != ROOT / "components/payloads/__init__.py"]
+
+
+@pytest.mark.parametrize("file", PAYLOADS, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_a_payload_runs_with_the_python_and_the_packages_of_rays_images(file: Path) -> None:
+    """Nothing of the project is there. Within its own package it imports by `.`."""
+    ast.parse(file.read_text(), feature_version=(3, 9))
+    assert set(imported(file)) <= {*sys.stdlib_module_names, *PACKAGES}
+    folder = len(file.relative_to(ROOT / "components/payloads").parts) - 1
+    assert {node.level for node in IMPORTS[file] if isinstance(node, ast.ImportFrom)} <= {*range(folder + 1)}
 
 
 def test_files_have_at_most_600_lines() -> None:

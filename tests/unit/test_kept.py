@@ -12,8 +12,6 @@ from components.tls.certificate import _Provider as Certificate
 from components.tls.issuing import new_authority, new_certificate
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 KEEPER = {
     "namespace": "team-a",
     "secret": "training-ray-authority",

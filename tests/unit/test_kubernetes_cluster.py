@@ -15,8 +15,6 @@ from components.cluster import ClusterUnreachableError, ConflictError, Connectio
 from components.kubernetes_cluster import KubernetesCluster, cluster_of
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 Read = Callable[[str], Iterator[bytes]]
 
 BREAKS = "breaks"

@@ -10,7 +10,7 @@ import pytest
 
 from components.manifest_files import ManifestError, read
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 TEXT = "kind: ConfigMap\nmetadata: {name: one}\n---\nkind: Secret\nmetadata: {name: two}\n"
 

@@ -9,8 +9,6 @@ import pytest
 
 from components import state
 
-pytestmark = pytest.mark.unit
-
 HALF_WRITTEN = "invoke of pulumi:pulumi:readStackOutputs failed: failed to load checkpoint: EOF"
 
 

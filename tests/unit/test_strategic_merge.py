@@ -10,7 +10,7 @@ from core.problems import Problems
 from core.strategic_merge import MERGE_KEYS, difference, merge
 from tests.suites import cases
 
-pytestmark = [pytest.mark.unit, pytest.mark.suite("strategic merge")]
+pytestmark = pytest.mark.suite("strategic merge")
 
 PAIR = [{"name": "x", "value": "1"}, {"name": "y", "value": "2"}]
 

@@ -11,8 +11,6 @@ from core.types import Duration, Memory, Quantity
 from stacks.settings import StackSettings
 from tests.unit.stacks.test_stack_files import fields
 
-pytestmark = pytest.mark.unit
-
 NUMBERS = ("0", "00", "1", "60", "0.5", "1.25", "1,5", "1,000", "1_000", "9999", "999999", "1.", ".5", "1e3", "-1", "٣")
 OF_AMOUNTS = {unit for known in _UNITS for unit in (known, known.upper(), known.title())}
 OF_TIMES = {unit for known in _LENGTHS for unit in (known, known.upper(), known.title())}

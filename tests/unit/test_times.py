@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.times import page, runs
-
-pytestmark = pytest.mark.unit
 
 REPORT = """<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest" errors="0"
 failures="0" skipped="0" tests="2" time="90.5" timestamp="2026-11-23T12:00:00.5+00:00" hostname="a">

@@ -15,8 +15,6 @@ from core.quantities import NotAQuantityError, amount
 from core.secrets import is_secret
 from core.types import Duration, Env, Gpus, Image, Memory, Quantity, QuantityOrZero, Replicas, Version, seconds
 
-pytestmark = pytest.mark.unit
-
 NUMBERS = st.one_of(
     st.integers(-(10**12), 10**12).map(str),
     st.decimals(-1000, 1000, places=3).map(str),

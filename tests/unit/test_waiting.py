@@ -6,7 +6,7 @@ import pytest
 
 from components.waiting import until
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 
 class TooLateError(Exception):

@@ -15,7 +15,7 @@ from kuberay import OperatorContext, validate
 from stacks.load import settings_of
 from stacks.settings import StackSettings
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 FILE = """\
 config:

@@ -9,7 +9,7 @@ from core.yaml_reader.document import document
 from core.yaml_reader.scalars import resolve_of_kubernetes
 from core.yaml_writer import FastFileDumper, FileDumper, GoDumper
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 DUMPERS = [GoDumper, FileDumper, FastFileDumper]
 

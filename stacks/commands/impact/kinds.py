@@ -12,8 +12,8 @@ from components.external_cluster.manifests import is_check
 from components.job_template.manifests import SCHEDULE_LABEL
 from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
+from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.api_key import LABELS as API_KEY_LABELS
-from components.run_history.program import NAME as RUN_HISTORY
 from components.storage.manifests import RETAINED
 from kuberay.edits import Verdict
 from stacks.commands.impact.effects import Effect, Fixed, Kind

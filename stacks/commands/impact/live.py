@@ -67,7 +67,7 @@ def _of(cluster: str, pod: Pod) -> bool:
 AT_THIS_MOMENT = "Busy is what Ray in the heads reports now; it may differ when the edit is applied."
 
 _BUSY = ("RUNNING", "DRAINING")
-"""States of busy nodes of Ray (in_head.py). A draining node still has something to finish."""
+"""States of busy nodes of Ray (rollout_in_head.py). A draining node still has something to finish."""
 
 _AT_ONCE = 8
 """RayClusters that are asked at the same time. Importing Ray takes some seconds in each head."""
@@ -121,7 +121,7 @@ def _answer(cluster: Cluster, name: str, known: Known) -> Answer:
 
 
 def busy_pods(nodes: Mapping[str, str]) -> frozenset[str]:
-    """The busy pods. `nodes`: states by pod, as in_head.py reports them."""
+    """The busy pods. `nodes`: states by pod, as rollout_in_head.py reports them."""
     return frozenset(pod for pod, state in nodes.items() if state in _BUSY)
 
 

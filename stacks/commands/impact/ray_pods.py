@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from components.idle_termination.in_pod import rests_since
+from components.payloads.idle_termination import rests_since
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import OWNED, Scaled, as_scaled, scales

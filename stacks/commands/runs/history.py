@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.cluster import Cluster, ClusterUnreachableError, NoKubeconfigError
+from components.payloads.run_history import PORT
 from components.run_history.manifests import POD
-from components.run_history.program import PORT
 from stacks.commands.status.targets import needs_namespace
 
 
@@ -19,7 +19,7 @@ class Run:
 
     namespace: str
     record: Mapping[str, Any]
-    """As components/run_history/program/record.py writes it, without its pods and events."""
+    """As components/payloads/run_history/record.py writes it, without its pods and events."""
 
     @property
     def title(self) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.run_history.program.record import seconds
+from components.payloads.run_history.record import seconds
 from core.problems import in_one_line
 from stacks.commands.plan.report import Table
 from stacks.commands.runs.history import Histories, Run

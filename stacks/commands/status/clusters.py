@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from components.idle_termination.in_pod import rests_since
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
+from components.payloads.idle_termination import rests_since
 from components.queues.settings import Backend
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.pods import CLUSTER_LABEL

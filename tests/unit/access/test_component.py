@@ -12,8 +12,6 @@ from components.access.personas import NamedCluster
 from components.objects import Object
 from core.body import Body
 
-pytestmark = pytest.mark.unit
-
 
 def names(bodies: Iterable[Body]) -> set[tuple[str, str, str | None]]:
     """Kind, name and namespace of each."""

@@ -20,8 +20,6 @@ from components.access.manifests import (
 )
 from components.access.personas import NamedCluster, RayDeployerSettings, RayUsers, RayUserSettings
 
-pytestmark = pytest.mark.unit
-
 CLUSTERS = [
     NamedCluster("training", "training"),
     NamedCluster("serving", "serving-token"),

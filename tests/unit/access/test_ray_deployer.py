@@ -1,11 +1,7 @@
 """The rights of the account that a tenant can have for Ray's pods."""
 
-import pytest
-
 from components.access.manifests import ray_deployer
 from components.access.personas import RayDeployerSettings
-
-pytestmark = pytest.mark.unit
 
 
 def test_it_may_create_and_delete_only_what_the_guide_names() -> None:

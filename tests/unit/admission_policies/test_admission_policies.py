@@ -20,7 +20,7 @@ from stacks.objects.access import installed_namespaces, tenants_namespaces
 from stacks.program.build import build
 from testbed.recorder import record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 TODAY = date(2026, 11, 22)
 

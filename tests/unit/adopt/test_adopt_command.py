@@ -15,8 +15,6 @@ from stacks.load import load, settings_of
 from testbed.fake_cluster import FakeCluster
 from tests.unit.adopt.live import live
 
-pytestmark = pytest.mark.unit
-
 Run = Callable[..., Result]
 
 WRITTEN = """\

@@ -8,8 +8,6 @@ from stacks.load import parse
 from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
 
 

@@ -13,8 +13,6 @@ from stacks.objects.ray_clusters import rendered as as_rendered
 from stacks.objects.ray_clusters import with_tenant_defaults
 from tests.unit.adopt.live import IMAGE, live
 
-pytestmark = pytest.mark.unit
-
 NOTHING = parse({})
 
 

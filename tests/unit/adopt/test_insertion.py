@@ -8,8 +8,6 @@ import yaml
 
 from stacks.commands.adopt.entry import CannotInsertError, insert_cluster
 
-pytestmark = pytest.mark.unit
-
 TENANT = {"name": "team-a", "createNamespace": False}
 
 CLUSTER = {"name": "tuning", "adopt": True, "env": {"THREADS": "1"}, "workerGroups": [{"groupName": "small"}]}

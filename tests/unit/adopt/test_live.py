@@ -9,8 +9,6 @@ from stacks.commands.adopt.live import CannotAdoptError, live_cluster
 from testbed.fake_cluster import FakeCluster
 from tests.unit.adopt.live import live
 
-pytestmark = pytest.mark.unit
-
 
 def test_the_object_is_returned_as_it_is() -> None:
     assert live_cluster(FakeCluster(live()), "research", "training") == live()

@@ -16,8 +16,6 @@ from testbed.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded,
 from testbed.edits.outcome import gone, set_back, switched_off, unpredicted
 from tests.unit.planning.stacks import stack, tenant
 
-pytestmark = pytest.mark.unit
-
 BUSY = Worker("a/training", "one", "training-one-x")
 
 

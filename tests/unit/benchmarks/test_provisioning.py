@@ -1,11 +1,7 @@
 """The tables of the provisioning benchmark."""
 
-import pytest
-
 from benchmarks.provisioning.__main__ import FLAT, FLAT_WITH, OURS, Row, tables
 from benchmarks.provisioning.cost import Cost
-
-pytestmark = pytest.mark.unit
 
 
 def cost(seconds: float, stopped: bool = False) -> Cost:

@@ -14,7 +14,7 @@ from benchmarks.variants.whole_nodes import held_by_nodes
 from stacks.commands.plan.history.jobs import Job
 from stacks.commands.plan.history.replay import START, ModelledAutoscaler, Running, Worker, play
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 TILING = RaysAutoscaler(ray_cluster(CLUSTERS["tiling"], 8))
 

@@ -12,8 +12,6 @@ from components.capacity.placement import PODS_PER_NODE, RESOURCES, Nodes, Worke
 from components.tenant.demand import Usage
 from core.nodes import GPU_RESOURCE, NodePool
 
-pytestmark = pytest.mark.unit
-
 A100 = NodePool.model_validate(
     {"pool": "a100", "count": 2, "cpu": 64, "memory": "1000Gi", "gpus": 8, "gpuProduct": "A"}
 )

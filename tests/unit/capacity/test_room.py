@@ -3,7 +3,6 @@
 from collections.abc import Container
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +11,6 @@ from core.problems import Problem
 from stacks.objects.ray_clusters import demanded, rendered
 from stacks.planning.demands import workers_of
 from stacks.settings import StackSettings
-
-pytestmark = pytest.mark.unit
 
 POOLS = [
     {"pool": "a100", "count": 3, "cpu": 64, "memory": "512Gi", "gpus": 8, "gpuProduct": "A100"},

@@ -21,7 +21,7 @@ from components.cml.manifests import THE_HEAD, application, script, script_path
 from testbed.cml.server import HOST, KEY, RUNTIMES, Faults
 from tests.unit.cml.conftest import TOKEN, MakePlace, Place
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 
 def test_failures_are_repeated_and_pages_are_read(place_with: MakePlace) -> None:

@@ -9,8 +9,6 @@ from components.cml.decisions import Step, decide
 from components.cml.manifests import THE_HEAD, Member, application, nodes
 from components.cml.settings import CmlSettings
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16}}
 
 

@@ -20,7 +20,7 @@ from testbed.cml.workspace import Limits
 from tests.suites import in_full
 from tests.unit.cml.conftest import TOKEN, MakePlace, Place
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough, pytest.mark.suite("Cloudera ML"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.thorough, pytest.mark.suite("Cloudera ML"), pytest.mark.timeout(120)]
 
 SCHEDULES, SHARE = 50, 5
 

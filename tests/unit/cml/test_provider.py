@@ -15,8 +15,6 @@ from components.cml.provider import ClaimProvider, NodesProvider
 from testbed.cml.server import KEY
 from tests.unit.cml.conftest import QUICK, Place
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from testbed.cml.server import Faults
 from testbed.cml.workspace import App, Limits
 from tests.unit.cml.conftest import TOKEN, MakePlace, Place
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 NAMES = ["ray.dev.training.head", "ray.dev.training.workers-0", "ray.dev.training.workers-1"]
 

@@ -19,8 +19,6 @@ from stacks.load import parse
 from stacks.settings import StackSettings
 from tests.unit.cml.conftest import Place
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16, "gpus": 2}}
 CHAT = {"name": "chat", "route_prefix": "/chat", "import_path": "chat:app", "args": {"greeting": None}}
 PREFIX = "ray.dev.training"

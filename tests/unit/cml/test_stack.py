@@ -19,8 +19,6 @@ from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 FILE = Path(__file__).parents[2] / "stack_files" / "good" / "cml.yaml"
 CLUSTER = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16}}
 

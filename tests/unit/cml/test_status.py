@@ -13,8 +13,6 @@ from stacks.commands.status.cml import CmlState, CmlStatus, cml_statuses
 from testbed.cml.server import HOST, KEY
 from tests.unit.cml.conftest import TOKEN, Place
 
-pytestmark = pytest.mark.unit
-
 
 def status(place: Place, **changes: object) -> CmlStatus:
     [found] = cml_statuses(place.settings(**changes), "dev")

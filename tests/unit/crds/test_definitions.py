@@ -23,8 +23,6 @@ from components.crds.live import describe
 from core.body import Body
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 
 def crd(**spec: Any) -> Body:
     schema = {

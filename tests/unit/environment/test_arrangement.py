@@ -10,8 +10,6 @@ from stacks.load import parse
 from stacks.objects.ownership import stack_of
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 ID = "8a9c"
 
 

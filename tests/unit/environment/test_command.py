@@ -15,8 +15,6 @@ from stacks.commands.environment.driver import Outcome
 from stacks.settings import StackSettings
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 FILE = Path(__file__).parents[2] / "stack_files" / "good" / "split.yaml"
 
 

@@ -9,8 +9,6 @@ from stacks.objects.ownership import Ownership, group_for
 from stacks.program.foreign import refuse_foreign
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 TENANTS: dict[str, dict[str, Any]] = {
     f"urn:pulumi:prod::ray-platform::ray-platform:index:Tenant::team-{number}": {} for number in range(5)
 }

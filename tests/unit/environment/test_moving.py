@@ -13,8 +13,6 @@ from stacks.commands.environment.workspace import Stacks
 from stacks.load import parse
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 TENANTS = [{"name": "blue"}]
 ONE, SPLIT = parse({"tenants": TENANTS}), parse({"tenants": TENANTS, "split": {"stacks": 1}})
 

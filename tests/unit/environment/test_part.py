@@ -15,7 +15,7 @@ from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import Recorder, record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough, pytest.mark.usefixtures("kubectl_that_renders")]
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("kubectl_that_renders")]
 
 NODES = [{"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8}]
 NAMESPACES = [f"team-{number}" for number in range(200)]

@@ -18,8 +18,6 @@ from stacks.load import load, parse
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 SPLIT = parse({"split": {"stacks": 2}, "tenants": [{"name": name} for name in ("amber", "blue", "green", "red")]})
 LONGEST_VARIABLE = 128 * 1024
 """Bytes (Linux, include/uapi/linux/binfmts.h: MAX_ARG_STRLEN)."""

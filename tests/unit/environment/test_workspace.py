@@ -7,8 +7,6 @@ import pytest
 from stacks.commands.environment import workspace as environment_workspace
 from stacks.commands.environment.workspace import ROOT, Stacks, StacksError
 
-pytestmark = pytest.mark.unit
-
 OWN = ["prod", "prod.tenants-01", "other"]
 OF_A_TEAM = ["team/prod", "team/prod.tenants-02", "team/other"]
 

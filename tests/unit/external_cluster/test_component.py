@@ -24,8 +24,6 @@ from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import Recorder, record
 from tests.unit.external_cluster.test_manifests import cluster
 
-pytestmark = pytest.mark.unit
-
 RUN = "0123456789abcdef"
 
 

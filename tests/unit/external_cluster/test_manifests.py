@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from components.external_cluster import in_pod
 from components.external_cluster.manifests import ENDED, RUNNING, connection_check, submission
 from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
+from components.payloads import external_cluster
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.rules import ValidRayJob
 from kuberay.pod_security import violations
-
-pytestmark = pytest.mark.unit
 
 TOKEN = {"name": "lab", "key": "auth_token"}
 
@@ -87,11 +85,15 @@ def test_an_authority_is_mounted_for_ray() -> None:
 def test_a_job_that_ray_has_run_is_not_run_again_and_a_submission_is_tried_again() -> None:
     spec = job(submitterConfig={"backoffLimit": 5})["spec"]
     (rule,) = spec["podFailurePolicy"]["rules"]
-    assert (spec["backoffLimit"], rule["action"], rule["onExitCodes"]["values"]) == (5, "FailJob", [in_pod.ENDED])
+    assert (spec["backoffLimit"], rule["action"], rule["onExitCodes"]["values"]) == (
+        5,
+        "FailJob",
+        [external_cluster.ENDED],
+    )
 
 
 def test_the_script_and_the_pod_agree() -> None:
-    assert (in_pod.ENDED, str(in_pod.RUNNING)) == (ENDED, RUNNING)
+    assert (external_cluster.ENDED, str(external_cluster.RUNNING)) == (ENDED, RUNNING)
 
 
 def test_kubernetes_ends_a_job_only_after_the_script_should_have() -> None:

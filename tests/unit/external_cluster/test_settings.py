@@ -7,8 +7,6 @@ from components.external_cluster.settings import Address, ExternalClusterSetting
 from components.ray_cluster.component import connection as of_ray_cluster
 from components.ray_cluster.manifests import HEAD_PORTS
 
-pytestmark = pytest.mark.unit
-
 IMAGE = "rayproject/ray:2.60.0"
 
 

@@ -1,10 +1,6 @@
 """Cursors that clients receive in scans."""
 
-import pytest
-
 from gateway.cursors import OPEN_SCANS, Cursors
-
-pytestmark = pytest.mark.unit
 
 
 def test_a_scan_continues_on_the_node_that_returned_its_cursor() -> None:

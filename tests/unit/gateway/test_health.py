@@ -10,8 +10,6 @@ from gateway.health import Health, serve
 from gateway.settings import Address
 from testbed.machine import lacks
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_it_listens_on_addresses_of_both_families(host: str) -> None:

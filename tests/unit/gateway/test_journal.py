@@ -1,11 +1,8 @@
 """The writes in the journal of a master."""
 
-import pytest
 from hiredis import ReplyError
 
 from gateway.journal import done, new_key
-
-pytestmark = pytest.mark.unit
 
 
 def test_numbers_and_errors_are_remembered_as_they_were_answered() -> None:

@@ -3,7 +3,6 @@
 import copy
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -11,8 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from gateway.commands import kind_of
 from gateway.journal import WINDOW
 from gateway.ledger import IN_FLIGHT, KEPT_BYTES, Entry, Ledger
-
-pytestmark = pytest.mark.unit
 
 NOW = 1000.0
 
@@ -137,7 +134,7 @@ class Failovers(RuleBasedStateMachine):
         assert self.master.data == self.model
 
 
-TestFailovers = pytest.mark.unit(Failovers.TestCase)
+TestFailovers = Failovers.TestCase
 TestFailovers.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
 

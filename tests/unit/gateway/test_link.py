@@ -10,8 +10,6 @@ import pytest
 from gateway.link import Link, LostError, SilentError
 from gateway.settings import Address
 
-pytestmark = pytest.mark.unit
-
 
 async def answered(within: float | None, error: OSError | None) -> None:
     reader = asyncio.StreamReader()

@@ -6,8 +6,6 @@ import pytest
 
 from gateway.passwords import passwords
 
-pytestmark = pytest.mark.unit
-
 
 def test_each_line_of_a_file_is_a_password(tmp_path: Path) -> None:
     file = tmp_path / "passwords"

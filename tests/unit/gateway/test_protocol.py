@@ -7,8 +7,6 @@ import pytest
 
 from gateway.protocol import CHUNK, Status, answer_parts, chunks, command_parts
 
-pytestmark = pytest.mark.unit
-
 LARGE = bytes(range(256)) * (CHUNK // 100)
 
 

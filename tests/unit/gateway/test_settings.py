@@ -4,8 +4,6 @@ import pytest
 
 from gateway.settings import Address, Settings, SettingsError
 
-pytestmark = pytest.mark.unit
-
 SENTINELS = {"REDIS_GATEWAY_SENTINELS": "redis-0.redis:26379, [fd00::1]:26379"}
 
 

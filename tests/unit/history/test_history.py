@@ -13,8 +13,6 @@ from stacks.commands.plan.history.jobs import HistoryError, Job, read
 from stacks.commands.plan.history.replay import Outcome, Size, at_once, outcome, proposal
 from stacks.load import parse
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 
 STACK = """\

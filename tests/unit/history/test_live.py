@@ -16,8 +16,6 @@ from stacks.commands.plan.history.live import demand_of
 from testbed.fake_cluster import FakeCluster
 from tests.unit.history.test_history import STACK, jobs
 
-pytestmark = pytest.mark.unit
-
 BEGIN, NOW = 1_800_000_000.0, 1_800_001_000.0
 
 

@@ -15,8 +15,6 @@ from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 NAME = "ray-idle-termination"
 RESTS = {"idleTerminationOptions": {"timeoutSeconds": 600}}
 

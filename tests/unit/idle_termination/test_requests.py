@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from components.idle_termination.in_pod import _ask
+from components.payloads.idle_termination import _ask
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 
 class Server(BaseHTTPRequestHandler):

@@ -13,8 +13,6 @@ from stacks.objects.stack import render
 from tests.unit.impact.stacks import ray
 from tests.unit.planning.stacks import A100, stack, tenant
 
-pytestmark = pytest.mark.unit
-
 GOOD = sorted((Path(__file__).parents[2] / "stack_files" / "good").glob("*.yaml"))
 
 INGRESS = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}

@@ -19,8 +19,6 @@ from testbed.fake_cluster import FakeCluster
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
 
-pytestmark = pytest.mark.unit
-
 NAME = "a/training"
 WORKERS = ("w-0", "w-1", "w-2")
 

@@ -12,8 +12,6 @@ from stacks.__main__ import app
 from testbed.fake_cluster import FakeCluster
 from tests.unit.review.story import commit
 
-pytestmark = pytest.mark.unit
-
 STACK = """\
 config:
   ray-platform:nodes:

@@ -13,8 +13,6 @@ from stacks.settings import StackSettings
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
 
-pytestmark = pytest.mark.unit
-
 GOOD = Path(__file__).parents[2] / "stack_files" / "good"
 
 

@@ -11,8 +11,6 @@ from stacks.settings import StackSettings
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
 
-pytestmark = pytest.mark.unit
-
 NO_MARKS = {"RayMultiHostIndexing": False}
 
 

@@ -14,8 +14,6 @@ from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import effects_on, ray
 from tests.unit.planning.stacks import stack, tenant
 
-pytestmark = pytest.mark.unit
-
 WORKERS = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}
 """Groups a100-8gpu and a100-4gpu."""
 

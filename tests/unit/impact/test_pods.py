@@ -10,8 +10,6 @@ import pytest
 from kuberay.pods import HEAD, PodChange, change_of_pods, recreates
 from tests.engine.ray_edits import ANY_CLUSTER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, Spec, spec
 
-pytestmark = pytest.mark.unit
-
 RUNNING = {HEAD: 1, "small": 2, "big": 1}
 EDITS: Mapping[str, Edit] = {**ANY_CLUSTER, **WITHOUT_AUTOSCALER, **WITH_SEVERAL_HOSTS}
 

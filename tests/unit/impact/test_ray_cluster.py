@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.idle_termination.in_pod import FIELD_MANAGER
+from components.payloads.idle_termination import FIELD_MANAGER
 from components.rollout.templates import stamped
 from kuberay.edits import Verdict
 from stacks.commands.impact.comparison import impact_of, impact_on
@@ -12,8 +12,6 @@ from stacks.commands.impact.ray_pods import Known
 from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import EIGHT, effects, effects_on, ray, verdicts
 from tests.unit.planning.stacks import cluster, stack, tenant
-
-pytestmark = pytest.mark.unit
 
 RECREATE = {"overrides": {"upgradeStrategy": {"type": "Recreate"}}}
 BY_KUBERAY_ALONE: dict[str, Any] = {"updates": {"strategy": "none"}}

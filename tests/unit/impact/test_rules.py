@@ -11,8 +11,6 @@ import pytest
 from kuberay.edit_rules import RULES, rule_for
 from kuberay.edits import Steps, Verdict
 
-pytestmark = pytest.mark.unit
-
 REST = {release: rules[-1] for release, rules in RULES.items()}
 """The fallback rule."""
 

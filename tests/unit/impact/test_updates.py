@@ -11,8 +11,6 @@ from stacks.commands.impact.sources import ray_clusters
 from tests.unit.impact.stacks import ray
 from tests.unit.planning.stacks import stack, tenant
 
-pytestmark = pytest.mark.unit
-
 BODY: dict[str, Any] = dict(ray_clusters(stack(tenant("a", ray())))["a/training"])
 
 

@@ -8,8 +8,6 @@ import yaml
 from stacks.commands.importing.file import import_file
 from stacks.commands.importing.reader import Answers
 
-pytestmark = pytest.mark.unit
-
 # The example of its guide (CAI-Based Ray Cluster Guide, Create Configuration File).
 EXAMPLE = """\
 cai:

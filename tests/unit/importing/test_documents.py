@@ -6,8 +6,6 @@ import pytest
 
 from stacks.commands.importing.reader import RefusedError, documents
 
-pytestmark = pytest.mark.unit
-
 TWO = """\
 kind: ConfigMap
 ---

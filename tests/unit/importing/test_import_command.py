@@ -10,8 +10,6 @@ from typer.testing import CliRunner, Result
 from stacks.commands.importing.command import import_
 from stacks.load import load
 
-pytestmark = pytest.mark.unit
-
 HERE = Path(__file__).parent
 AWS = HERE / "launcher_files" / "aws_gpus.yaml"
 

@@ -10,8 +10,6 @@ from core.yaml_reader.document import document as read
 from stacks.commands.importing.launcher import from_launcher
 from stacks.commands.importing.reader import Answers, Imported, RefusedError
 
-pytestmark = pytest.mark.unit
-
 
 def imported(name: str) -> Imported:
     return from_launcher(document(name))

@@ -12,8 +12,6 @@ from stacks.commands.importing.manifests import defaulted, from_manifest
 from stacks.commands.importing.reader import Answers, Imported, RefusedError
 from testbed.policies.case import put
 
-pytestmark = pytest.mark.unit
-
 PLAIN = yaml.safe_load("""
 apiVersion: ray.io/v1
 kind: RayCluster

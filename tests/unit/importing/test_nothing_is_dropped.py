@@ -15,7 +15,7 @@ from stacks.commands.importing.reader import Answers, RefusedError, leaves
 from tests.unit.importing.test_manifests import FULL, PLAIN, job
 from tests.unit.importing.test_operators_before_kuberay import FIRST_OPERATOR, WITH_FIELDS
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 DOCUMENTS: dict[str, Any] = {
     **{file.stem: yaml.safe_load(file.read_text()) for file in (Path(__file__).parent / "launcher_files").glob("*")},

@@ -8,8 +8,6 @@ import yaml
 from stacks.commands.importing.other_formats import from_first_operator, from_proposal
 from stacks.commands.importing.reader import Answers, Imported, RefusedError
 
-pytestmark = pytest.mark.unit
-
 WITH_CONFIGURATION = """
 apiVersion: ray.k8s.io/v1alpha1
 kind: Ray

@@ -13,8 +13,6 @@ from stacks.commands.importing.reader import Answers, RefusedError
 from stacks.load import parse, settings_of
 from stacks.objects.ray_clusters import rendered_job, rendered_service
 
-pytestmark = pytest.mark.unit
-
 CONTAINER = {"name": "ray-head", "image": "rayproject/ray:2.60.0", "resources": {"limits": {"cpu": 1, "memory": "4Gi"}}}
 CLUSTER = {"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [CONTAINER]}}}}
 META = {"name": "once", "namespace": "research", "labels": {"team": "vision"}}

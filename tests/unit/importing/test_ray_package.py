@@ -3,13 +3,9 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
 from stacks.commands.importing.file import import_file
 from stacks.commands.importing.reader import Answers
 from stacks.load import load
-
-pytestmark = pytest.mark.unit
 
 
 def launcher_files() -> list[Path]:

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stacks.commands.importing.reader import Reader, leaves
-
-pytestmark = pytest.mark.unit
 
 DOCUMENT = {"used": 1, "noted": {"deep": [1, 2]}, "left": {"a": 1, "b": {"c": 2}}, "empty": {}, "off": False}
 

@@ -16,7 +16,7 @@ from stacks.load import parse
 from stacks.objects.ray_clusters import rendered_job, rendered_service
 from testbed.policies.verdicts import files
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 FILES = {name: file for name, file in files().items() if "kind: Ray" in file.read_text()}
 

@@ -15,8 +15,6 @@ from stacks.commands.importing.reader import Answers, Imported, Note
 from stacks.commands.importing.writing import stack_file
 from stacks.load import settings_of
 
-pytestmark = pytest.mark.unit
-
 
 def imported(name: str, namespace: str | None, *notes: Note, **more: Any) -> Imported:
     return Imported({"name": name, **more}, namespace, notes)

@@ -26,8 +26,6 @@ from components.ray_job.settings import JOB_LABEL
 from kuberay import OperatorContext, validate
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
 
 

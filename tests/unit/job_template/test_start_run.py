@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from components.job_template import start_run
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL, run_of, schedule_objects
+from components.payloads import start_run
 from tests.unit.job_template.test_job_template import held, template
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 AUTHOR = "system:serviceaccount:team-a:count.schedule"
 

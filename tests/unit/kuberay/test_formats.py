@@ -7,8 +7,6 @@ import pytest
 from kuberay.cron import cron_job_fault, schedule_fault
 from kuberay.formats import duration, generic_version, integer, is_mapping, is_qualified_name, older, semver_numbers
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("text", "nanoseconds"),

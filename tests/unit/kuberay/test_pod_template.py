@@ -8,8 +8,6 @@ from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from kuberay.rules import POD_RULES
 
-pytestmark = pytest.mark.unit
-
 RAY = {"name": "ray-head", "image": "rayproject/ray:2.60.0"}
 
 CLAIM = {"persistentVolumeClaim": {"claimName": "models"}}

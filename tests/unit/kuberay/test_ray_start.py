@@ -13,7 +13,7 @@ from kuberay.ray_start import OPTIONS, problems_of_labels, problems_of_params
 from tests.conftest import Compared
 from tests.suites import cases
 
-pytestmark = [pytest.mark.unit, pytest.mark.suite("ray start")]
+pytestmark = pytest.mark.suite("ray start")
 
 INSTALLED = "2.60.0"
 

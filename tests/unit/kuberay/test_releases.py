@@ -7,8 +7,6 @@ import pytest
 from kuberay import OperatorContext, validate
 from tests.unit.kuberay.manifests import edited, manifest
 
-pytestmark = pytest.mark.unit
-
 GRPC = {
     "spec rayClusterConfig headGroupSpec template spec containers 0 ports": [{"name": "serve-grpc", "containerPort": 9}]
 }

@@ -7,8 +7,6 @@ from kuberay.rules import POD_RULES
 from tests.unit.kuberay.examples import EXAMPLES, Example
 from tests.unit.kuberay.manifests import SPECS, edited, manifest
 
-pytestmark = pytest.mark.unit
-
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.rule)
 
 

@@ -14,8 +14,6 @@ from kuberay.schema import KINDS, RELEASE, stored
 from local.crd_schemas import target
 from tests.unit.kuberay.manifests import SPECS, edited, manifest, put
 
-pytestmark = pytest.mark.unit
-
 LATER = OperatorContext(version="1.7.0")
 
 PLACES = (

@@ -2,12 +2,8 @@
 
 import time
 
-import pytest
-
 from kuberay import OperatorContext, validate
 from tests.unit.kuberay.manifests import edited, manifest
-
-pytestmark = pytest.mark.unit
 
 BUDGET = 0.7e-3
 """Seconds for a RayCluster of four worker groups; 0.2 ms on a machine of two cores."""

@@ -18,8 +18,6 @@ from components.tls.issuing import new_certificate
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 
 def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
     kueue_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,8 +10,6 @@ from components.kueue.manifests import Certificate, kueue_image, kueue_objects, 
 from components.kueue.settings import KueueSettings
 from components.manifest_files import UnexpectedManifestError
 
-pytestmark = pytest.mark.unit
-
 Tree = list[dict[str, Any]]
 
 CERTIFICATE = Certificate("certificate", "key", bundle="bundle", digest="digest")

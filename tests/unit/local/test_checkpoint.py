@@ -10,8 +10,6 @@ import pytest
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
 
-pytestmark = pytest.mark.unit
-
 STATE: dict[str, Any] = {"version": 3, "checkpoint": {"stack": "dev", "latest": {"resources": []}}}
 
 

@@ -22,8 +22,6 @@ from local.rehearse import signals
 from local.supervision import Program, daemonize
 from tests.unit.local.conftest import ApiServer
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture(autouse=True)
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,6 @@ import pytest
 from local.host_pods import egress
 from tests.gateway.waiting import eventually
 
-pytestmark = pytest.mark.unit
-
 
 class Echo(socketserver.StreamRequestHandler):
     def handle(self) -> None:

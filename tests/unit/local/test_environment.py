@@ -10,8 +10,6 @@ from local.plugins import Selection
 from local.proxies import corrections
 from local.pulumi import RehearsalStack
 
-pytestmark = pytest.mark.unit
-
 
 def test_variables_of_other_stacks_do_not_reach_the_rehearsal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pulumi prefers even an empty PULUMI_CONFIG_PASSPHRASE to a file of one."""

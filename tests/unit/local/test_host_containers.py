@@ -5,15 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
 import yaml
 from kubernetes import client
 
 from local.host_pods.container import Container
 from local.host_pods.programs import program_of, tools_of
 from local.tools import KUBERAY, KUBERAY_1_5, VOLCANO
-
-pytestmark = pytest.mark.unit
 
 DEPLOYMENT: dict[str, Any] = {
     "metadata": {"namespace": "volcano-system", "name": "volcano-admission"},

@@ -12,8 +12,6 @@ from local.host_pods.programs import program_of
 from local.tools import KUBERAY, KUBERAY_1_5
 from tests.unit.local.conftest import ApiServer
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     "image",

@@ -13,8 +13,6 @@ from local.images import IMAGES, RAY, Image, named
 from local.progress import Report
 from local.tools import KUBERAY
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -9,8 +9,6 @@ import pytest
 
 from local import paths
 
-pytestmark = pytest.mark.unit
-
 PYTHON = """#!/bin/sh
 case "$*" in
   "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python && cp "$0" .venv/bin/uv ;;

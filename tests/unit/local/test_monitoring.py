@@ -21,8 +21,6 @@ from local.supervision import State
 from stacks.objects.monitoring import monitored
 from tests.unit.planning.stacks import stack, tenant
 
-pytestmark = pytest.mark.unit
-
 
 def pod(name: str, address: str | None, *ports: tuple[str, int]) -> dict[str, Any]:
     container = {"name": "one", "ports": [{"name": label, "containerPort": port} for label, port in ports]}

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from kubernetes import client
 
 from core.nodes import NodePool
@@ -11,8 +10,6 @@ from local.nodes import LABELS, apply, manifests
 from local.real_node import RealNode
 from local.real_node.programs import NODE
 from tests.unit.local.conftest import ApiServer
-
-pytestmark = pytest.mark.unit
 
 
 def test_a_pool_becomes_the_configured_number_of_nodes_of_its_size() -> None:

@@ -9,8 +9,6 @@ import pytest
 from local.control_plane import CONTEXT
 from local.page import serve
 
-pytestmark = pytest.mark.unit
-
 
 def test_it_becomes_the_page_of_stacks_with_the_rehearsals_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[Any] = []

@@ -18,8 +18,6 @@ from local.rehearsal import Rehearsal
 from stacks.load import load
 from stacks.objects.stack import images_of
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("reference", "full"),

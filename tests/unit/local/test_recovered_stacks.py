@@ -10,8 +10,6 @@ import pytest
 from local import pulumi
 from local.pulumi import PROJECT, RehearsalStack
 
-pytestmark = pytest.mark.unit
-
 PENDING = {"version": 3, "checkpoint": {"latest": {"pending_operations": [{"type": "creating"}]}}}
 SPLIT = {"ray-platform:split": {"stacks": 3}}
 WHOLE = {"version": 3, "checkpoint": {"latest": {}}}

@@ -7,8 +7,6 @@ import pytest
 from local.placement import Kind
 from local.rehearsed_file import adapt
 
-pytestmark = pytest.mark.unit
-
 OPERATOR = {"ray-platform:operator": {"install": "existing"}}
 
 

@@ -13,8 +13,6 @@ from local import paths, report
 from local.nodes import manifests
 from stacks.load import load
 
-pytestmark = pytest.mark.unit
-
 
 def test_the_readme_has_the_end_of_make_up_for_the_dev_stack(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

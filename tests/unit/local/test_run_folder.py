@@ -8,8 +8,6 @@ from local import pki
 from local.control_plane import choose_ports
 from local.rehearsal import Rehearsal
 
-pytestmark = pytest.mark.unit
-
 CREDENTIALS = pki.Credentials("127.0.0.1")
 
 

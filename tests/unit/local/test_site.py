@@ -10,7 +10,7 @@ from local import site
 from local.paths import ROOT
 from local.site import make, pages_of_the_project
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 LOADED = re.compile(r"<(?:script|img|link)\b[^>]*\b(?:src|href)=\"?(https?:[^\" >]+)")
 """What a browser fetches by itself."""

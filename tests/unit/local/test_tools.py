@@ -20,8 +20,6 @@ from local.tools import (
     kuberay,
 )
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("tool", [*TOOLS, *NODE_TOOLS, *TEST_TOOLS], ids=lambda tool: tool.name)
 def test_each_tool_has_a_version_and_checksums(tool: Tool) -> None:

@@ -7,8 +7,6 @@ import pytest
 
 from local.volumes import SELECTED_NODE, STORAGE_CLASS, storage_class, volume
 
-pytestmark = pytest.mark.unit
-
 FOLDER = Path("/run/node/volumes")
 
 

@@ -19,8 +19,6 @@ from stacks.objects.ray_clusters import rendered
 from stacks.objects.stack import render
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 GOOD = Path(__file__).parents[3] / "tests" / "stack_files" / "good" / "logs.yaml"
 
 LOKI: Body = {"endpoint": "http://loki.loki.svc:3100", "egress": [{"namespace": "loki", "ports": [3100]}]}

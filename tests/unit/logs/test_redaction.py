@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from components.logs.collector import MASK, REDACTIONS, Redaction, redactions
 from testbed.logged_secrets import KEYS, ONE_LINE, WITHOUT, Logged
 
-pytestmark = pytest.mark.unit
-
 
 def masked(text: str, *further: str) -> str:
     for each in redactions(further):

@@ -12,8 +12,6 @@ from stacks.objects.platform_outputs import PlatformMismatchError, check, export
 from stacks.program.build import build
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 PLATFORM = "acme/ray-platform/prod"
 
 LOGS = {"endpoint": "http://loki.loki.svc:3100", "egress": [{"namespace": "loki", "ports": [3100]}]}

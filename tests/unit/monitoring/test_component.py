@@ -12,8 +12,6 @@ from stacks.program.build import build
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 
 def built(**monitoring: Any) -> Recorder:
     keys = {

@@ -22,8 +22,6 @@ from stacks.objects.monitoring import monitored, objects_of_monitoring
 from stacks.objects.stack import render
 from testbed.ray_dashboards import generated
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 GOOD = ROOT / "tests" / "stack_files" / "good"
 READERS = {"network": {"monitoring": ["monitoring"]}}

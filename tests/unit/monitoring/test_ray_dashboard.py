@@ -3,14 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import ray
 
 from stacks.objects.ray_clusters import rendered, rendered_job
 from stacks.settings import StackSettings
 from tests.unit.planning.stacks import cluster, stack, tenant
-
-pytestmark = pytest.mark.unit
 
 URLS = {
     "RAY_PROMETHEUS_HOST": "http://prometheus.monitoring.svc:9090",

@@ -19,7 +19,7 @@ from testbed.ray_dashboards import MADE, queries
 from tests.unit.monitoring import cases_of_platform, cases_of_ray
 from tests.unit.monitoring.case import PODS, Case, Series, over
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 CASES = (*cases_of_ray.CASES, *cases_of_platform.CASES)
 

@@ -9,8 +9,6 @@ from stacks.load import parse
 from stacks.objects.network import operator_policies, tenant_policies
 from tests.pods.port_matrix import ports_table, reach_table
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
 
 PAGE = Path(__file__).parents[3] / "docs" / "network.md"

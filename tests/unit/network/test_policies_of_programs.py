@@ -7,8 +7,6 @@ import pytest
 from stacks.load import parse
 from stacks.objects.network import operator_policies, scheduler_policies
 
-pytestmark = pytest.mark.unit
-
 
 def tcp(*ports: int) -> list[dict[str, Any]]:
     return [{"protocol": "TCP", "port": port} for port in ports]

@@ -8,8 +8,6 @@ from components.operator.upgrade import Live, check_existing, live_operator
 from core.versions import UnsupportedVersionError
 from kuberay.releases import check_ray
 
-pytestmark = pytest.mark.unit
-
 Tree = list[dict[str, Any]]
 
 

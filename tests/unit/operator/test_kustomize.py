@@ -8,8 +8,6 @@ import pytest
 
 from components.manifest_files import KustomizeError, ManifestError, render
 
-pytestmark = pytest.mark.unit
-
 URL = "https://kuberay.example/default?ref=v1.6.2"
 
 

@@ -13,8 +13,6 @@ from components.operator.settings import OperatorSettings
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 
 def provisioned(namespaces: dict[str, pulumi.Input[str]] | None = None, **settings: Any) -> Recorder:
     cluster = FakeCluster(connection=Connection("staging"))

@@ -10,8 +10,6 @@ from components.operator.manifests import operator_objects
 from components.operator.settings import OperatorSettings, Toleration
 from core.problems import Problems
 
-pytestmark = pytest.mark.unit
-
 Tree = list[dict[str, Any]]
 
 

@@ -18,8 +18,6 @@ from components.operator.upgrade import (
 from kuberay.releases import groups_with_hosts
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 NOTHING = Live(None, None)
 
 

@@ -27,8 +27,6 @@ from kuberay import OperatorContext, validate
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 PLACE = RedisPlace(RedisConnection(("redis:6379",), None, replicas=0), "team-a")
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 

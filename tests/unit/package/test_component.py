@@ -12,8 +12,6 @@ from ray_platform.component import _values
 from stacks.load import parse
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 
 FILES = [*ROOT.glob("Pulumi.*.yaml"), ROOT / "tests" / "stack_files" / "good" / "every-setting.yaml"]

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.unit.package.test_wheel import PARTS, ROOT
-
-pytestmark = pytest.mark.unit
 
 IN_RAYS_IMAGES = {"ray", "starlette"}
 """Imported by files that run in pods."""

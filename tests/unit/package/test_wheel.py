@@ -20,7 +20,7 @@ from stacks.load import load
 from stacks.program.build import build
 from testbed.recorder import record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[3]
 
@@ -60,7 +60,7 @@ def test_it_has_every_file_of_its_parts_and_no_other(wheel: Path) -> None:
     assert {f"{part}/py.typed" for part in PARTS} <= inside
     assert {
         "kuberay/schemas/1.6.json",
-        "components/redis/scripts/redis.sh",
+        "components/payloads/redis/redis.sh",
         "stacks/commands/page/page.html.jinja",
     } <= inside
 

@@ -18,8 +18,6 @@ from tests.unit.page.sample import HOSTILE, NODES, node, page, queues, settings,
 from tests.unit.planning.stacks import A100, stack
 from tests.unit.status.live import NOW, OPERATOR, found, metadata, pod
 
-pytestmark = pytest.mark.unit
-
 PLAN = plan_of(settings())
 
 

@@ -19,8 +19,6 @@ from stacks.planning.plan import plan_of
 from testbed.fake_cluster import FakeCluster
 from tests.unit.status.live import NOW, READY, found, pod, ray_cluster
 
-pytestmark = pytest.mark.unit
-
 STACK = """\
 config:
   ray-platform:nodes:

@@ -9,7 +9,7 @@ import pytest
 from stacks.commands.page import server
 from stacks.commands.page.server import HEADERS, Server
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import Plan, plan_of
 from tests.unit.planning.stacks import A100, always, cluster, stack, tenant
 
-pytestmark = pytest.mark.unit
-
 
 def greatest(plan: Plan) -> dict[str, int]:
     return {each.settings.name: int(each.greatest[GPU_RESOURCE]) for each in plan.tenants}

@@ -11,8 +11,6 @@ from typer.testing import CliRunner, Result
 
 from stacks.__main__ import app
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 NODES = "  ray-platform:nodes:\n    - {pool: a100, count: 2, cpu: 64, memory: 1000Gi, gpus: 8}\n"
 TENANT = """\

@@ -17,7 +17,7 @@ from local.plugins.language import processes as language_processes
 from local.plugins.language.processes import Processes, ending, output
 from local.plugins.selection import STAND_INS
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(60)]
 
 
 @pytest.fixture

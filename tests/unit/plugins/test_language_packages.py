@@ -9,8 +9,6 @@ import pytest
 from local.plugins.language.errors import HostError
 from local.plugins.language.packages import Distribution, installed, plugin_version, required_plugins, top_level
 
-pytestmark = pytest.mark.unit
-
 
 def distribution(name: str, plugin: dict[str, object] | None = None, requires: tuple[str, ...] = ()) -> Distribution:
     return {"name": name, "version": "1.2.3", "requires": list(requires), "plugin": plugin}

@@ -10,8 +10,6 @@ from pulumi.runtime.proto import language_pb2
 from local.plugins.language.errors import HostError
 from local.plugins.language.toolchain import resolve
 
-pytestmark = pytest.mark.unit
-
 
 def project(root: Path, **options: str | bool) -> language_pb2.ProgramInfo:
     """The engine's description of a project whose program is in a separate folder (`main: program`)."""

@@ -9,8 +9,6 @@ from local.errors import RehearsalError
 from local.plugins import Selection, select
 from local.plugins.selection import STAND_INS
 
-pytestmark = pytest.mark.unit
-
 KUBERNETES = "pulumi-resource-kubernetes"
 LANGUAGE = "pulumi-language-python"
 

@@ -7,8 +7,6 @@ import pytest
 
 from local import paths
 
-pytestmark = pytest.mark.unit
-
 LOADED = """
 import sys
 from local.plugins.start import leave_out_the_sdk

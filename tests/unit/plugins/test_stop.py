@@ -7,7 +7,7 @@ import pytest
 
 from local import paths
 
-pytestmark = [pytest.mark.unit, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 
 def output_of(code: str) -> str:

@@ -9,8 +9,6 @@ from local.plugins.kubernetes.check import check
 from local.plugins.kubernetes.errors import RefusedError
 from local.plugins.kubernetes.values import UNKNOWN, Secret
 
-pytestmark = pytest.mark.unit
-
 CONFIG_MAP = "urn:pulumi:dev::shop::my:Component$kubernetes:core/v1:ConfigMap::settings"
 SEED = bytes.fromhex("0123456789abcdef")
 

@@ -2,13 +2,9 @@
 
 from typing import Any, cast
 
-import pytest
-
 from local.plugins.kubernetes.cluster import Cluster
 from local.plugins.kubernetes.diagnosis import explain
 from local.plugins.kubernetes.objects import Kind
-
-pytestmark = pytest.mark.unit
 
 
 class Listed:

@@ -17,8 +17,6 @@ from local.plugins.kubernetes.diff import (
 from local.plugins.kubernetes.replaced_fields import replaced_fields
 from local.plugins.kubernetes.values import UNKNOWN
 
-pytestmark = pytest.mark.unit
-
 
 def paths(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
     return {property_path(change.path): change.how for change in changes(old, new)}

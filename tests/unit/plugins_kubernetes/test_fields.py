@@ -2,11 +2,7 @@
 
 from typing import Any
 
-import pytest
-
 from local.plugins.kubernetes.fields import created_by_us, leave_ignored, take_over
-
-pytestmark = pytest.mark.unit
 
 OURS = "pulumi-kubernetes-0a1b2c3d"
 

@@ -2,11 +2,7 @@
 
 from typing import Any
 
-import pytest
-
 from local.plugins.kubernetes.readiness import Verdict, claim_rule, rule_for
-
-pytestmark = pytest.mark.unit
 
 
 def verdict(kind: str, api_version: str = "apps/v1", others: Any = (), **body: Any) -> Verdict | None:

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import pytest
 import yaml
 
 from local.plugins.kubernetes.settings import Settings, changes, complaints
 from local.plugins.kubernetes.values import UNKNOWN
-
-pytestmark = pytest.mark.unit
 
 
 def kubeconfig(server: str, user: str = "a") -> str:

@@ -1,11 +1,7 @@
 """The content of the state, and previews."""
 
-import pytest
-
 from local.plugins.kubernetes import state
 from local.plugins.kubernetes.values import UNKNOWN, Secret
-
-pytestmark = pytest.mark.unit
 
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "door"}}
 

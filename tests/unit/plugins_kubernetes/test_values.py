@@ -13,8 +13,6 @@ from local.plugins.kubernetes.values import (
     without_nulls,
 )
 
-pytestmark = pytest.mark.unit
-
 
 def test_encoded_values_are_decoded_again() -> None:
     values = {"text": "a", "whole": 3, "half": 0.5, "yes": True, "none": None, "list": [1, {"a": Secret("x")}, {}, []]}

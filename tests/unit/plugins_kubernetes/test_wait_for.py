@@ -8,8 +8,6 @@ import pytest
 from local.plugins.kubernetes.errors import RefusedError
 from local.plugins.kubernetes.wait_for import expectations
 
-pytestmark = pytest.mark.unit
-
 STATUS: dict[str, Any] = {
     "state": "ready",
     "flag": True,

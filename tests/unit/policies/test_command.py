@@ -15,8 +15,6 @@ from policies.rules import RULES
 from testbed.policies.bodies import deployment, ray_cluster
 from testbed.policies.wrappers import listed
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 
 

@@ -18,8 +18,6 @@ from policies.values import UNKNOWN, Object
 from stacks.load import load as settings_of_file
 from testbed.policies.bodies import deployment
 
-pytestmark = pytest.mark.unit
-
 TODAY = date(2026, 11, 20)
 EXCEPTION = {
     "rule": "pod-no-privileged",

@@ -23,8 +23,6 @@ from testbed.policies.bodies import (
 )
 from testbed.policies.case import put
 
-pytestmark = pytest.mark.unit
-
 REPOSITORY: dict[str, Any] = {"metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}}}
 C = "spec containers 0"
 RAY = "spec headGroupSpec template spec containers 0"

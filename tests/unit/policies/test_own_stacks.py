@@ -16,7 +16,7 @@ from stacks.load import parse
 from stacks.program.build import build
 from testbed.policies.rendered import Decoding
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[3]
 

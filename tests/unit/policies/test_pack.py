@@ -18,8 +18,6 @@ from policies.rules import RULES
 from testbed.policies.bodies import default_deny, deployment, queue, ray_cluster
 from testbed.policies.wrappers import app_wrapper
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"

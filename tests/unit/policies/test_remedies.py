@@ -16,8 +16,6 @@ from testbed.policies.bodies import deployment, namespace, pod, ray_cluster
 from testbed.policies.case import MISSING, put
 from tests.unit.policies.test_pack import CONTEXT, SECRET, UNKNOWN, names, struct
 
-pytestmark = pytest.mark.unit
-
 REMEDIES = [rule.id for rule in RULES if rule.remedy]
 EXCEPTION = {"object": "*", "reason": "because", "owner": "me", "expires": "2999-01-01"}
 

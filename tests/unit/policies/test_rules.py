@@ -29,8 +29,6 @@ from testbed.policies.bodies import (
 from testbed.policies.case import Case, case
 from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray
 
-pytestmark = pytest.mark.unit
-
 CASES = [*cases_of_ray.CASES, *cases_of_pods.CASES, *cases_of_kubernetes.CASES]
 LABELS = "spec template metadata labels"
 SUBMITTER = "spec submitterPodTemplate"

@@ -9,7 +9,7 @@ from policies.rule import Severity
 from policies.rules import BY_ID
 from testbed.policies.verdicts import files, pinned, verdict
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "policy-verdicts.md"
 FILES = files()

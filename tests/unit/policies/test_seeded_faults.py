@@ -24,7 +24,7 @@ from policies.values import Object
 from policies.walk import Stack
 from testbed.policies.wrappers import WRAPPERS, steps
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 ONLY_IN_RAY = "no limit of memory"
 """Ray plans with the limit of memory; for other pods it is a matter of taste."""

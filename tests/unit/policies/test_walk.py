@@ -22,8 +22,6 @@ from testbed.policies.bodies import (
     volcano_job,
 )
 
-pytestmark = pytest.mark.unit
-
 
 def ray_service() -> dict[str, Any]:
     return body("ray.io/v1", "RayService", spec={"rayClusterConfig": ray_cluster()["spec"]})

@@ -5,8 +5,6 @@ from pydantic import ValidationError
 
 from components.priority_classes.settings import NO_PRIORITIES, PriorityClassesSettings, PriorityNames, priority_classes
 
-pytestmark = pytest.mark.unit
-
 
 def test_heads_have_a_higher_priority_than_pods_without_a_class_and_workers_the_same() -> None:
     head, worker = priority_classes(PriorityClassesSettings().beside("manifests"))

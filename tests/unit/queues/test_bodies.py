@@ -11,8 +11,6 @@ from components.ray_cluster.rules import valid
 from core.nodes import GPU_RESOURCE, NodePool
 from tests.unit.queues.tree import POOL, queue
 
-pytestmark = pytest.mark.unit
-
 H100 = NodePool(pool="h100", count=2, cpu="96", memory="2000Gi", gpus=8, gpu_product="NVIDIA-H100-80GB-HBM3")
 
 A100_FLAVOR, H100_FLAVOR = "nvidia-a100-sxm4-80gb", "nvidia-h100-80gb-hbm3"

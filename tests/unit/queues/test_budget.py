@@ -16,8 +16,6 @@ from core.nodes import GPU_RESOURCE
 from core.problems import Problem, Problems
 from tests.unit.queues.tree import POOL, amounts, queue, trees
 
-pytestmark = pytest.mark.unit
-
 
 def rules(problems: list[Problem]) -> list[tuple[str, Any]]:
     """Rule and path of each problem."""

@@ -13,8 +13,6 @@ from stacks.program.build import build
 from testbed.recorder import Recorder, record
 from tests.unit.queues.tree import POOL, queue
 
-pytestmark = pytest.mark.unit
-
 TREE = [queue("vision", "team-a", parent="research"), queue("research"), queue("batch", "team-a", "team-b")]
 
 

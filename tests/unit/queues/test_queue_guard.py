@@ -9,8 +9,6 @@ from components.guard import InUseError
 from components.queues.guard import refuse_while_used
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 LABEL = "volcano.sh/queue-name"
 
 

@@ -10,8 +10,6 @@ from stacks.load import parse
 from stacks.objects.queues import queues_of, scheduling_of, usable
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 
 def cluster(name: str, **settings: Any) -> dict[str, Any]:
     return {"name": name, "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **settings}

@@ -10,8 +10,6 @@ from components.ray_cluster.changes import overwritten, restore
 from components.ray_cluster.scaled import DIGEST
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 
 def body(digest: str, **replicas: float) -> dict[str, Any]:
     metadata = {"name": "training", "namespace": "team-a", "annotations": {DIGEST: digest}}

@@ -10,8 +10,6 @@ from core.nodes import NodePool
 from core.problems import Problems
 from kuberay import OperatorContext, validate
 
-pytestmark = pytest.mark.unit
-
 POOLS = (
     NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),
     NodePool(pool="cpu", count=3, cpu="32", memory="128Gi", labels={"role": "cpu"}),

@@ -8,8 +8,6 @@ from components.cluster import ClusterUnreachableError
 from components.ray_cluster.readiness import Evidence, is_ready, reason, reasons, why_not_ready
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 OPERATOR = ({"metadata": {"name": "kuberay-operator-0"}},)
 
 

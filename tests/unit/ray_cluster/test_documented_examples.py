@@ -14,8 +14,6 @@ from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
 
-pytestmark = pytest.mark.unit
-
 PAGE = (Path(__file__).parents[3] / "docs" / "stack-file.md").read_text()
 KEYS = {str(field.alias) for field in RayClusterSettings.model_fields.values()}
 

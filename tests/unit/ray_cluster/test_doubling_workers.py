@@ -14,8 +14,6 @@ from components.ray_cluster.worker_groups import doubling, worker_groups
 from core.nodes import NodePool
 from core.quantities import amount
 
-pytestmark = pytest.mark.unit
-
 PRODUCT = "NVIDIA-A100-SXM4-80GB"
 A100 = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product=PRODUCT)
 CPU = NodePool(pool="cpu", count=3, cpu="32", memory="128Gi")

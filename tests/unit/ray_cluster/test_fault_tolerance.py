@@ -21,8 +21,6 @@ from kuberay import OperatorContext, validate
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
 CONNECTION = RedisConnection(
     ("ray-redis-0.ray-redis.ray-system.svc:26379",),

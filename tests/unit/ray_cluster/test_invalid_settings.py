@@ -13,8 +13,6 @@ from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import flag_faults
 from core.problems import Problems
 
-pytestmark = pytest.mark.unit
-
 SECRET = {"name": "HF_TOKEN", "value": "hf_very_secret"}
 POD = {"spec": {"containers": [{"name": "ray-worker", "env": [{"name": "A", "value": "b"}, SECRET]}]}}
 

@@ -11,8 +11,6 @@ from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
 
-pytestmark = pytest.mark.unit
-
 POOLS = (
     NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),
     NodePool(pool="heads", count=2, cpu="32", memory="128Gi", labels={"role": "heads"}),

@@ -11,8 +11,6 @@ from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
 
-pytestmark = pytest.mark.unit
-
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 ENTRY = {
     "name": "training",

@@ -18,8 +18,6 @@ from core.quantities import amount
 from stacks.objects.ray_clusters import with_tenant_defaults
 from stacks.settings import TenantSettings
 
-pytestmark = pytest.mark.unit
-
 A100 = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8)
 CPU = NodePool(pool="cpu", count=3, cpu="32", memory="128Gi")
 

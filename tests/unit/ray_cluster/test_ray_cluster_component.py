@@ -15,8 +15,6 @@ from core.nodes import NodePool
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),)
 
 

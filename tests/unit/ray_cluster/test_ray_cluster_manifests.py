@@ -8,8 +8,6 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 
-pytestmark = pytest.mark.unit
-
 POOLS = (
     NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),
     NodePool(pool="cpu", count=2, cpu="32", memory="128Gi", labels={"role": "heads"}),

@@ -16,8 +16,6 @@ from components.ray_cluster.scaled import (
 )
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 
 def body(*groups: str, **labels: str) -> dict[str, Any]:
     metadata = {"name": "training", "namespace": "team-a", "labels": labels, "annotations": {"of": "the stack"}}

@@ -11,8 +11,6 @@ from core.nodes import NodePool
 from core.problems import Problem, Problems
 from kuberay import OperatorContext, validate
 
-pytestmark = pytest.mark.unit
-
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 ONE_GROUP = {"workerGroups": [{"groupName": "only", "cpu": 2, "memory": "4Gi"}]}
 

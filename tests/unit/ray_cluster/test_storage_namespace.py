@@ -9,8 +9,6 @@ from components.cluster import ClusterUnreachableError, path_of
 from components.ray_cluster.storage_namespace import _Provider, cleanup_warning, failure_reason
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 
-pytestmark = pytest.mark.unit
-
 PLACE: dict[str, Any] = {"namespace": "team-a", "cluster": "training", "connection": {}, "name": None, "made": None}
 
 

@@ -6,8 +6,6 @@ import pytest
 
 from components.ray_job.progress import failure_of, state_of
 
-pytestmark = pytest.mark.unit
-
 
 def job(**status: Any) -> dict[str, Any]:
     return {"metadata": {"name": "count", "namespace": "team-a"}, "status": status}

@@ -19,8 +19,6 @@ from core.yaml_reader.scalars import resolve
 from kuberay import OperatorContext, validate
 from kuberay.pod_security import violations
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
 
 

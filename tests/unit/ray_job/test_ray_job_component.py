@@ -3,15 +3,12 @@
 from typing import Any
 
 import pulumi
-import pytest
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.component import RayJob, RayJobArgs
 from components.ray_job.manifests import RUN_ANNOTATION, ray_job, ray_job_objects
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from testbed.recorder import Recorder, record
-
-pytestmark = pytest.mark.unit
 
 
 def provisioned(suspend: bool = False, **cluster: Any) -> Recorder:

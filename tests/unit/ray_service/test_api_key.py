@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
+from components.payloads import require_key
+from components.payloads.require_key import RequireKey
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_service import require_key
 from components.ray_service.api_key import FOLDER, config_map, problems_of_key
 from components.ray_service.manifests import ray_service
-from components.ray_service.require_key import RequireKey
 from components.ray_service.settings import RayServiceSettings
 from kuberay import OperatorContext, validate
-
-pytestmark = pytest.mark.unit
 
 GROUP = {"groupName": "one", "replicas": 1}
 

@@ -20,8 +20,6 @@ from core.problems import StackFileError
 from kuberay import OperatorContext, validate
 from stacks.load import parse
 
-pytestmark = pytest.mark.unit
-
 POOL = NodePool(pool="a100", count=2, cpu="64", memory="512Gi", gpus=8)
 CLUSTER = {"rayVersion": "2.60.0", "image": "registry.example.com/ray-llm:2.60.0"}
 

@@ -12,8 +12,6 @@ from components.ray_service.rules import ValidRayService
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from kuberay import OperatorContext, validate
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
 CONFIG = {
     "applications": [

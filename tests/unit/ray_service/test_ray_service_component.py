@@ -3,15 +3,12 @@
 from typing import Any
 
 import pulumi
-import pytest
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_service.component import RayService, RayServiceArgs
 from components.ray_service.manifests import ray_service, ray_service_objects
 from components.ray_service.settings import RayServiceSettings
 from testbed.recorder import Recorder, record
-
-pytestmark = pytest.mark.unit
 
 
 def provisioned(**cluster: Any) -> Recorder:

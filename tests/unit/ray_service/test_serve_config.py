@@ -15,8 +15,6 @@ from components.ray_service.rules import problems_of_serve_config
 from components.ray_service.serve_config import ServeConfigSettings, ServeModel
 from testbed.serve_configs import ACCEPTED, REFUSED, REFUSED_LATER, deployment
 
-pytestmark = pytest.mark.unit
-
 MODELS: dict[str, tuple[type[ServeModel], str, set[str]]] = {
     "ServeDeploySchema": (serve_config.ServeConfigSettings, "schema", set()),
     # Ray refuses host and port of an application, and so do we.

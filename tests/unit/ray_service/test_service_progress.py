@@ -9,7 +9,7 @@ from components.ray_service import progress
 from components.ray_service.progress import ServiceFailedError, failure_of, is_updated, state_of, until_serving
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 READY = {"type": "Ready", "status": "True", "reason": "NonZeroServeEndpoints", "message": ""}
 STARTS = {"type": "Ready", "status": "False", "reason": "Initializing", "message": "RayService is initializing"}

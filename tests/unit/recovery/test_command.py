@@ -15,8 +15,6 @@ from stacks.__main__ import app
 from stacks.commands.environment import workspace
 from stacks.commands.recover import cli, repair
 
-pytestmark = pytest.mark.unit
-
 VARIABLE = "PULUMI_OPTION_CONFIG_FILE"
 
 SPLIT = "config:\n  ray-platform:split: {stacks: 2}\n"

@@ -6,8 +6,6 @@ import pytest
 
 from stacks.commands.recover.deployment import UNKNOWN, completed, has_unknown, missing, unsettled
 
-pytestmark = pytest.mark.unit
-
 STACK = "urn:pulumi:dev::ray-platform::pulumi:pulumi:Stack::ray-platform-dev"
 PROVIDER = "urn:pulumi:dev::ray-platform::pulumi:providers:kubernetes::cluster"
 PLATFORM = "urn:pulumi:dev::ray-platform::ray-platform:index:Platform::platform"

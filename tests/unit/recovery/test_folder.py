@@ -6,8 +6,6 @@ import pytest
 
 from stacks.commands.recover.cli import mend
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("query", ["", "?no_tmp_dir=true"])
 def test_empty_attributes_are_removed_and_nothing_else(tmp_path: Path, query: str) -> None:

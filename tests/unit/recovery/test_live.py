@@ -8,8 +8,6 @@ from stacks.commands.recover.deployment import Candidate
 from stacks.commands.recover.repair import is_own, look
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 OURS = "pulumi-ray-platform-dev"
 
 

@@ -11,8 +11,6 @@ import pytest
 
 from stacks.commands.recover.cli import Cli, LockedError, PulumiError, release
 
-pytestmark = pytest.mark.unit
-
 
 class Recorded(Cli):
     """Records the commands that would be run."""

@@ -14,7 +14,7 @@ from stacks.load import parse
 from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "faultTolerance": True}
 

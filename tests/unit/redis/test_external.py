@@ -11,8 +11,6 @@ from pydantic import ValidationError
 from components.redis.existing_server import ExternalSettings
 from core.problems import Problems
 
-pytestmark = pytest.mark.unit
-
 ADDRESSES = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6))
 NETWORKS = [ipaddress.ip_network(each) for each in ("10.0.0.0/8", "128.0.0.0/1", "2001:db8::/32", "8000::/1")]
 

@@ -28,8 +28,6 @@ from components.redis.settings import (
 from core.quantities import amount
 from local.images import REDIS_EXPORTER
 
-pytestmark = pytest.mark.unit
-
 EVERYTHING = RedisSettings(tls=RedisTlsSettings(), exporter=RedisExporterSettings(), backup=RedisBackupSettings())
 
 

@@ -9,8 +9,6 @@ from components.redis.settings import DEFAULT_IMAGE, RedisSettings, max_memory, 
 from core.problems import Problems
 from core.quantities import amount
 
-pytestmark = pytest.mark.unit
-
 
 def rules(**configured: Any) -> set[str]:
     """The violated rules."""

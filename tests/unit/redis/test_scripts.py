@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from components.redis import manifests
+from components import payloads
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
-SCRIPT = Path(manifests.__file__).parent / "scripts" / "redis.sh"
+SCRIPT = Path(payloads.__file__).parent / "redis" / "redis.sh"
 
 RESOLV_CONF = """
 nameserver 10.96.0.10

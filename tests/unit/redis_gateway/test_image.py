@@ -9,8 +9,6 @@ from core.problems import StackFileError
 from local.rehearsed_file import adapt
 from stacks.load import installable, parse
 
-pytestmark = pytest.mark.unit
-
 KEPT = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "faultTolerance": True}
 EXTERNAL = {
     "mode": "external",

@@ -20,8 +20,6 @@ from components.redis_gateway.settings import GatewaySettings
 from gateway.settings import LONGEST_HOLD, Settings
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 SENTINELS = RedisConnection(("s-0.redis:26379", "s-1.redis:26379"), "mymaster", replicas=2, namespace="ray-system")
 SINGLE = RedisConnection(("redis:6379",), None, replicas=0)
 

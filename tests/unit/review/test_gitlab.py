@@ -20,8 +20,6 @@ import yaml
 from stacks.commands.review.comment import MARKER
 from testbed.machine import lacks
 
-pytestmark = pytest.mark.unit
-
 FILE = Path(__file__).parents[3] / "docs" / "examples" / "gitlab-ci.yaml"
 
 NOTES, ISSUES = "/projects/1/merge_requests/2/notes", "/projects/1/issues"

@@ -10,8 +10,6 @@ from stacks.__main__ import app
 from stacks.commands.review.reports import NoPreviewError, Preview, Step, previews
 from tests.unit.review.story import STACK, TENANT, repository
 
-pytestmark = pytest.mark.unit
-
 FILE = Path(__file__).with_name("preview.json")
 
 CLUSTER = "kubernetes:ray.io/v1:RayCluster team-a/training-ray-cluster"

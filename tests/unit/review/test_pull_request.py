@@ -16,7 +16,7 @@ from stacks.commands.impact.sources import git
 from testbed.machine import lacks
 from tests.unit.review.story import checked_out, repository, written
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 EXAMPLES = paths.ROOT / "docs" / "examples"
 

@@ -12,8 +12,6 @@ from stacks.commands.review.reports import NoRehearsalError, rehearsals
 from tests.unit.local.rehearse.test_comparison import ALL, FITS, found, rehearsed
 from tests.unit.review.story import STACK, TENANT, repository
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture
 def report(tmp_path: Path) -> Path:

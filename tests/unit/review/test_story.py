@@ -21,8 +21,6 @@ from tests.unit.review.story import (
     written,
 )
 
-pytestmark = pytest.mark.unit
-
 FAIL = {"raises a queue over the nodes", "takes an image of anybody", "has a typo", "has a secret"}
 
 

@@ -8,8 +8,6 @@ from stacks.commands.impact.sources import git
 from stacks.commands.review.reviewed import Touched, change
 from tests.unit.review.story import STACK, commit, repository
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

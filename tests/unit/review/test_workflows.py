@@ -17,7 +17,7 @@ from stacks.commands.review.comment import MARKER
 from testbed.machine import lacks
 from tests.unit.test_docs import PYTHON, wrong_in_command
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 

@@ -5,10 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.unit
-
 READS = """
 import sys
 from components.cluster import ClusterUnreachableError

@@ -7,8 +7,6 @@ import pytest
 from components.rollout.replacing import Desired, cannot_join, has_pods_to_replace, replace_old
 from tests.unit.rollout.simulated import PARTS, Simulated
 
-pytestmark = pytest.mark.unit
-
 
 def desired(strategy: Any, limit: float = 60, workers_outlive_head: bool = False) -> Desired:
     return Desired(strategy, limit, PARTS, "2.60.0", workers_outlive_head)

@@ -10,8 +10,6 @@ from components.rollout.pods import Pods, UnknownRayError
 from components.rollout.retirement import Groups
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 
 def pod(name: str, kind: str, cluster: str = "training") -> dict[str, Any]:
     labels = {"ray.io/cluster": cluster, "ray.io/node-type": kind}

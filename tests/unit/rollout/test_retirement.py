@@ -8,8 +8,6 @@ import pytest
 from components.rollout.retirement import Groups, NotRetiredError, retire
 from tests.unit.rollout.simulated import Simulated
 
-pytestmark = pytest.mark.unit
-
 
 class SimulatedGroups(Groups):
     """The RayCluster's worker groups, and an operator that deletes the `workersToDelete`."""

@@ -8,8 +8,6 @@ from pydantic import ValidationError
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 
-pytestmark = pytest.mark.unit
-
 
 def cluster_with(**more: Any) -> RayClusterSettings:
     return valid({"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **more})

@@ -7,8 +7,6 @@ import pytest
 
 from components.rollout.templates import ANNOTATION, is_old, parts, stamped
 
-pytestmark = pytest.mark.unit
-
 
 def cluster(**settings: Any) -> dict[str, Any]:
     def container(name: str) -> dict[str, Any]:

@@ -14,8 +14,6 @@ from components import waiting
 from stacks.__main__ import app
 from stacks.commands.run import live
 
-pytestmark = pytest.mark.unit
-
 STACK = """\
 config:
   ray-platform:tenants:

@@ -15,8 +15,6 @@ from stacks.commands.status.snapshot import Live
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 from tests.unit.status.live import NOW, found, metadata, ray_cluster
 
-pytestmark = pytest.mark.unit
-
 STACK = """\
 config:
   ray-platform:kubernetes: {context: prod}

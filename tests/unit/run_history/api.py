@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from components.payloads.run_history.api import ApiServer
+from components.payloads.run_history.collector import Collector, Configured
+from components.payloads.run_history.record import seconds
+from components.payloads.run_history.store import Store
 from components.run_history.manifests import redaction
-from components.run_history.program.api import ApiServer
-from components.run_history.program.collector import Collector, Configured
-from components.run_history.program.record import seconds
-from components.run_history.program.store import Store
 
 NAMESPACE = "team-a"
 

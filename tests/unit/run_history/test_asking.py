@@ -12,14 +12,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from components.run_history.program import api as program_api
-from components.run_history.program.api import ApiServer, ask_head
-from components.run_history.program.collector import TRIES_SECONDS
-from components.run_history.program.server import serve
-from components.run_history.program.store import Store
+from components.payloads.run_history import api as program_api
+from components.payloads.run_history.api import ApiServer, ask_head
+from components.payloads.run_history.collector import TRIES_SECONDS
+from components.payloads.run_history.server import serve
+from components.payloads.run_history.store import Store
 from tests.unit.run_history.api import BEGIN, ENDED, ID, NAMESPACE, Cluster, collector, only, rayjob, submitter
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 TOKEN = "of-this-cluster"  # noqa: S105 (of a test)
 

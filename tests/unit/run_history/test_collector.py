@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.run_history.program.collector import READ_SECONDS
+from components.payloads.run_history.collector import READ_SECONDS
 from tests.unit.run_history.api import (
     BEGIN,
     ENDED,
@@ -21,8 +21,6 @@ from tests.unit.run_history.api import (
     submitter,
     worker,
 )
-
-pytestmark = pytest.mark.unit
 
 
 def test_a_record_has_the_facts_of_its_job_and_no_secret(cluster: Cluster, tmp_path: Path) -> None:

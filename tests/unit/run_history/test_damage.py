@@ -6,8 +6,6 @@ import pytest
 
 from tests.unit.run_history.api import BEGIN, ID, NAMESPACE, Cluster, collector, rayjob
 
-pytestmark = pytest.mark.unit
-
 
 def test_a_job_that_cannot_be_recorded_keeps_no_other_from_it_and_its_problem_ends_with_it(tmp_path: Path) -> None:
     cluster = Cluster()

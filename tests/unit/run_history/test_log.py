@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from components.run_history.program.collector import READ_SECONDS, TRIES_SECONDS
+from components.payloads.run_history.collector import READ_SECONDS, TRIES_SECONDS
 from tests.unit.run_history.api import (
     BEGIN,
     ENDED,
@@ -18,8 +16,6 @@ from tests.unit.run_history.api import (
     submitter,
     worker,
 )
-
-pytestmark = pytest.mark.unit
 
 
 def test_the_end_of_the_log_is_kept_from_its_first_whole_line_on(cluster: Cluster, tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 import pytest
 
-from components.run_history.program.redaction import Redaction
+from components.payloads.run_history.redaction import Redaction
 from tests.unit.run_history.api import REDACTION
-
-pytestmark = pytest.mark.unit
 
 REDACT = Redaction(**REDACTION)
 

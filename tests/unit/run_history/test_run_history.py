@@ -17,8 +17,6 @@ from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 IMAGE = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 JOB = {"entrypoint": "python train.py", "cluster": {**IMAGE, "autoscaling": False}}
 

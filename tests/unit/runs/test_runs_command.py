@@ -8,14 +8,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from components.cluster import ForbiddenError, NoKubeconfigError
-from components.run_history.program.record import seconds
-from components.run_history.program.server import answer
-from components.run_history.program.store import Store
+from components.payloads.run_history.record import seconds
+from components.payloads.run_history.server import answer
+from components.payloads.run_history.store import Store
 from stacks.__main__ import app
 from testbed.fake_cluster import FakeCluster
 from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, rayjob, submitter, worker
-
-pytestmark = pytest.mark.unit
 
 BEGIN = seconds("2026-05-28T20:00:10Z")
 

@@ -13,8 +13,6 @@ import yaml
 from core.yaml_reader.document import document as yaml_document
 from stacks.commands.schema.stack_file import FILE, schema_text
 
-pytestmark = pytest.mark.unit
-
 ROOT = FILE.parent
 
 STACK_FILES = [ROOT / "Pulumi.dev.yaml"]

@@ -13,8 +13,6 @@ from stacks.commands.schema.command import schema as command
 from stacks.commands.schema.reference import FILE, reference_text
 from stacks.commands.schema.stack_file import stack_file_schema
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture
 def app() -> typer.Typer:

@@ -11,8 +11,6 @@ from stacks.program.build import build
 from stacks.settings import StackSettings, TenantSettings
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 LONG = "a-name-of-a-raycluster-that-is-51-characters-long-x"
 
 

@@ -15,7 +15,7 @@ from stacks.checks.advice import LONGEST_VARIABLE, advice, too_long
 from stacks.load import settings_of
 from stacks.settings import StackSettings
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 TODAY = date(2026, 11, 24)
 CLUSTERS: list[dict[str, Any]] = [{"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}]

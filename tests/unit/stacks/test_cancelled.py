@@ -4,12 +4,8 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
 from local import paths
 from stacks.program.cancelled import EXIT_CODE
-
-pytestmark = pytest.mark.unit
 
 HOST = """
 import asyncio, logging, runpy, sys

@@ -12,8 +12,6 @@ from typer.testing import CliRunner, Result
 from stacks.__main__ import app
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 GOOD = "config:\n  ray-platform:operator: {replicas: 2}\n"
 BAD = "config:\n  ray-platform:operator:\n    replicas: 9\n    env: {A: 'b,c:d', API_TOKEN: hunter2}\n"

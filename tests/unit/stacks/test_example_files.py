@@ -12,8 +12,6 @@ from stacks.__main__ import app
 from stacks.commands.review.reviewed import judged
 from stacks.load import load
 
-pytestmark = pytest.mark.unit
-
 FILES = sorted((paths.ROOT / "examples" / "clouds").glob("Pulumi.*.yaml"))
 
 FITS = "All tenants can have their greatest number of GPUs at once."

@@ -24,8 +24,6 @@ from stacks.load import load
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 FILES = Path(__file__).parents[2] / "stack_files" / "good"
 GOOD = [each for each in sorted(FILES.glob("*.yaml")) if "secure:" not in each.read_text()]
 

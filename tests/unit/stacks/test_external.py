@@ -13,8 +13,6 @@ from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 NODES = [{"pool": "cpu", "count": 1, "cpu": 8, "memory": "32Gi", "gpus": 0}]
 
 

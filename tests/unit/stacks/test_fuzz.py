@@ -17,7 +17,7 @@ from core.yaml_reader.document import document
 from stacks.load import settings_of
 from tests.suites import cases
 
-pytestmark = [pytest.mark.unit, pytest.mark.suite("stack files")]
+pytestmark = pytest.mark.suite("stack files")
 
 GOOD = sorted((Path(__file__).parents[2] / "stack_files" / "good").glob("*.yaml"))
 TEXTS = [file.read_text() for file in GOOD]

@@ -21,7 +21,7 @@ from stacks.objects import ray_clusters as rendered
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 TENANTS = (10, 20, 40)
 

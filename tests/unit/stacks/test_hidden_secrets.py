@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from core.secrets import FORMATS, SECRET_VALUE_HAS, secret_in
 from stacks.commands.check.findings import as_annotations, as_json, check, show
 
-pytestmark = pytest.mark.unit
-
 MARK = "aB3dE5gH7jK9mN2pQ4rS6tU8vW1xY3zA5bC7"
 
 SECRETS = {

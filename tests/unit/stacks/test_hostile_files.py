@@ -10,7 +10,7 @@ import pytest
 from core.yaml_reader.document import DEEPEST, LARGEST
 from stacks.commands.check.findings import check, show
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 SECONDS = 10
 """CPU seconds. Far more than any of these files takes, and far less than a reader takes that follows them."""

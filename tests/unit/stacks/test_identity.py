@@ -16,8 +16,6 @@ from stacks.program.identity import OtherClusterError, cluster_of_stack, connect
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 OURS = "0f5c2f0e-1111-4c1e-9d0a-3a2b1c0d9e8f"
 OTHER = "77777777-2222-4c1e-9d0a-3a2b1c0d9e8f"
 

@@ -12,8 +12,6 @@ from stacks.commands.images.used import Used, used
 from stacks.load import parse
 from stacks.objects.stack import images_of
 
-pytestmark = pytest.mark.unit
-
 RAY = "rayproject/ray:2.60.0"
 
 OPERATOR = "quay.io/kuberay/operator:v1.6.2"

@@ -13,8 +13,6 @@ from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 IMAGE = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 EIGHT_GPUS = {
     **IMAGE,

@@ -13,8 +13,6 @@ from stacks.commands.render.files import dump, write
 from stacks.commands.render.stages import OPERATOR, Rendered, rendered_stack
 from stacks.load import load, parse
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 GOOD = ROOT / "tests" / "stack_files" / "good"
 

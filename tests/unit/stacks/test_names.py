@@ -7,8 +7,6 @@ import pytest
 from core.problems import Finding, StackFileError
 from stacks.load import parse
 
-pytestmark = pytest.mark.unit
-
 IDLE = {"idleTerminationOptions": {"timeoutSeconds": 600}}
 HISTORY = {
     "storage": [{"name": "records", "storageClass": "shared", "size": "1Gi"}],

@@ -11,8 +11,6 @@ from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 PLATFORM = "acme/ray-platform/prod"
 
 CLUSTER = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}

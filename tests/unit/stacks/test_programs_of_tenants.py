@@ -3,15 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from kuberay.pod_security import violations
 from stacks.load import parse
 from stacks.objects.ray_clusters import template_objects
 from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.settings import StackSettings
-
-pytestmark = pytest.mark.unit
 
 OF_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 OF_CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -23,8 +23,6 @@ from stacks.program.build import build
 from stacks.settings import PlatformReference, StackSettings
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 GOOD = [*sorted((ROOT / "tests" / "stack_files" / "good").glob("*.yaml")), *sorted(ROOT.glob("Pulumi.*.yaml"))]
 

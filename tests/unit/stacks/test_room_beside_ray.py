@@ -7,8 +7,6 @@ import pytest
 from core.problems import StackFileError
 from stacks.load import parse
 
-pytestmark = pytest.mark.unit
-
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False}
 KEPT = {**CLUSTER, "name": "kept", "faultTolerance": True}
 NIGHTLY = {

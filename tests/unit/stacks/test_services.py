@@ -18,8 +18,6 @@ from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 GPU = {"groupName": "gpu", "pool": "a100", "gpus": 8, "cpu": 32, "memory": "128Gi", "replicas": 1}
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False, "workerGroups": [GPU]}
 CONFIG = {"applications": [{"import_path": "chat:app"}]}

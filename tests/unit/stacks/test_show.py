@@ -10,8 +10,6 @@ from core.stack_file import plain_values
 from stacks.load import load
 from tests.unit.stacks.test_extends import GOOD, folder, run
 
-pytestmark = pytest.mark.unit
-
 __all__ = ["folder"]
 
 ALONE = [

@@ -14,8 +14,6 @@ from core.stack_file import LARGEST_FILE
 from stacks.load import load, parse
 from stacks.program.config import running_stack
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}}
 NODES = [{"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8}]

@@ -18,8 +18,6 @@ from stacks.commands.check.findings import Checked, as_annotations, as_json, sho
 from stacks.load import load
 from stacks.settings import StackSettings
 
-pytestmark = pytest.mark.unit
-
 FILES = Path(__file__).parents[2] / "stack_files"
 GOOD = sorted((FILES / "good").rglob("*.yaml"))
 BAD = sorted((FILES / "bad").rglob("*.yaml"))

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 
 CLUSTER = {"kubernetes", "pulumi", "pulumi_kubernetes", "pulumi_policy", "grpc", "requests"}

@@ -11,7 +11,7 @@ from stacks.load import parse
 from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 BYTES_OF_A_TENANT = 45_000
 """The requests for a tenant with people, a quota, a RayCluster, and a Role of the operator in its namespace."""

@@ -10,7 +10,7 @@ from stacks.load import parse
 from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 OPERATOR = "platform-kuberay-deployment-kuberay-operator"
 

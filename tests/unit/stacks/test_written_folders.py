@@ -11,8 +11,6 @@ from stacks.commands.render.files import OccupiedError, write
 from stacks.commands.render.stages import Rendered, rendered_stack
 from stacks.load import load
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[3]
 
 

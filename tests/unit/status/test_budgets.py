@@ -3,15 +3,11 @@
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from core.body import Body
 from core.nodes import GPU_RESOURCE
 from stacks.commands.status.budgets import QueueStatus, queue_statuses, quota_status
 from stacks.commands.status.snapshot import Found
 from tests.unit.status.live import condition, found, metadata
-
-pytestmark = pytest.mark.unit
 
 
 def gpus(number: int) -> dict[str, Decimal]:

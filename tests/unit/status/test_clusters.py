@@ -18,8 +18,6 @@ from tests.unit.status.live import (
     warning,
 )
 
-pytestmark = pytest.mark.unit
-
 SUSPENDED = condition("RayClusterSuspended", "True", "suspended")
 QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "research"}}
 

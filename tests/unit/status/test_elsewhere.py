@@ -15,8 +15,6 @@ from stacks.settings import StackSettings
 from tests.unit.planning.stacks import cluster, stack, tenant
 from tests.unit.status.test_external import ADDRESS, LAB
 
-pytestmark = pytest.mark.unit
-
 TOKEN = {"tokenSecret": {"name": "lab", "key": "auth.token"}}
 
 CML = """\

@@ -14,8 +14,6 @@ from stacks.commands.status.snapshot import Live
 from tests.unit.planning.stacks import tenant
 from tests.unit.status.live import NOW, UNSCHEDULED, condition, found, metadata, status
 
-pytestmark = pytest.mark.unit
-
 ADDRESS = "https://ray.example.com:8265"
 LAB = {"name": "lab", "dashboardAddress": ADDRESS, "image": "rayproject/ray:2.60.0"}
 END = "2026-01-01T11:00:00Z"

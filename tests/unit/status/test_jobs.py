@@ -26,8 +26,6 @@ from tests.unit.status.live import (
     warning,
 )
 
-pytestmark = pytest.mark.unit
-
 OWN = "nightly-x7k"
 """The RayCluster of the job."""
 

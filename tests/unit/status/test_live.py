@@ -10,8 +10,6 @@ from stacks.commands.status.live import look, namespace
 from stacks.commands.status.snapshot import Found
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 
 class Lists(FakeCluster):
     """Each list has one object, with the path by which it was asked for."""

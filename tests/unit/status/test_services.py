@@ -2,16 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from components.ray_service.applications import Application
 from core.body import Body
 from stacks.commands.status.clusters import ClusterStatus
 from stacks.commands.status.owners import ServiceStatus, service_status
 from stacks.commands.status.snapshot import Live
 from tests.unit.status.live import MADE, NOW, READY, STARTING, cluster, condition, found, metadata, ray_cluster, warning
-
-pytestmark = pytest.mark.unit
 
 SERVES = {
     "serviceStatus": "Running",

@@ -17,8 +17,6 @@ from stacks.commands.status.targets import WHO_WAKES
 from testbed.fake_cluster import FakeCluster
 from tests.unit.status.live import NOW, READY, STARTING, condition, found, pod, ray_cluster
 
-pytestmark = pytest.mark.unit
-
 STACK = """\
 config:
   ray-platform:kubernetes: {context: prod}

@@ -11,8 +11,6 @@ from stacks.commands.status.snapshot import Found
 from stacks.commands.status.targets import NoLogError, NoSuchTargetError, Place, Target, place_of_log, target
 from tests.unit.status.live import READY, container, found, metadata, pod, ray_cluster
 
-pytestmark = pytest.mark.unit
-
 SUBMITTER = {
     "metadata": metadata("nightly-abc", labels={"batch.kubernetes.io/job-name": "nightly"}),
     "spec": {"nodeName": "node-0", "containers": [{"name": "ray-job-submitter"}]},

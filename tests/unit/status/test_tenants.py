@@ -32,8 +32,6 @@ from tests.unit.status.live import (
     status,
 )
 
-pytestmark = pytest.mark.unit
-
 QUOTA = {
     "metadata": metadata("ray-platform"),
     "spec": {},

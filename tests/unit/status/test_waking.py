@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from components.idle_termination.in_pod import FIELD_MANAGER
+from components.payloads.idle_termination import FIELD_MANAGER
 from core.body import Body
 from stacks.commands.status.clusters import State
 from stacks.commands.status.targets import NotWokenError, target, wake_patch
 from tests.unit.planning.stacks import cluster as planned
 from tests.unit.planning.stacks import stack, tenant
 from tests.unit.status.live import READY, cluster, condition, found, metadata, ray_cluster
-
-pytestmark = pytest.mark.unit
 
 SUSPENDED = condition("RayClusterSuspended", "True", "suspended")
 SINCE = "2026-01-01T11:00:00Z"

@@ -9,8 +9,6 @@ from stacks.load import parse
 from stacks.program.build import build
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 SOURCES: list[dict[str, Any]] = [
     {"name": "models", "storageClass": "shared", "size": "1Ti"},
     {"name": "cache", "storageClass": "shared", "size": "1Ti", "retain": False},

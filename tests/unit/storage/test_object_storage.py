@@ -10,8 +10,6 @@ from components.storage.manifests import is_object_storage, named_as_object_stor
 from components.storage.settings import StorageSettings, Use
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 HOME = Use(hf_home=True)
 
 

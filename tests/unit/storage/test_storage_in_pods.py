@@ -13,8 +13,6 @@ from stacks.objects.stack import render
 from stacks.settings import StackSettings
 from tests.unit.planning.stacks import cluster, stack, tenant
 
-pytestmark = pytest.mark.unit
-
 GOOD = Path(__file__).parents[2] / "stack_files" / "good" / "storage.yaml"
 NFS = {"nfs": {"server": "nfs.example.com", "path": "/models"}, "size": "2Ti"}
 

@@ -17,8 +17,6 @@ from components.tenant.settings import (
 from core.nodes import GPU_RESOURCE
 from stacks.settings import TenantSettings
 
-pytestmark = pytest.mark.unit
-
 
 def test_a_namespace_enforces_audits_and_warns_of_the_same_level() -> None:
     labels = namespace("team-a", "team-a", "restricted")["metadata"]["labels"]

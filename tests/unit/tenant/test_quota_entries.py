@@ -4,8 +4,6 @@ import pytest
 
 from components.tenant.settings import problems_of_entries
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     "entry",

@@ -15,8 +15,6 @@ from core.nodes import NodePool
 from core.quantities import shown
 from kuberay import OperatorContext, validate
 
-pytestmark = pytest.mark.unit
-
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 
 

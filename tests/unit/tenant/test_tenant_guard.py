@@ -10,8 +10,6 @@ from components.guard import InUseError, named
 from components.tenant.guard import _Provider, refuse_while_used, runs
 from testbed.fake_cluster import FakeCluster
 
-pytestmark = pytest.mark.unit
-
 
 def ray(kind: str, name: str = "x", **parts: Any) -> dict[str, Any]:
     return {

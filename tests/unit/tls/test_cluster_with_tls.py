@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
@@ -13,8 +11,6 @@ from components.tls.manifests import ENVIRONMENT, FOLDER
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
 from testbed.recorder import Recorder, record
-
-pytestmark = pytest.mark.unit
 
 POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
 

@@ -13,8 +13,6 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 from components.tls.issuing import new_authority
 from components.tls.manifests import init_container
 
-pytestmark = pytest.mark.unit
-
 ADDRESS = "10.244.0.7"
 SERVICE = "training-head-svc.team-a.svc.cluster.local"
 

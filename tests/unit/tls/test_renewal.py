@@ -13,8 +13,6 @@ from components.tls.authority import _Provider as AuthorityProvider
 from components.tls.certificate import _Provider as CertificateProvider
 from components.tls.issuing import ends_soon, new_authority, new_certificate
 
-pytestmark = pytest.mark.unit
-
 NAME = "ray-redis-0"
 
 YEARS = 365 * 24

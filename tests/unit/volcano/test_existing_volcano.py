@@ -8,8 +8,6 @@ from components.install import installation_of
 from components.volcano.component import VOLCANO
 from core.versions import UnsupportedVersionError
 
-pytestmark = pytest.mark.unit
-
 
 def crd(*served: str) -> dict[str, Any]:
     return {"spec": {"versions": [{"name": name, "served": True} for name in served]}}

@@ -9,8 +9,6 @@ from components.manifest_files import UnexpectedManifestError
 from components.volcano.manifests import Certificate, volcano_images, volcano_objects
 from components.volcano.settings import VolcanoSettings
 
-pytestmark = pytest.mark.unit
-
 Manifest = list[dict[str, Any]]
 
 CERTIFICATE = Certificate("authority", "certificate", "key", bundle="bundle", digest="digest")

@@ -8,8 +8,6 @@ import yaml
 from components.volcano.manifests import scheduler_conf
 from components.volcano.settings import VolcanoSchedulerSettings
 
-pytestmark = pytest.mark.unit
-
 
 def conf(**settings: Any) -> dict[str, Any]:
     text = scheduler_conf(VolcanoSchedulerSettings.model_validate(settings))

@@ -12,8 +12,6 @@ from components.volcano.settings import VolcanoSettings
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 
 def provisioned(location: Path | str, **keys: Any) -> Recorder:
     settings = VolcanoSettings.model_validate({"location": str(location), **keys})

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from components import payloads
 from components.cluster import Cluster, ClusterUnreachableError
 from components.rollout.pods import Pods, UnknownRayError
 from stacks.commands.plan.history.jobs import HistoryError, Job
-
-_SCRIPT = Path(__file__).with_name("in_head.py")
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,13 @@ def demand(cluster: Cluster, namespace: str, name: str) -> Demand:
     """The demand that the Ray of a RayCluster reports. Raises HistoryError if it does not answer."""
     try:
         pods = Pods(cluster, namespace, name)
-        return demand_of(pods.run_in_head(pods.all(), _SCRIPT.read_text()))
+        return demand_of(pods.run_in_head(pods.all(), payloads.text("gpu_history_in_head")))
     except (UnknownRayError, ClusterUnreachableError) as error:
         raise HistoryError(f"RayCluster {namespace}/{name} cannot be asked for its history: {error}") from error
 
 
 def demand_of(answer: Mapping[str, Any]) -> Demand:
-    """The jobs in the output of in_head.py."""
+    """The jobs in the output of gpu_history_in_head.py."""
     started = [each for each in answer["demands"] if each["started"]]
     return Demand(
         jobs={f"{answer['cluster']}-{each['id']}": _job(each, answer["now"]) for each in started},

@@ -9,8 +9,6 @@ from local.install.build import Build
 from local.install.origin import Auto, Origin
 from local.tools import Tool
 
-pytestmark = pytest.mark.unit
-
 
 def answers(folder: Path, version: str, toolchain: str) -> None:
     """A `go` of this version alone on the PATH. It fails as a compiler."""

@@ -12,7 +12,7 @@ from local.install.mirror import PIN, archive_name, write_mirror
 from local.tools import Tool
 from tests.unit.local.install.server import Server, remains, remove
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from local.install.build import Build
 from local.install.mirror import Mirror
 from local.install.origin import Auto, origin
 
-pytestmark = pytest.mark.unit
-
 DIGEST = "0123456789abcdef" * 4
 
 

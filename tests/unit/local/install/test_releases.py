@@ -14,7 +14,7 @@ from local.install import checksums, install_missing, releases
 from local.tools import ALL, ARCHITECTURE, ETCD, KUBERNETES_NODE, PULUMI, Release, Tool
 from tests.unit.local.install.server import Server, remains
 
-pytestmark = [pytest.mark.unit, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[4]
 

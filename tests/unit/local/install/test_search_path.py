@@ -9,8 +9,6 @@ import pytest
 from local.install import install_missing, search_path
 from local.tools import Release, Tool
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture
 def asked(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Tool:

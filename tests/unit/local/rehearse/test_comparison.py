@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
 from local.rehearse import comparison
@@ -15,8 +13,6 @@ from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
 from tests.unit.local.rehearse.bodies import nodes, pod, ray
 from tests.unit.planning.stacks import always, cluster, stack, tenant
-
-pytestmark = pytest.mark.unit
 
 NODES = nodes("a100-0", "a100-1", "a100-2", "a100-3")
 

@@ -1,11 +1,7 @@
 """What a rehearsal reads from the cluster: ready times, waiting pods and their reasons, refusals by admission."""
 
-import pytest
-
 from local.rehearse.observed import observed, pod_of
 from tests.unit.local.rehearse.bodies import nodes, pod, ray
-
-pytestmark = pytest.mark.unit
 
 QUOTA = (
     'failed to create worker pod: pods "training-worker-x7k2p" is forbidden: exceeded quota: ray-platform, '

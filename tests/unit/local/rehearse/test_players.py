@@ -12,8 +12,6 @@ from local.rehearse.players import Ask, asks, enough, settles
 from stacks.planning.plan import plan_of
 from tests.unit.planning.stacks import always, cluster, stack, tenant
 
-pytestmark = pytest.mark.unit
-
 
 def of_cpus(**more: Any) -> dict[str, Any]:
     """A RayCluster whose workers have no GPUs."""

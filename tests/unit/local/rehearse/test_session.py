@@ -15,8 +15,6 @@ from local.rehearse.cluster import Cluster
 from local.rehearse.session import Session, diagnostics, folder, violations
 from local.supervision import Program, daemonize
 
-pytestmark = pytest.mark.unit
-
 FAILED = """Updating (prod):
  +  kubernetes:batch/v1:Job nightly creating (0s) error: the Kubernetes API server refused it
 

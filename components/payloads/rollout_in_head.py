@@ -7,6 +7,8 @@ new work, and its Ray ends as soon as it is idle. At the deadline itself Ray doe
 Prints JSON: {"ray": version, "nodes": {pod: "RUNNING", "IDLE", "DRAINING" or "DEAD"}, "accepted": [pod]}.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys

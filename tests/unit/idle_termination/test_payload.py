@@ -1,20 +1,15 @@
 """What the program decides about a RayCluster, by what Kubernetes and Ray report of it."""
 
-import ast
-import sys
 import time
 import urllib.error
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.idle_termination import in_pod
-from components.idle_termination.in_pod import FIELD_MANAGER, Controller, Use, Verdict, in_use, use, verdict
-from components.idle_termination.in_pod import job_that_waits as job_of
-
-pytestmark = pytest.mark.unit
+from components.payloads import idle_termination
+from components.payloads.idle_termination import FIELD_MANAGER, Controller, Use, Verdict, in_use, use, verdict
+from components.payloads.idle_termination import job_that_waits as job_of
 
 READY_AT = 1767261600
 """2026-01-01T10:00:00Z."""
@@ -159,7 +154,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], list[tu
                 raise answer
             return answer
 
-        monkeypatch.setattr(in_pod, "_ask", ask)
+        monkeypatch.setattr(idle_termination, "_ask", ask)
         monkeypatch.setattr(time, "time", lambda: READY_AT + TIMEOUT + 1.0)
         return sent
 
@@ -212,19 +207,3 @@ def test_a_missing_cluster_is_no_failure(asked: Any, capsys: pytest.CaptureFixtu
     assert asked({**IDLE, "/rayclusters/training": missing}) == []
     Controller("https://api", [TRAINING]).look()
     assert capsys.readouterr().out == "RayCluster training does not exist\n"
-
-
-def test_it_needs_the_standard_library_alone() -> None:
-    known = {*sys.stdlib_module_names, "__future__"}
-    assert {name.partition(".")[0] for name in _imports()} <= known
-
-
-def _imports() -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(Path(in_pod.__file__).read_text(), feature_version=(3, 9))):
-        if isinstance(node, ast.Import):
-            found.update(each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            found.add(str(node.module))
-    return found

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from components.external_cluster import in_pod
-from components.external_cluster.in_pod import ENDED, follow, nodes, submit
-
-pytestmark = pytest.mark.unit
+from components.payloads import external_cluster
+from components.payloads.external_cluster import ENDED, follow, nodes, submit
 
 
 class Jobs:
@@ -48,16 +46,16 @@ class Jobs:
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_pod, "MESSAGE", tmp_path / "message")
-    monkeypatch.setattr(in_pod, "RUNNING", tmp_path / "running")
-    monkeypatch.setattr(in_pod, "PAUSE", 0.01)
+    monkeypatch.setattr(external_cluster, "MESSAGE", tmp_path / "message")
+    monkeypatch.setattr(external_cluster, "RUNNING", tmp_path / "running")
+    monkeypatch.setattr(external_cluster, "PAUSE", 0.01)
 
 
 def end_of(jobs: Jobs, seconds: float | None = None) -> tuple[Any, str]:
     """The exit code and the message."""
     with pytest.raises(SystemExit) as ended:
         asyncio.run(follow(jobs, "count", seconds))  # type: ignore[arg-type] # whole seconds are too long here
-    return ended.value.code, in_pod.MESSAGE.read_text()
+    return ended.value.code, external_cluster.MESSAGE.read_text()
 
 
 class Nodes:
@@ -79,19 +77,19 @@ class Nodes:
 def test_resources_of_nodes_that_have_just_started_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = Nodes([], [None], [{"GPU": 3.0}, {}], [{"GPU": 3.0}, {"GPU": 8.0}])
     assert nodes(starts) == {"workers": 1, "largestGpus": 8}
-    monkeypatch.setattr(in_pod, "SETTLED", 0.05)
+    monkeypatch.setattr(external_cluster, "SETTLED", 0.05)
     assert nodes(Nodes([{"CPU": 1.0}, {}])) == {"workers": 1, "largestGpus": 0}
 
 
 def test_a_job_that_succeeds_ends_the_pod_and_its_log_is_the_pods(capsys: pytest.CaptureFixture[str]) -> None:
     assert end_of(Jobs("PENDING", "RUNNING", "SUCCEEDED", log=("one\n", "two\n"))) == (0, "SUCCEEDED")
     assert capsys.readouterr().out == "one\ntwo\n"
-    assert in_pod.RUNNING.exists()
+    assert external_cluster.RUNNING.exists()
 
 
 def test_a_failed_job_has_rays_reason_and_no_second_try() -> None:
     assert end_of(Jobs("FAILED")) == (ENDED, "FAILED: Job entrypoint command failed with exit code 3")
-    assert not in_pod.RUNNING.exists()
+    assert not external_cluster.RUNNING.exists()
 
 
 def test_after_a_lost_connection_no_line_is_printed_twice(capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,15 +105,15 @@ def test_a_deleted_pod_stops_its_job() -> None:
             return super().get_job_info(identity)
 
     jobs = Deleted("RUNNING")
-    assert end_of(jobs) == (ENDED, in_pod.DELETED)
+    assert end_of(jobs) == (ENDED, external_cluster.DELETED)
     assert jobs.stopped == ["count"]
 
 
 def test_a_pod_that_is_deleted_while_it_submits_stops_the_job() -> None:
     jobs = Jobs("PENDING")
     with pytest.raises(SystemExit):
-        in_pod.stop(jobs, "count")
-    assert (jobs.stopped, in_pod.MESSAGE.read_text()) == (["count"], in_pod.DELETED)
+        external_cluster.stop(jobs, "count")
+    assert (jobs.stopped, external_cluster.MESSAGE.read_text()) == (["count"], external_cluster.DELETED)
 
 
 def test_a_job_is_stopped_at_its_deadline() -> None:
@@ -148,8 +146,8 @@ def test_a_job_that_cannot_be_stopped_is_asked_at_times(monkeypatch: pytest.Monk
             super().stop_job(identity)
             raise RuntimeError("Request failed with status code 500: busy")
 
-    monkeypatch.setattr(in_pod, "LOST", 0.5)
-    monkeypatch.setattr(in_pod, "PAUSE", 0.05)
+    monkeypatch.setattr(external_cluster, "LOST", 0.5)
+    monkeypatch.setattr(external_cluster, "PAUSE", 0.05)
     jobs = Busy("RUNNING")
     code, message = end_of(jobs, 0.01)
     assert (code, message.startswith("the cluster has not answered")) == (1, True)
@@ -170,13 +168,15 @@ def test_a_cluster_that_does_not_listen_is_reported_with_its_address() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(SystemExit) as ended:
-        in_pod.connected({"cluster": "lab", "address": f"http://127.0.0.1:{port}", "seconds": 0.03})
+        external_cluster.connected({"cluster": "lab", "address": f"http://127.0.0.1:{port}", "seconds": 0.03})
     assert ended.value.code == 1
-    assert in_pod.MESSAGE.read_text().startswith(f"lab at http://127.0.0.1:{port} cannot be reached: Connection")
+    assert external_cluster.MESSAGE.read_text().startswith(
+        f"lab at http://127.0.0.1:{port} cannot be reached: Connection"
+    )
 
 
 def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
     with pytest.raises(SystemExit):
-        in_pod.end(1, f"begin{'x' * 10_000}end")
-    message = in_pod.MESSAGE.read_text()
-    assert (message[:5], message[-3:], len(message) <= in_pod.LONGEST) == ("begin", "end", True)
+        external_cluster.end(1, f"begin{'x' * 10_000}end")
+    message = external_cluster.MESSAGE.read_text()
+    assert (message[:5], message[-3:], len(message) <= external_cluster.LONGEST) == ("begin", "end", True)

@@ -7,6 +7,8 @@ Times are in seconds since 1970; null: not yet, or unknown. Tasks and actors in 
 bundles are, each as a demand of its own; with STRICT_PACK, which puts them on one node, all as one demand.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import time

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from components.cml import in_application
-from components.cml.in_application import DRAIN, NODES, Front, command, serve_key
 from components.cml.manifests import head_url
+from components.payloads import cml_application
+from components.payloads.cml_application import DRAIN, NODES, Front, command, serve_key
 from tests.unit.cml.conftest import TOKEN, Place
-
-pytestmark = pytest.mark.unit
 
 SETTINGS = {
     "group": "workers",
@@ -77,7 +75,7 @@ def drains(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append(drain)
         return {"nodes": {"head.1": "IDLE"}, "accepted": list(drain)}
 
-    monkeypatch.setattr(in_application, "drained", drained)
+    monkeypatch.setattr(cml_application, "drained", drained)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "right")
     return asked
 
@@ -164,7 +162,7 @@ def test_a_worker_asks_the_head_at_its_subdomain(place: Place, monkeypatch: pyte
     monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
     node = json.loads(place.app("workers-0").environment["RAY_PLATFORM"])
     assert node["head"] == head_url(inputs)
-    assert in_application._gcs_address(node["head"], node["ca"]) == "127.0.0.1:6379"
+    assert cml_application._gcs_address(node["head"], node["ca"]) == "127.0.0.1:6379"
     assert json.loads(place.app("head").environment["RAY_PLATFORM"])["head"] is None
 
 
@@ -187,7 +185,7 @@ def test_the_token_follows_no_redirection(monkeypatch: pytest.MonkeyPatch) -> No
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Login) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        in_application._gcs_address(f"http://127.0.0.1:{server.server_port}", None)
+        cml_application._gcs_address(f"http://127.0.0.1:{server.server_port}", None)
         server.shutdown()
     assert asked == [(NODES, True), ("/login", False)]
 
@@ -196,7 +194,7 @@ def test_a_runtime_with_another_ray_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RAY_PLATFORM", json.dumps({**SETTINGS, "rayVersion": "2.1.0"}))
-    assert in_application.main() == 1
+    assert cml_application.main() == 1
     assert (
         ", not 2.1.0: use a runtime with it, or run `pip install 'ray[default,serve]==2.1.0'`"
         in capsys.readouterr().err

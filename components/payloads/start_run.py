@@ -1,8 +1,10 @@
 """Starts a run of a job template, and deletes old ones. Runs in the pods of a schedule, with Python alone.
 
-Its settings are environment variables (scheduled.py). Its rights are those of the pod's ServiceAccount: the API server
-admits only runs that equal the template.
+Its settings are environment variables (job_template/manifests.py). Its rights are those of the pod's ServiceAccount:
+the API server admits only runs that equal the template.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -17,7 +19,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
-from core.body import Body
+Body = dict[str, Any]
+"""An object as the API server returns it."""
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes mounts the token of the account, and the certificate authority of the API server."""
