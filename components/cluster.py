@@ -57,7 +57,9 @@ class Connection:
 
     def __str__(self) -> str:
         """For a message."""
-        return f"context {self.context!r}" if self.context else "the current context"
+        if self.kubeconfig is None:
+            return f"context {self.context!r}" if self.context else "the current context"
+        return f"context {self.context!r} of the given kubeconfig" if self.context else "the given kubeconfig"
 
     def inputs(self) -> dict[str, Any]:
         """The inputs of a dynamic resource for `kubernetes_cluster.cluster_of`. A kubeconfig is a secret in them."""
@@ -81,6 +83,9 @@ class Cluster(Protocol):
     """
 
     connection: Connection
+
+    exists: bool = True
+    """False for a cluster that will be created later (`future_cluster.py`)."""
 
     def request(
         self,

@@ -6,7 +6,6 @@ password would differ from the one that running pods use.
 """
 
 import base64
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,23 +17,15 @@ from components.bodies import FIELD_MANAGER_ANNOTATION
 from components.cluster import AMBIENT, Connection
 from components.kubernetes import field_manager
 from components.kubernetes_cluster import cluster_of
+from components.pulumi_internals import restored_pickler
 
 
 class Resource(pulumi.dynamic.Resource):
-    """A dynamic resource without a limit on their number in a stack.
-
-    For each dynamic resource Pulumi's SDK wraps a method of the pickler and does not remove the wrapper (3.259,
-    pulumi/dynamic/dynamic.py, serialize_provider). After some nine hundred resources Python's recursion limit is
-    reached.
-    """
+    """A dynamic resource without a limit on their number in a stack (`restored_pickler`)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pickler: Any = pickle._Pickler
-        original = pickler._batch_setitems
-        try:
+        with restored_pickler():
             super().__init__(*args, **kwargs)
-        finally:
-            pickler._batch_setitems = original
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs
 from components.kubernetes import create
 from components.manifest_files import ManifestError
 from components.objects import named
+from components.pulumi_internals import unknown
 from core.body import Body
 from core.images import with_mirrors
 from core.versions import UnsupportedVersionError, image_release, release_of
@@ -82,6 +83,13 @@ class Installed:
 
     releases: Sequence[str]
     """Minor versions that are supported."""
+
+    def version(self, cluster: Cluster, namespace: str) -> pulumi.Input[str]:
+        """The version of the installation in the cluster; not known if the cluster does not exist yet.
+
+        Raises UnsupportedVersionError, and ClusterUnreachableError.
+        """
+        return self.check(self.look(cluster, namespace), namespace) if cluster.exists else unknown()
 
     def look(self, cluster: Cluster, namespace: str) -> Installation:
         """Reads the installation in the cluster. Raises ClusterUnreachableError."""

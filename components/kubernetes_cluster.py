@@ -49,8 +49,10 @@ def cluster_of(props: Mapping[str, Any]) -> "KubernetesCluster":
 class KubernetesCluster(Cluster):
     """A session by the Kubernetes client. It connects once, at the first request."""
 
-    def __init__(self, connection: Connection = AMBIENT) -> None:
+    def __init__(self, connection: Connection = AMBIENT, content: str | None = None) -> None:
+        """`content`: of the connection's kubeconfig, if that is an output."""
         self.connection = connection
+        self._content = connection.kubeconfig if content is None else content
 
     @functools.cached_property
     def _client(self) -> Any:
@@ -59,7 +61,7 @@ class KubernetesCluster(Cluster):
         configuration = kubernetes.client.Configuration()
         where = "its content"
         try:
-            context, content = self.connection.context, self.connection.kubeconfig
+            context, content = self.connection.context, self._content
             # As the Kubernetes provider: an empty KUBECONFIG counts as none.
             files = os.environ.get("KUBECONFIG") or "~/.kube/config"
             options = {"context": context, "client_configuration": configuration}

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pulumi
-from pulumi.resource import DependencyResource
+
+from components.pulumi_internals import as_dependency, children
 
 Outputs = Mapping[str, Any]
 
@@ -65,10 +66,10 @@ async def _made(component: pulumi.ComponentResource) -> pulumi.Resource:
         await resource.urn.future()
     urn = await component.urn.future()
     assert urn is not None, "the URN of a resource is known in previews too"
-    return DependencyResource(urn)
+    return as_dependency(urn)
 
 
 def _below(resource: pulumi.Resource) -> Iterator[pulumi.Resource]:
-    for child in resource._childResources:
+    for child in children(resource):
         yield child
         yield from _below(child)

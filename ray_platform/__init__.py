@@ -10,7 +10,7 @@ from ray_platform import _parts as _parts  # first: it reports a folder that wou
 from components.operator.settings import OperatorSettings
 from components.ray_cluster.settings import HeadSettings, RayClusterSettings, WorkerGroupSettings, WorkersSettings
 from core.nodes import NodePool
-from ray_platform.component import RayPlatform, load
+from ray_platform.component import RayPlatform, RayPlatformArgs, load
 from stacks.settings import KubernetesSettings, StackSettings, TenantSettings
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "OperatorSettings",
     "RayClusterSettings",
     "RayPlatform",
+    "RayPlatformArgs",
     "StackSettings",
     "TenantSettings",
     "WorkerGroupSettings",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,29 @@ from stacks.program.build import build
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 
+Settings = StackSettings | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class RayPlatformArgs:
+    """Arguments of RayPlatform."""
+
+    settings: Settings = None
+    """The settings, or the values of a stack file by its keys without `ray-platform:`. Default: the keys
+    `ray-platform:` in the configuration of the running stack, `Pulumi.STACK.yaml`."""
+
+    kubeconfig: pulumi.Input[str] | None = field(default=None, repr=False)
+    """Content of the cluster's kubeconfig, also as the output of a resource that creates the cluster. It is a secret in
+    the state. Default: the ambient kubeconfig."""
+
 
 class RayPlatform(pulumi.ComponentResource):
     """Operator, tenants and RayClusters, as a stack file describes them; one in a Pulumi stack.
 
-    The program needs a Kubernetes cluster that exists before it runs: the context `kubernetes.context` of the
-    kubeconfig is read in previews, too. The stack's outputs `clusters`, `operator` and so on are exported, because the
-    next update reads them; all are listed at `stacks.program.build.build`.
+    The Kubernetes cluster is read before its resources are constructed, in previews too. If the kubeconfig is an output
+    of another resource, the program waits here until that resource has been created. A preview that would create it
+    shows the resources as for an empty cluster. The stack's outputs `clusters`, `operator` and so on are exported,
+    because the next update reads them; all are listed at `stacks.program.build.build`.
 
     Outputs:
         clusters: by `<namespace>/<name>`, each RayCluster's addresses, worker groups and state.
@@ -34,21 +51,32 @@ class RayPlatform(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        args: StackSettings | Mapping[str, Any] | None = None,
+        args: RayPlatformArgs | Settings = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`args`: the settings, or the values of a stack file by its keys without `ray-platform:`. Default: the keys
-        `ray-platform:` in the configuration of the running stack, `Pulumi.STACK.yaml`.
+        """`args`: settings alone are `RayPlatformArgs(settings)`.
 
-        Raises pulumi.RunError: the settings are not valid, or the cluster is not that of the last update.
+        Raises pulumi.RunError: the settings are not valid, the cluster is not that of the last update, or `opts` has a
+        Kubernetes provider that leads to an unknown cluster.
         """
         super().__init__("ray-platform:index:RayPlatform", name, None, opts)
+        given = args if isinstance(args, RayPlatformArgs) else RayPlatformArgs(args)
         with _without_traceback():
-            self.exported = build(_settings(args), pulumi.ResourceOptions(parent=self))
+            settings = _settings(given.settings)
+            self._refuse_provider(settings, given.kubeconfig)
+            self.exported = build(settings, pulumi.ResourceOptions(parent=self), given.kubeconfig)
         self.clusters = self.exported.get("clusters", {})
         for output, value in self.exported.items():
             pulumi.export(output, value)
         self.register_outputs({})
+
+    def _refuse_provider(self, settings: StackSettings, kubeconfig: pulumi.Input[str] | None) -> None:
+        """Without this the platform would be in the ambient kubeconfig's cluster, and not in the provider's."""
+        if self.get_provider("kubernetes:core/v1:Namespace") and kubeconfig is None and not settings.kubernetes.context:
+            raise pulumi.RunError(
+                "RayPlatform has a provider of Kubernetes of its own, and cannot read the kubeconfig of the one in its "
+                "options: pass the same with RayPlatformArgs(settings, kubeconfig=...), or set kubernetes.context"
+            )
 
 
 def load(path: Path) -> StackSettings:
@@ -69,7 +97,7 @@ def _without_traceback() -> Iterator[None]:
         raise pulumi.RunError(str(error)) from error
 
 
-def _settings(args: StackSettings | Mapping[str, Any] | None) -> StackSettings:
+def _settings(args: Settings) -> StackSettings:
     if args is None:
         settings = running_stack()
     elif isinstance(args, StackSettings):

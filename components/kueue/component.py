@@ -61,7 +61,7 @@ class Kueue(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = KUEUE.check(KUEUE.look(args.cluster, settings.namespace), settings.namespace)
+                version = KUEUE.version(args.cluster, settings.namespace)
             else:
                 tree = render(settings.tree, pinned=settings.location is None)
                 certificate = self._certificate(name, settings)

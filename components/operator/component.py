@@ -15,6 +15,7 @@ from components.manifest_files import render
 from components.operator import upgrade
 from components.operator.manifests import operator_objects
 from components.operator.settings import OperatorSettings
+from components.pulumi_internals import unknown
 from core.body import Body
 from kuberay.releases import check_ray
 
@@ -70,8 +71,7 @@ class KubeRayOperator(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                live = upgrade.look(args.cluster, settings.namespace)
-                version = upgrade.check_existing(live, settings.namespace, args.ray_versions)
+                version = self._existing(args) if args.cluster.exists else unknown()
             else:
                 check_ray(settings.version, args.ray_versions)
                 if warning := upgrade.check_change(args.cluster, settings):
@@ -89,3 +89,7 @@ class KubeRayOperator(pulumi.ComponentResource):
         self.version = pulumi.Output.from_input(version)
         self.namespace = pulumi.Output.from_input(settings.namespace)
         self.register_outputs({"version": self.version, "namespace": self.namespace})
+
+    def _existing(self, args: KubeRayOperatorArgs) -> str:
+        namespace = args.settings.namespace
+        return upgrade.check_existing(upgrade.look(args.cluster, namespace), namespace, args.ray_versions)

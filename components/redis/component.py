@@ -12,6 +12,7 @@ from components.dynamic import Keeper
 from components.kubernetes import KubernetesObject, below, create
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
+from components.pulumi_internals import unknown
 from components.redis.connection import (
     CA_KEY,
     CERTIFICATE_SECRET,
@@ -177,9 +178,10 @@ class ExternalRedis(pulumi.ComponentResource):
         if seen.warning:
             needs = "It must admit RayClusters, and must never evict keys (maxmemory-policy noeviction)"
             pulumi.log.warn(f"redis.external could not be checked: {seen.warning}. {needs}", resource=self)
-        if args.settings.secret_namespace and seen.secret:
-            known = seen.secret
-            texts = tenant_secret(known[USERNAME_KEY], [known[PASSWORD_KEY]], known.get(CA_KEY))
+        if args.settings.secret_namespace:
+            texts: pulumi.Input[Mapping[str, str]] = unknown()
+            if known := seen.secret:
+                texts = tenant_secret(known[USERNAME_KEY], [known[PASSWORD_KEY]], known.get(CA_KEY))
             for tenant, namespace in args.tenants.items():
                 KubernetesObject(
                     f"{name}-secret-{tenant}",

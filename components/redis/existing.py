@@ -129,7 +129,7 @@ class Seen:
     """The result of the check of an external Redis."""
 
     secret: dict[str, str] | None
-    """Data of its Secret; None: it could not be read."""
+    """Data of its Secret; None: it could not be read, or the cluster does not exist yet."""
     warning: str | None
     """Why the Redis could not be checked."""
 
@@ -139,6 +139,8 @@ def see(external: ExternalSettings, cluster: Cluster, namespace: str) -> Seen:
 
     Raises UnfitError if the Redis is not suitable, or if the Secret to copy cannot be read.
     """
+    if not cluster.exists:
+        return Seen(None, None)
     name, where = external.secret_name, external.secret_namespace or namespace
     try:
         live = cluster.get("v1", "secrets", where, name)

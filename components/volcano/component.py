@@ -57,7 +57,7 @@ class Volcano(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = VOLCANO.check(VOLCANO.look(args.cluster, settings.namespace), settings.namespace)
+                version = VOLCANO.version(args.cluster, settings.namespace)
             else:
                 manifest = read(settings.manifest, pinned=settings.location is None)
                 first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))

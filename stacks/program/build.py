@@ -1,15 +1,16 @@
 """All resources of a stack."""
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes
 
-from components.cluster import Cluster
+from components.cluster import Cluster, Connection
+from components.future_cluster import FutureCluster
 from components.kubernetes_cluster import KubernetesCluster
+from components.pulumi_internals import NotKnownError, resolved, without_stack_traces
 from components.state import Outputs, last_outputs, whole
 from core.environment import environment_of
 from core.stack_file import PROJECT
@@ -25,29 +26,17 @@ from stacks.program.tenant import Tenant, TenantArgs, TenantClusters
 from stacks.settings import StackSettings, TenantSettings
 
 
-@contextmanager
-def _without_stack_traces() -> Iterator[None]:
-    """Resources registered meanwhile have no stack trace in the state.
+@without_stack_traces()
+def build(
+    settings: StackSettings,
+    opts: pulumi.ResourceOptions | None = None,
+    kubeconfig: pulumi.Input[str] | None = None,
+) -> dict[str, Any]:
+    """Creates the stack's resources. Returns its outputs by name.
 
-    Pulumi's SDK sends the Python stack of each registration (pulumi 3.259, runtime/resource.py, _get_stack_trace), and
-    the engine stores it in the state: 1.4 kB per resource. Here it would be the same few lines of a component for all
-    resources of a kind; the stack file has what distinguishes them. If the SDK can see only one frame, its own, it
-    sends none.
-    """
-    before = getattr(sys, "tracebacklimit", None)
-    sys.tracebacklimit = 1
-    try:
-        yield
-    finally:
-        if before is None:
-            del sys.tracebacklimit
-        else:
-            sys.tracebacklimit = before
-
-
-@_without_stack_traces()
-def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -> dict[str, Any]:
-    """Creates the stack's resources. Returns its outputs by name. `opts`: of all top-level resources.
+    `opts`: of all top-level resources. `kubeconfig`: content of the cluster's; default: the ambient one. If another
+    resource of the program makes it, `build` waits for that resource before it reads the cluster; a preview in which it
+    is not known yet reads nothing.
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the largest
     worker, and state. `operator`: version and namespace. If this stack has the platform, `tenants`, `priorityClasses`
@@ -58,7 +47,7 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     for what they serve; both are secrets.
 
     Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now,
-    or the cluster is not the stack's.
+    the cluster is not the stack's, or the kubeconfig is empty.
     """
     stack = pulumi.get_stack()
     owns = ownership_of(settings, stack)
@@ -67,7 +56,7 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
     on_cml = _on_cml(settings, opts) if owns.platform else {}
     if without_kubernetes(settings):
         return on_cml
-    cluster = KubernetesCluster(connection_of(settings))
+    cluster = _session(connection_of(settings), kubeconfig)
     facts = read_facts(cluster, settings, owns, last)
     provider = pulumi_kubernetes.Provider(
         "cluster",
@@ -85,6 +74,20 @@ def build(settings: StackSettings, opts: pulumi.ResourceOptions | None = None) -
         else {**_with_platform(settings, owns, everywhere, last, facts, cluster), **on_cml}
     )
     return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": facts.uid}} if facts.uid else {})}
+
+
+def _session(ambient: Connection, kubeconfig: pulumi.Input[str] | None) -> Cluster:
+    """The program's own session, for what it reads before it creates a resource."""
+    if kubeconfig is None:
+        return KubernetesCluster(ambient)
+    connection = replace(ambient, kubeconfig=pulumi.Output.secret(kubeconfig))
+    try:
+        content = resolved(connection.kubeconfig)
+    except NotKnownError:
+        return FutureCluster(connection)
+    if not content or not isinstance(content, str):
+        raise pulumi.RunError("the given kubeconfig has no content: it has to be the text of a kubeconfig")
+    return KubernetesCluster(connection, content)
 
 
 def _on_cml(settings: StackSettings, opts: pulumi.ResourceOptions | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pulumi
 
+from components.pulumi_internals import running_config
 from core.environment import environment_of, group_of
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX, StackFile, as_yaml, over_bases, read, stack_file, unmerged, with_prefix
@@ -24,13 +25,11 @@ BESIDE_FILE = "policies"
 def running_stack() -> StackSettings:
     """The settings of the running stack. Raises StackFileError; with lines if `Pulumi.STACK.yaml` is what runs.
 
-    Reads all keys of the program's namespace, so that unknown keys are refused; pulumi.Config only returns keys that
-    are asked for by name.
+    Reads all keys of the program's namespace, so that unknown keys are refused.
     """
-    config = pulumi.runtime.get_config_env()
+    config, hidden = running_config()
     # The key of Cloudera ML's API is for the provider, which gets it from Pulumi.
     api_key = f"{PREFIX}{API_KEY}"
-    hidden = set(pulumi.runtime.get_config_secret_keys_env())
     if secrets := sorted(key for key in hidden - {api_key} if key.startswith(PREFIX)):
         raise StackFileError([encrypted((key,)) for key in secrets])
     try:

@@ -15,7 +15,7 @@ from components.storage.settings import Use
 from stacks.checks.storage import uses
 from stacks.objects.monitoring import objects_of_monitoring
 from stacks.objects.ownership import Ownership
-from stacks.program.identity import OtherClusterError, uid_of
+from stacks.program.identity import OtherClusterError, recorded_uid, uid_of
 from stacks.settings import StackSettings, TenantSettings
 
 
@@ -33,9 +33,13 @@ class Facts:
 def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Outputs) -> Facts:
     """Reads and checks the cluster. `last`: the stack's outputs of its last update.
 
+    Of a cluster that does not exist yet it returns the UID that `last` has, so that no preview shows its removal.
+
     Raises pulumi.RunError if it is another cluster, if a RayCluster that scales cannot be read, if a storage does not
     fit its use, or if it lacks a kind of the Prometheus operator that is used.
     """
+    if not cluster.exists:
+        return Facts(recorded_uid(last))
     try:
         uid = uid_of(cluster, stack, last)
         if owns.platform and not stack.platform:

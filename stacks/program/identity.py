@@ -48,6 +48,12 @@ def uid_of(cluster: Cluster, stack: StackSettings, last: Mapping[str, Any]) -> s
         ) from error
 
 
+def recorded_uid(last: Mapping[str, Any]) -> str | None:
+    """The UID in the stack's outputs of its last update."""
+    uid: str | None = (last.get(OUTPUT) or {}).get("cluster")
+    return uid
+
+
 def connection_of(stack: StackSettings, context: str | None = None) -> Connection:
     """How a stack connects to its cluster. `context`: instead of the stack file's."""
     return Connection(context or stack.kubernetes.context)
@@ -70,8 +76,7 @@ def cluster_of_stack(stack: StackSettings, context: str | None = None) -> Cluste
 def _desired(kubernetes: KubernetesSettings, last: Mapping[str, Any]) -> tuple[str | None, str]:
     if kubernetes.cluster:
         return kubernetes.cluster, _SET
-    recorded = (last.get(OUTPUT) or {}).get("cluster")
-    return recorded, "recorded by its last update"
+    return recorded_uid(last), "recorded by its last update"
 
 
 def _same(cluster: Cluster, desired: str | None, source: str) -> str | None:

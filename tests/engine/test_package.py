@@ -1,4 +1,5 @@
-"""The wheel in somebody else's program, as docs/package.md has it: examples/python, outside the checkout."""
+"""The wheel in somebody else's program, as docs/package.md has it: examples/python, outside the checkout; and a program
+that also creates the Kubernetes cluster."""
 
 import os
 import re
@@ -23,6 +24,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.suite("wheel"), pytest.mark.timeou
 PAGE = paths.ROOT / "docs" / "package.md"
 
 EXAMPLE = Path("examples") / "python"
+
+WITH_CLUSTER = Path(__file__).parent / "programs" / "with_cluster.py"
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +103,59 @@ def test_destroy_leaves_nothing(up: Project, cluster: Rehearsal) -> None:
     up.pulumi("destroy", "--yes", "--skip-preview")
     assert up.resources() == []
     assert not {name for name in existing(cluster) if "ray" in name or "team-a" in name}
+
+
+@pytest.fixture(scope="module")
+def with_cluster(program: Project, cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A program that also creates the cluster: no kubeconfig leads to it but that resource's output."""
+    folder = program.folder.parent / "with-cluster"
+    shutil.copytree(program.folder, folder, symlinks=True, ignore=shutil.ignore_patterns("Pulumi.*.yaml"))
+    shutil.copy(WITH_CLUSTER, folder / "ray_on_kubernetes.py")
+    (folder / "Pulumi.yaml").write_text((folder / "Pulumi.yaml").read_text().replace("my-platform", "with-cluster"))
+    made = Project(folder, program.environment)
+    made.environment |= {"KUBECONFIG": os.devnull}
+    made.pulumi("stack", "init", "test")
+    made.pulumi("config", "set", "kubeconfig", str(cluster.kubeconfig))
+    return made
+
+
+def test_one_program_creates_the_cluster_and_the_platform(
+    with_cluster: Project, rays: Rays, cluster: Rehearsal
+) -> None:
+    first = with_cluster.pulumi("preview").output
+    assert "warning" not in first
+    assert with_cluster.resources() == []
+    assert not {name for name in existing(cluster) if "ray" in name}
+    with_cluster.up()
+    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+    assert with_cluster.outputs()["clusters"]["team-a/training"]["state"] == "ready"
+    assert with_cluster.outputs()["kubernetes"]["cluster"]
+    with_cluster.changes_nothing()
+
+
+def test_its_kubeconfig_is_a_secret_in_the_state(with_cluster: Project) -> None:
+    assert "BEGIN CERTIFICATE" not in with_cluster.files()
+    [provider] = [each for each in with_cluster.resources() if each["type"] == "pulumi:providers:kubernetes"]
+    assert any("Kubernetes::cluster" in each for each in provider["dependencies"])
+
+
+def test_another_token_replaces_nothing(with_cluster: Project) -> None:
+    with_cluster.pulumi("config", "set", "comment", "rotated")
+    shown = with_cluster.pulumi("preview").output
+    assert "replace" not in shown
+    assert "delete" not in shown
+    with_cluster.up()
+    with_cluster.changes_nothing()
+
+
+def test_its_destroy_leaves_nothing(with_cluster: Project, cluster: Rehearsal) -> None:
+    with_cluster.pulumi("destroy", "--yes", "--skip-preview")
+    assert with_cluster.resources() == []
+    assert not {name for name in existing(cluster) if "ray" in name or "team-a" in name}
+
+
+def test_the_platform_reports_that_the_cluster_was_not_created(with_cluster: Project) -> None:
+    with_cluster.pulumi("config", "set", "kubeconfig", "/nowhere")
+    shown = with_cluster.pulumi("up", "--yes", "--skip-preview", fails=True).output
+    assert "No such file or directory: '/nowhere'" in shown
+    assert "ray_platform" not in shown

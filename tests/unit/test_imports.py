@@ -46,6 +46,7 @@ WITH_PULUMI = {
         "changes.py",
         "storage_namespace.py",
         "state.py",
+        "pulumi_internals.py",
     ),
     *(
         "build.py",

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 from pulumi import automation
-from pulumi.automation._stack import StackInitMode
 
+from components.pulumi_internals import select_mode
 from core.environment import environment_of
 from core.problems import StackFileError
 from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml, plain_values
@@ -92,7 +92,7 @@ class Stacks:
 
     def stack(self, name: str) -> automation.Stack:
         """An existing stack."""
-        return _Stack(name, self._workspace, StackInitMode.SELECT)
+        return _Stack(name, self._workspace, select_mode())
 
     def create(self, name: str) -> None:
         """Creates an empty stack, whose secrets are encrypted like the environment's. Raises StacksError.
