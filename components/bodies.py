@@ -1,5 +1,7 @@
 """Objects as `kubectl get -o json` shows them. Pure functions."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,3 +54,9 @@ def first_container(deployment: Body) -> dict[str, Any]:
     """The first container of a Deployment's pods, to be edited in place."""
     container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
     return container
+
+
+def digest(body: Body) -> str:
+    """Digest of metadata and spec. Values that are known later, such as another resource's name, do not count."""
+    desired = json.dumps([body["metadata"], body["spec"]], sort_keys=True, default=lambda _later: None)
+    return hashlib.sha256(desired.encode()).hexdigest()[:16]

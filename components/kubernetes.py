@@ -59,6 +59,11 @@ def create(
     return created
 
 
+def uid(made: KubernetesObject) -> pulumi.Output[str | None]:
+    """The UID of an object, once it exists."""
+    return made.metadata.apply(lambda metadata: (metadata or {}).get("uid"))
+
+
 def dependencies(opts: pulumi.ResourceOptions | None) -> list[Any]:
     """What a component depends on, which its children do not inherit."""
     given = opts.depends_on if opts else None

@@ -50,20 +50,23 @@ def _asked(function: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
             time.sleep(pause)
 
 
-def whole(component: pulumi.ComponentResource) -> pulumi.Output[pulumi.Resource]:
-    """A component for `depends_on`, known once everything below it exists.
+def whole(
+    component: pulumi.ComponentResource, but: type[pulumi.Resource] | None = None
+) -> pulumi.Output[pulumi.Resource]:
+    """A component for `depends_on`, known once everything below it exists, except resources of the class `but`.
 
     If a component itself is in `depends_on`, Pulumi's SDK writes the URNs of all its children into each dependent
     resource: the state of N tenants then lists the whole platform N times. The engine needs only the component's URN:
     it deletes the dependents of a component before the component's children (pulumi 3.259,
     pkg/resource/graph/dependency_graph.go, DependenciesOf).
     """
-    return pulumi.Output.from_input(_made(component))
+    return pulumi.Output.from_input(_made(component, but))
 
 
-async def _made(component: pulumi.ComponentResource) -> pulumi.Resource:
+async def _made(component: pulumi.ComponentResource, but: type[pulumi.Resource] | None) -> pulumi.Resource:
     for resource in list(_below(component)):
-        await resource.urn.future()
+        if but is None or not isinstance(resource, but):
+            await resource.urn.future()
     urn = await component.urn.future()
     assert urn is not None, "the URN of a resource is known in previews too"
     return as_dependency(urn)

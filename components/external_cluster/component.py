@@ -1,7 +1,7 @@
 """How the connection to an external cluster is checked, and how a job is submitted there."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -13,13 +13,14 @@ from components.cluster import Cluster
 from components.external_cluster.manifests import connection
 from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
 from components.external_cluster.settings import ExternalClusterSettings
-from components.kubernetes import create
+from components.kubernetes import create, uid
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.ray_cluster.readiness import status_summary
 from components.ray_job.component import run_once_options
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import RayJobSettings
+from components.reached import Reached, ReachedArgs, Wait
 from core.types import seconds
 
 _START_SECONDS = 60
@@ -42,9 +43,6 @@ class ExternalRayClusterArgs:
     """Its name, to read the last check."""
 
     cluster: Cluster = field(default_factory=KubernetesCluster)
-
-    last: Mapping[str, Any] | None = None
-    """Its summary in the outputs of the last update, which a preview shows again; None if there was none."""
 
 
 class ExternalRayCluster(pulumi.ComponentResource):
@@ -80,7 +78,15 @@ class ExternalRayCluster(pulumi.ComponentResource):
         sent = replace(check, body=in_namespace(body, args.namespace))
         [job] = create(name, [sent], run_once_options(self, body, opts)).values()
         self.connection = job.metadata.apply(lambda metadata: connection(settings, metadata["namespace"]))
-        checked: pulumi.Output[Mapping[str, Any]] = job.metadata.apply(lambda metadata: self._checked(args, metadata))
+        limit = seconds(settings.ready_timeout) + _START_SECONDS
+        wait = _until(args.cluster, f"External Ray cluster {settings.name}", metadata["name"], "succeeded", limit)
+        waited = ReachedArgs(
+            "Job", args.namespace, metadata["name"], wait, uid(job), described, args.cluster.connection
+        )
+        below_check = pulumi.ResourceOptions(parent=self, depends_on=[job])
+        checked = Reached(f"{name}-connected", waited, below_check).status.apply(
+            lambda message: _summary("ready", _reported(message or ""))
+        )
         self.worker_groups = []
         self.largest_gpus = checked.apply(lambda found: found["largestGpus"])
         self.status = checked.apply(lambda found: found["status"])
@@ -95,15 +101,6 @@ class ExternalRayCluster(pulumi.ComponentResource):
             }
         )
         self.register_outputs({"connection": self.connection, "status": self.status, "state": self.state})
-
-    async def _checked(self, args: ExternalRayClusterArgs, metadata: dict[str, Any] | None) -> Mapping[str, Any]:
-        """`status` and `largestGpus`: in a preview the last known ones, in an update those of the check."""
-        if pulumi.runtime.is_dry_run() or metadata is None:
-            return args.last or _summary(None, {})
-        limit = seconds(args.settings.ready_timeout) + _START_SECONDS
-        where = (args.cluster, metadata["namespace"], metadata["name"])
-        found = await _reached(self, f"External Ray cluster {args.settings.name}", where, "succeeded", limit)
-        return _summary("ready", _reported(found))
 
 
 @dataclass(frozen=True)
@@ -123,9 +120,6 @@ class SubmittedJobArgs:
 
     session: Cluster = field(default_factory=KubernetesCluster)
     """With the Kubernetes cluster in which the pod runs."""
-
-    last_status: str | None = None
-    """Its `status` after the last update, which a preview shows again; None if there was none."""
 
 
 class SubmittedJob(pulumi.ComponentResource):
@@ -158,32 +152,27 @@ class SubmittedJob(pulumi.ComponentResource):
                 "headService": connection(args.cluster, metadata["namespace"])["headService"],
             }
         )
-        self.status = job.metadata.apply(lambda metadata: self._status(args, metadata))
+        self.status = pulumi.Output.from_input(None)
+        settings = args.settings
+        if settings.wait_for != "nothing":
+            at = submission.body["metadata"]
+            limit = seconds(settings.wait_timeout)
+            wait = _until(args.session, f"Job {settings.name}", at["name"], settings.wait_for, limit)
+            run = f"{at['annotations'][RUN_ANNOTATION]} {settings.wait_for}"
+            waited = ReachedArgs("Job", args.namespace, at["name"], wait, uid(job), run, args.session.connection)
+            below_job = pulumi.ResourceOptions(parent=self, depends_on=[job])
+            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_job).status
         self.register_outputs({"connection": self.connection, "status": self.status})
 
-    async def _status(self, args: SubmittedJobArgs, metadata: dict[str, Any] | None) -> str | None:
-        settings = args.settings
-        if settings.wait_for == "nothing":
-            return None
-        if pulumi.runtime.is_dry_run() or metadata is None:
-            return args.last_status
-        where = (args.session, metadata["namespace"], metadata["name"])
-        return await _reached(self, f"Job {settings.name}", where, settings.wait_for, seconds(settings.wait_timeout))
 
+def _until(cluster: Cluster, what: str, job: str, stage: Literal["running", "succeeded"], limit: int) -> Wait:
+    async def until_stage(namespace: str, show: Callable[[str], None]) -> None:
+        try:
+            await until_reached(cluster, namespace, job, stage, limit, show)
+        except ConnectionFailedError as error:
+            raise ConnectionFailedError(f"{what} in namespace {namespace}: {error}") from error
 
-async def _reached(
-    resource: pulumi.Resource,
-    what: str,
-    where: tuple[Cluster, str, str],
-    stage: Literal["running", "succeeded"],
-    limit: int,
-) -> str:
-    try:
-        return await until_reached(
-            *where, stage, limit, lambda state: pulumi.log.info(state, resource=resource, ephemeral=True)
-        )
-    except ConnectionFailedError as error:
-        raise pulumi.RunError(f"{what} in namespace {where[1]}: {error}") from error
+    return until_stage
 
 
 def _reported(message: str) -> dict[str, Any]:

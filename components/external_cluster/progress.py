@@ -56,6 +56,15 @@ def next_check(cluster: Cluster, namespace: str, job: str, described: str) -> st
     return f"{described}-{live['metadata']['uid'][:8]}" if _condition(live, "Failed") else run
 
 
+def reported(cluster: Cluster, namespace: str, job: str) -> str | None:
+    """What the Job has reached: the message of its pod, or `RUNNING` before its end. None if it does not exist."""
+    try:
+        live, pods = _look(cluster, namespace, job)
+    except ConnectionFailedError:
+        return None
+    return _reached(live, pods, "running")
+
+
 def _look(cluster: Cluster, namespace: str, job: str) -> tuple[Body, Sequence[Body]]:
     live = cluster.get("batch/v1", "jobs", namespace, job)
     if live is None:

@@ -1,6 +1,6 @@
 """How a RayCluster is provisioned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import pulumi
 
 from components.bodies import in_namespace
 from components.cluster import Cluster
-from components.kubernetes import KubernetesObject, create, dependencies, field_manager
+from components.kubernetes import KubernetesObject, create, dependencies, field_manager, uid
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.ray_cluster.changes import deletion_options, scaling_hooks
@@ -24,12 +24,13 @@ from components.ray_cluster.manifests import (
 from components.ray_cluster.objects import RAY_CLUSTER
 from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
 from components.ray_cluster.pods import OPTIONS
-from components.ray_cluster.readiness import NotReadyError, status_summary, until_ready
+from components.ray_cluster.readiness import status_summary, until_ready
 from components.ray_cluster.request import Later, Request, request
 from components.ray_cluster.scaled import Scaled
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.storage_namespace import StorageNamespace, StorageNamespaceArgs
 from components.ray_cluster.worker_groups import all_groups
+from components.reached import Reached, ReachedArgs, Wait
 from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes, has_gateway
 from components.rollout.component import Rollout, RolloutArgs
 from components.rollout.replacing import Desired, cannot_join
@@ -78,9 +79,6 @@ class RayClusterArgs:
     import_id: str | None = None
     """`<namespace>/<name>` of an existing RayCluster to adopt; None to create one."""
 
-    last_status: dict[str, Any] | None = None
-    """Its `status` after the last update, which a preview shows again; None if there was none."""
-
 
 class RayCluster(pulumi.ComponentResource):
     """A RayCluster that scales with its load. `up` waits until it is ready, or reports why it is not.
@@ -106,8 +104,8 @@ class RayCluster(pulumi.ComponentResource):
         worker_groups: name, GPUs, CPUs, memory and maximum replicas of each worker group of the settings.
         largest_gpus: GPUs of the largest worker.
         status: KubeRay's state, the head's pod and Service, numbers of desired, available and ready workers,
-            conditions. In a preview it is the one after the last update, in an update it is known once the cluster is
-            ready. If that takes longer than `ready_timeout`, the update fails with the reasons (pulumi.RunError).
+            conditions, as they were when it had become ready. If that takes longer than `ready_timeout`, a resource of
+            its own fails with the reasons (`Reached`).
         state: the state in `status`.
         storage_namespace: the prefix of its keys in Redis, after `RAY`; None without fault tolerance.
     """
@@ -162,14 +160,20 @@ class RayCluster(pulumi.ComponentResource):
             for group in groups
         ]
         self.largest_gpus = max((group.gpus for group in groups if group.max_replicas != 0), default=0)
-        if (last := args.last_status) and pulumi.runtime.is_dry_run():
-            # The state has the status from when the object was written, which is none after a creation: a preview right
-            # after `up` would show a changed output.
-            self.status = cluster.metadata.apply(lambda _: last)
-        else:
-            self.status = pulumi.Output.all(cluster.metadata, cluster.status, *rolled).apply(
-                lambda known: self._settled(args, known[:2], queued=queued)
-            )
+        ready = Reached(
+            f"{name}-ready",
+            ReachedArgs(
+                kind="RayCluster",
+                namespace=args.namespace,
+                name=settings.name,
+                wait=self._wait(args, queued=queued),
+                uid=uid(cluster),
+                version=sent.version,
+                connection=args.cluster.connection,
+            ),
+            pulumi.ResourceOptions(parent=self, depends_on=[cluster, *rolled]),
+        )
+        self.status = ready.status.apply(lambda status: status or status_summary(None))
         self.state = self.status.apply(lambda status: status["state"])
         self.storage_namespace = keys
         self.register_outputs(
@@ -210,10 +214,8 @@ class RayCluster(pulumi.ComponentResource):
         place = StorageNamespaceArgs(args.namespace, args.settings.name, args.cluster.connection)
         return StorageNamespace(f"{name}-storage-namespace", place, pulumi.ResourceOptions(parent=self)).name
 
-    def _rollout(
-        self, name: str, args: RayClusterArgs, body: Body, cluster: pulumi.Resource
-    ) -> list[pulumi.Output[str]]:
-        """Outputs that are known once the rollout has replaced the old pods that the strategy allows."""
+    def _rollout(self, name: str, args: RayClusterArgs, body: Body, cluster: pulumi.Resource) -> list[pulumi.Resource]:
+        """What exists once the rollout has replaced the old pods that the strategy allows."""
         settings = args.settings
         updates = settings.updates
         if updates.strategy == "none" or recreates(body["spec"]):
@@ -226,32 +228,17 @@ class RayCluster(pulumi.ComponentResource):
             settings.fault_tolerance,
         )
         rollout = RolloutArgs(args.namespace, settings.name, desired, args.cluster.connection)
-        return [Rollout(f"{name}-rollout", rollout, pulumi.ResourceOptions(parent=self, depends_on=[cluster])).id]
+        return [Rollout(f"{name}-rollout", rollout, pulumi.ResourceOptions(parent=self, depends_on=[cluster]))]
 
-    async def _settled(
-        self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None], *, queued: bool
-    ) -> dict[str, Any]:
-        """The cluster's status: in a preview the last known one, in an update the one once it is ready."""
-        metadata, status = known
-        if pulumi.runtime.is_dry_run() or metadata is None:
-            return status_summary(status)
-        try:
-            settled = status_summary(
-                await until_ready(
-                    args.cluster,
-                    metadata["namespace"],
-                    args.settings.name,
-                    args.operator_namespace,
-                    seconds(args.settings.ready_timeout),
-                    lambda waiting: pulumi.log.info(waiting, resource=self, ephemeral=True),
-                    queued,
-                )
-            )
-        except NotReadyError as error:
-            raise pulumi.RunError(str(error)) from error
-        if settled["state"] == "suspended" and not args.settings.overrides.get("suspend"):
-            pulumi.log.info("it is suspended, and stays so: `python -m stacks wake` wakes it", resource=self)
-        return settled
+    def _wait(self, args: RayClusterArgs, *, queued: bool) -> Wait:
+        async def until_settled(namespace: str, show: Callable[[str], None]) -> None:
+            settings, operator = args.settings, args.operator_namespace
+            limit = seconds(settings.ready_timeout)
+            status = await until_ready(args.cluster, namespace, settings.name, operator, limit, show, queued)
+            if status.get("state") == "suspended" and not settings.overrides.get("suspend"):
+                pulumi.log.info("it is suspended, and stays so: `python -m stacks wake` wakes it", resource=self)
+
+        return until_settled
 
 
 def _queued(body: Body, scheduling: Scheduling) -> bool:

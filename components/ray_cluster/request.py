@@ -19,7 +19,7 @@ So a stamp and a digest differ whenever one of the steps before them does.
 from dataclasses import dataclass
 from typing import Any
 
-from components.bodies import by_force
+from components.bodies import by_force, digest
 from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import Scaled, as_scaled, as_scaled_once, scales
 from components.rollout.templates import stamped
@@ -46,6 +46,9 @@ class Request:
     ignored: tuple[str, ...] = ()
     """Paths that keep their live values, as Pulumi writes them."""
 
+    version: str = ""
+    """Digest of the desired RayCluster, without the autoscaler's values."""
+
     scales: bool = False
     """Whether an autoscaler sets the numbers of its workers."""
 
@@ -59,12 +62,12 @@ def request(body: Body, live: Scaled | None, manager: str, later: Later, *, queu
     """
     body = _known(body, later)
     if queued:
-        return Request(body)
+        return Request(body, version=digest(body))
     body = stamped(_resumed(body, live, manager), live.spec if live else None)
     if scales(body):
         sent, ignored = as_scaled(body, live)
-        return Request(sent, tuple(ignored), scales=True)
-    return Request(as_scaled_once(by_force(body) if later.keys is not None else body, live))
+        return Request(sent, tuple(ignored), digest(body), scales=True)
+    return Request(as_scaled_once(by_force(body) if later.keys is not None else body, live), version=digest(body))
 
 
 def _known(body: Body, later: Later) -> Body:

@@ -10,13 +10,11 @@ the autoscaler's fields are ignored. If it differs, their live values are sent, 
 """
 
 import copy
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.bodies import by_force
+from components.bodies import by_force, digest
 from components.cluster import Cluster, ClusterUnreachableError
 from core.body import Body
 
@@ -83,7 +81,7 @@ def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
 
     `scaled`: the live RayCluster; None if it is created.
     """
-    digest = _digest(body)
+    desired = digest(body)
     spec = copy.copy(body["spec"])
     live = scaled.groups if scaled else {}
     # In the live order: the autoscaler addresses a group by its index in the list.
@@ -92,9 +90,9 @@ def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
     groups.sort(key=lambda group: places.get(group["groupName"], len(places)))
     if groups:
         spec["workerGroupSpecs"] = groups
-    same = scaled is not None and scaled.digest == digest
+    same = scaled is not None and scaled.digest == desired
     ignored = [f"spec.workerGroupSpecs[{index}].{key}" for index in range(len(groups)) for key in OWNED]
-    return _marked({**body, "spec": spec}, digest), ignored if same else []
+    return _marked({**body, "spec": spec}, desired), ignored if same else []
 
 
 def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
@@ -107,7 +105,7 @@ def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
     """
     if scaled is None or scaled.digest is None:
         return body
-    return _marked(body, _digest(body))
+    return _marked(body, digest(body))
 
 
 def unscaled_since(sent: Mapping[str, Any], cluster: Cluster) -> str | None:
@@ -134,13 +132,7 @@ def owned(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {group["groupName"]: {key: group[key] for key in OWNED if key in group} for group in groups}
 
 
-def _marked(body: Body, digest: str) -> Body:
+def _marked(body: Body, desired: str) -> Body:
     """The RayCluster with the digest of the stack's part, to be applied by force."""
-    annotations = {**body["metadata"]["annotations"], DIGEST: digest}
+    annotations = {**body["metadata"]["annotations"], DIGEST: desired}
     return by_force({**body, "metadata": {**body["metadata"], "annotations": annotations}})
-
-
-def _digest(body: Body) -> str:
-    """Digest of the desired RayCluster. Values that are known later, such as another resource's name, do not count."""
-    desired = json.dumps([body["metadata"], body["spec"]], sort_keys=True, default=lambda _later: None)
-    return hashlib.sha256(desired.encode()).hexdigest()[:16]

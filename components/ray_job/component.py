@@ -1,6 +1,6 @@
 """How a RayJob is provisioned."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,13 +8,14 @@ import pulumi
 
 from components.bodies import by_force, in_namespace
 from components.cluster import Cluster
-from components.kubernetes import create, dependencies
+from components.kubernetes import create, dependencies, uid
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 from components.ray_job.manifests import RAY_JOB, RUN_ANNOTATION
-from components.ray_job.progress import JobFailedError, until_reached
+from components.ray_job.progress import until_reached
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
+from components.reached import Reached, ReachedArgs, Wait
 from core.types import seconds
 
 
@@ -36,9 +37,6 @@ class RayJobArgs:
 
     queued: bool = False
     """Whether Kueue may suspend it while it waits in a queue."""
-
-    last_status: str | None = None
-    """Its `status` after the last update, which a preview shows again; None if there was none."""
 
 
 def run_once_options(
@@ -72,8 +70,8 @@ class RayJob(pulumi.ComponentResource):
 
     Outputs:
         connection: namespace, name and head Service. The Service exists while the job runs.
-        status: with `wait_for`, the status in Ray's words once `up` has waited for it, else None. An update fails if
-            the job fails meanwhile, or does not get there in time (pulumi.RunError).
+        status: with `wait_for`, the status in Ray's words once `up` has waited for it, else None. A resource of its own
+            fails if the job fails meanwhile, or does not get there in time (`Reached`).
     """
 
     connection: pulumi.Output[dict[str, str]]
@@ -101,25 +99,29 @@ class RayJob(pulumi.ComponentResource):
                 "headService": f"{settings.name}-head-svc",
             }
         )
-        self.status = job.metadata.apply(lambda metadata: self._reached(args, metadata))
+        self.status = pulumi.Output.from_input(None)
+        if settings.wait_for != "nothing":
+            run = f"{itself.body['metadata']['annotations'][RUN_ANNOTATION]} {settings.wait_for} {settings.suspend}"
+            waited = ReachedArgs(
+                "RayJob", args.namespace, settings.name, self._wait(args), uid(job), run, args.cluster.connection
+            )
+            below_job = pulumi.ResourceOptions(parent=self, depends_on=[job])
+            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_job).status
         self.register_outputs({"connection": self.connection, "status": self.status})
 
-    async def _reached(self, args: RayJobArgs, metadata: dict[str, Any] | None) -> str | None:
-        settings = args.settings
-        if settings.wait_for == "nothing":
-            return None
-        if pulumi.runtime.is_dry_run() or metadata is None:
-            return args.last_status
-        try:
-            return await until_reached(
+    def _wait(self, args: RayJobArgs) -> Wait:
+        async def until_stage(namespace: str, show: Callable[[str], None]) -> None:
+            settings = args.settings
+            assert settings.wait_for != "nothing"
+            await until_reached(
                 args.cluster,
-                metadata["namespace"],
+                namespace,
                 settings.name,
                 settings.wait_for,
                 args.operator_namespace,
                 seconds(settings.wait_timeout),
-                lambda state: pulumi.log.info(state, resource=self, ephemeral=True),
+                show,
                 args.queued,
             )
-        except JobFailedError as error:
-            raise pulumi.RunError(str(error)) from error
+
+        return until_stage

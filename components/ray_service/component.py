@@ -1,21 +1,21 @@
 """How a RayService is provisioned."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pulumi
 
-from components.bodies import by_force, in_namespace
+from components.bodies import by_force, digest, in_namespace
 from components.cluster import Cluster
-from components.kubernetes import create
+from components.kubernetes import create, uid
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 from components.ray_cluster.manifests import head_ports
 from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
-from components.ray_service.progress import ServiceFailedError, until_serving
+from components.ray_service.progress import until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
+from components.reached import Reached, ReachedArgs, Wait
 from core.types import seconds
 
 
@@ -35,9 +35,6 @@ class RayServiceArgs:
 
     cluster: Cluster = field(default_factory=KubernetesCluster)
 
-    last_status: str | None = None
-    """Its `status` after the last update, which a preview shows again; None if there was none."""
-
 
 class RayService(pulumi.ComponentResource):
     """A RayService, with the RayClusters that KubeRay creates for it.
@@ -49,8 +46,8 @@ class RayService(pulumi.ComponentResource):
     Outputs:
         connection: namespace, name, the Services of head and Serve, and the endpoint of the applications in the
             cluster. An incremental upgrade has a Gateway instead.
-        status: with `wait_for`, the state once `up` has waited for it, else None. An update fails if this version of
-            the service fails, or does not serve in time (pulumi.RunError).
+        status: with `wait_for`, the state once `up` has waited for it, else None. A resource of its own
+            fails if this version of the service fails, or does not serve in time (`Reached`).
     """
 
     connection: pulumi.Output[dict[str, str]]
@@ -70,23 +67,26 @@ class RayService(pulumi.ComponentResource):
         service = create(name, [sent], options, made=made)[RAY_SERVICE]
         port = head_ports(spec)[SERVE_PORT]
         self.connection = service.metadata.apply(lambda found: connection(settings, found["namespace"], port))
-        self.status = service.metadata.apply(lambda metadata: self._reached(args, metadata))
+        self.status = pulumi.Output.from_input(None)
+        if settings.wait_for != "nothing":
+            version = f"{digest(itself.body)} {settings.wait_for}"
+            waited = ReachedArgs(
+                "RayService",
+                args.namespace,
+                settings.name,
+                self._wait(args),
+                uid(service),
+                version,
+                args.cluster.connection,
+            )
+            below_service = pulumi.ResourceOptions(parent=self, depends_on=[service])
+            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_service).status
         self.register_outputs({"connection": self.connection, "status": self.status})
 
-    async def _reached(self, args: RayServiceArgs, metadata: dict[str, Any] | None) -> str | None:
-        settings = args.settings
-        if settings.wait_for == "nothing":
-            return None
-        if pulumi.runtime.is_dry_run() or metadata is None:
-            return args.last_status
-        try:
-            return await until_serving(
-                args.cluster,
-                metadata["namespace"],
-                settings.name,
-                args.operator_namespace,
-                seconds(settings.wait_timeout),
-                lambda state: pulumi.log.info(state, resource=self, ephemeral=True),
-            )
-        except ServiceFailedError as error:
-            raise pulumi.RunError(str(error)) from error
+    def _wait(self, args: RayServiceArgs) -> Wait:
+        async def until_it_serves(namespace: str, show: Callable[[str], None]) -> None:
+            settings, operator = args.settings, args.operator_namespace
+            limit = seconds(settings.wait_timeout)
+            await until_serving(args.cluster, namespace, settings.name, operator, limit, show)
+
+        return until_it_serves

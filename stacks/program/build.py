@@ -11,7 +11,7 @@ from components.cluster import Cluster, Connection
 from components.future_cluster import FutureCluster
 from components.kubernetes_cluster import KubernetesCluster
 from components.pulumi_internals import NotKnownError, resolved, without_stack_traces
-from components.state import Outputs, last_outputs, whole
+from components.state import last_outputs, whole
 from core.environment import environment_of
 from core.stack_file import PROJECT
 from stacks.objects.cml import without_kubernetes
@@ -69,9 +69,9 @@ def build(
     # Options of all top-level resources; their children inherit them.
     everywhere = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[provider]))
     outputs = (
-        _tenants_alone(settings, everywhere, last, facts, cluster)
+        _tenants_alone(settings, everywhere, facts, cluster)
         if settings.platform
-        else {**_with_platform(settings, owns, everywhere, last, facts, cluster), **on_cml}
+        else {**_with_platform(settings, owns, everywhere, facts, cluster), **on_cml}
     )
     return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": facts.uid}} if facts.uid else {})}
 
@@ -113,7 +113,6 @@ def _with_platform(
     settings: StackSettings,
     owns: Ownership,
     everywhere: pulumi.ResourceOptions,
-    last: Outputs,
     facts: Facts,
     cluster: Cluster,
 ) -> dict[str, Any]:
@@ -122,7 +121,7 @@ def _with_platform(
         Tenant(
             # As unique as the tenant's name, and the prefix of `<namespace>/<cluster>` everywhere else.
             tenant.namespace_name,
-            TenantArgs(settings, tenant, platform.namespaces[tenant.name], last, facts, cluster),
+            TenantArgs(settings, tenant, platform.namespaces[tenant.name], facts, cluster),
             pulumi.ResourceOptions.merge(everywhere, _after(platform, tenant)),
         )
         for tenant in owns.tenants(settings)
@@ -158,7 +157,7 @@ def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions
 
 
 def _tenants_alone(
-    settings: StackSettings, everywhere: pulumi.ResourceOptions, last: Outputs, facts: Facts, cluster: Cluster
+    settings: StackSettings, everywhere: pulumi.ResourceOptions, facts: Facts, cluster: Cluster
 ) -> dict[str, Any]:
     platform = other_platform(settings)
     tenants = [
@@ -168,7 +167,6 @@ def _tenants_alone(
                 settings,
                 tenant,
                 platform.namespaces[tenant.name],
-                last,
                 facts,
                 cluster,
                 platform.accounts.get(tenant.name),

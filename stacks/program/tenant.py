@@ -20,7 +20,8 @@ from components.objects import Part
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_job.component import RayJob, RayJobArgs
 from components.ray_service.component import RayService, RayServiceArgs
-from components.state import Outputs, whole
+from components.reached import Reached
+from components.state import whole
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from stacks.objects.queues import scheduling_of
 from stacks.objects.ray_clusters import external_cluster, with_tenant_defaults
@@ -40,9 +41,6 @@ class TenantArgs:
 
     namespace: pulumi.Input[str]
     """The tenant's namespace; everything waits for this output."""
-
-    last: Outputs
-    """The stack's outputs of its last update."""
 
     facts: Facts
     """What was read of the live cluster."""
@@ -88,7 +86,7 @@ class Tenant(pulumi.ComponentResource):
         last: list[pulumi.ComponentResource] = [clusters]
         for part in programs(args.stack, args.tenant):
             # A volume that cannot be mounted must not keep RayClusters from starting.
-            last.append(self._group(part, [whole(clusters)] if part.kind == "IdleTermination" else needed))
+            last.append(self._group(part, [whole(clusters, Reached)] if part.kind == "IdleTermination" else needed))
         TenantGuard(
             f"{name}/guard",
             TenantGuardArgs(
@@ -98,7 +96,8 @@ class Tenant(pulumi.ComponentResource):
                 args.cluster.connection,
                 tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
             ),
-            pulumi.ResourceOptions(parent=self, depends_on=[*needed, *map(whole, last)]),
+            # It guards RayClusters that do not become ready, too.
+            pulumi.ResourceOptions(parent=self, depends_on=[*needed, *(whole(each, Reached) for each in last)]),
         )
         self.clusters, self.jobs, self.services = clusters.clusters, clusters.jobs, clusters.services
         self.register_outputs({})
@@ -150,11 +149,6 @@ class TenantClusters(pulumi.ComponentResource):
         """`<namespace>/<name>`, the key in a stack's outputs."""
         return f"{self._args.tenant.namespace_name}/{name}"
 
-    def _last(self, output: str, name: str) -> Mapping[str, Any]:
-        """The entry of an output after the last update; empty if there was none."""
-        found: Mapping[str, Any] = (self._args.last.get(output) or {}).get(self._key(name)) or {}
-        return found
-
     def _options(self, *after: pulumi.ComponentResource | None) -> pulumi.ResourceOptions:
         needed = [*self._needed, *(whole(each) for each in after if each)]
         return pulumi.ResourceOptions(parent=self, depends_on=needed)
@@ -173,7 +167,6 @@ class TenantClusters(pulumi.ComponentResource):
             scheduling=scheduling_of(args.stack, args.tenant, cluster),
             scaled=args.facts.scaled.get((args.tenant.namespace_name, name)),
             import_id=self._key(name) if cluster.adopt else None,
-            last_status=self._last("clusters", name).get("status"),
         )
         # Neither part contains a slash, so the name is unique.
         return RayCluster(f"{self._name}/{name}", own, self._options())
@@ -186,7 +179,6 @@ class TenantClusters(pulumi.ComponentResource):
             namespace=args.namespace,
             namespace_name=args.tenant.namespace_name,
             cluster=args.cluster,
-            last=self._last("clusters", name) or None,
         )
         return ExternalRayCluster(f"{self._name}/{name}", own, self._options())
 
@@ -202,7 +194,6 @@ class TenantClusters(pulumi.ComponentResource):
             operator_namespace=args.stack.operator.namespace,
             cluster=args.cluster,
             queued=bool(scheduling and scheduling.backend == "kueue" and scheduling.queue is not None),
-            last_status=self._last("jobs", name).get("status"),
         )
         selected = clusters.get(job.cluster_selector.cluster) if job.cluster_selector else None
         return RayJob(f"{self._name}/{name}", own, self._options(selected))
@@ -221,7 +212,6 @@ class TenantClusters(pulumi.ComponentResource):
             namespace=args.namespace,
             connected=cluster.state,
             session=args.cluster,
-            last_status=self._last("jobs", name).get("status"),
         )
         return SubmittedJob(f"{self._name}/{name}", own, self._options(cluster))
 
@@ -233,7 +223,6 @@ class TenantClusters(pulumi.ComponentResource):
             namespace=args.namespace,
             operator_namespace=args.stack.operator.namespace,
             cluster=args.cluster,
-            last_status=self._last("services", name).get("status"),
         )
         return RayService(f"{self._name}/{name}", own, self._options())
 

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import pulumi
 import pytest
 
 from components import waiting
@@ -20,6 +19,7 @@ from components.external_cluster.progress import ConnectionFailedError, next_che
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import RayJobSettings
+from components.reached import Wait
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import Recorder, record
 from tests.unit.external_cluster.test_manifests import cluster
@@ -61,20 +61,20 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Live:
     return made
 
 
-def registered(last: dict[str, Any] | None = None, preview: bool = True) -> tuple[Recorder, dict[str, Any]]:
+def registered(message: str | None = None) -> tuple[Recorder, dict[str, Any]]:
     """The resources, and the summary of the cluster."""
     found: dict[str, Any] = {}
     settings = RayJobSettings(name="count", entrypoint="python count.py", external_cluster="lab")
 
     def program() -> None:
         check = Object("connection", connection_check(cluster(), []))
-        args = ExternalRayClusterArgs(cluster(), [check], "team-a", "team-a", last=last)
+        args = ExternalRayClusterArgs(cluster(), [check], "team-a", "team-a")
         made = ExternalRayCluster("team-a/lab", args)
         job = Object("submission", submission(settings, cluster(), []))
         SubmittedJob("team-a/count", SubmittedJobArgs(settings, [job], cluster(), "team-a", made.state))
         made.summary.apply(found.update)
 
-    return record(program, preview=preview), found
+    return record(program, {"team-a/lab-connected": {"status": message}}), found
 
 
 @pytest.mark.usefixtures("live")
@@ -87,32 +87,31 @@ def test_only_another_run_replaces_a_job() -> None:
         assert set(made.ignored) == {"metadata.labels", *(f"spec.{key}" for key in made.inputs["spec"])}
 
 
-def test_a_job_is_submitted_after_its_cluster_was_checked(live: Live) -> None:
-    live.has(job("Complete"))
-    recorder, _ = registered(preview=False)
-    assert recorder.made_before("team-a/lab-connection", "team-a/count-submission")
+@pytest.mark.usefixtures("live")
+def test_a_job_is_submitted_after_its_cluster_was_checked() -> None:
+    recorder, _ = registered()
+    assert recorder.made_before("team-a/lab-connection", "team-a/lab-connected")
 
 
 @pytest.mark.usefixtures("live")
-def test_a_preview_has_what_the_last_update_found() -> None:
-    last = {"status": {"state": "ready"}, "largestGpus": 8}
-    assert registered(last)[1]["largestGpus"] == 8
-    _, unknown = registered()
-    assert (unknown["state"], unknown["largestGpus"], unknown["workerGroups"]) == (None, 0, [])
-
-
-def test_an_update_has_what_the_check_has_reported(live: Live) -> None:
-    live.has(job("Complete"), [pod("Succeeded", '{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')])
-    _, found = registered(preview=False)
+def test_outputs_are_what_the_check_has_reported() -> None:
+    _, found = registered('{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')
     assert (found["state"], found["largestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
+    _, simulated = registered("done")
+    assert (simulated["largestGpus"], simulated["workerGroups"]) == (0, [])
 
 
-def test_a_failed_check_fails_the_update_with_its_reason(live: Live) -> None:
+def test_a_failed_check_fails_its_own_resource_with_its_reason(live: Live) -> None:
     live.has(job("Failed"), [pod("Failed", "lab at https://ray.example.com:8265 refuses the token")])
+    wait = component._until(live, "External Ray cluster lab", "lab", "succeeded", 1)
     with pytest.raises(
-        pulumi.RunError, match=r"External Ray cluster lab in namespace team-a: lab at .* refuses the token"
+        ConnectionFailedError, match=r"External Ray cluster lab in namespace team-a: lab at .* refuses the token"
     ):
-        asyncio.run(component._reached(None, "External Ray cluster lab", (live, "team-a", "lab"), "succeeded", 1))  # type: ignore[arg-type] # no resource without an engine
+        asyncio.run(_run(wait))
+
+
+async def _run(wait: Wait) -> None:
+    await wait("team-a", lambda _: None)
 
 
 def test_a_failed_check_is_made_again_and_no_other(live: Live) -> None:

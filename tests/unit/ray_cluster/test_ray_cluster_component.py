@@ -1,5 +1,6 @@
 """What a tenant relies on when a RayCluster is provisioned."""
 
+import asyncio
 from typing import Any
 
 import pulumi
@@ -9,7 +10,7 @@ from components.cluster import ClusterUnreachableError
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
-from components.ray_cluster.readiness import status_summary
+from components.ray_cluster.readiness import NotReadyError, status_summary, until_ready
 from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from testbed.fake_cluster import FakeCluster
@@ -20,8 +21,6 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_p
 
 def provisioned(
     live: dict[str, dict[str, Any]] | None = None,
-    preview: bool = True,
-    last_status: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Recorder:
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}, **settings}
@@ -33,10 +32,10 @@ def provisioned(
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
         account_name = account.id.apply(lambda _: "ray-deployer")
         objects = list(ray_cluster_objects(valid(entry), ray_cluster(valid(entry), POOLS)))
-        args = RayClusterArgs(valid(entry), objects, "team-a", POOLS, account_name, last_status=last_status)
+        args = RayClusterArgs(valid(entry), objects, "team-a", POOLS, account_name)
         RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
 
-    return record(program, live, preview)
+    return record(program, live)
 
 
 def test_the_cluster_waits_for_the_operator_and_the_account() -> None:
@@ -111,7 +110,7 @@ def test_outputs_are_addresses_worker_groups_and_the_last_status() -> None:
             {"type": "HeadPodReady", "status": "True", "reason": "HeadPodRunningAndReady", "message": "", "x": "y"}
         ],
     }
-    outputs = provisioned({"team-a-training-ray-cluster": {"status": live}}).outputs["team-a-training"]
+    outputs = provisioned({"team-a-training-ready": {"status": status_summary(live)}}).outputs["team-a-training"]
     assert outputs["connection"] == {
         "namespace": "team-a",
         "headService": "training-head-svc",
@@ -136,14 +135,15 @@ def test_outputs_are_addresses_worker_groups_and_the_last_status() -> None:
     }
 
 
-def test_a_preview_shows_the_status_of_the_last_update_although_the_state_has_an_older_one() -> None:
-    """So that a preview right after `up` shows no changed output."""
-    last = status_summary(
-        {"state": "ready", "head": {"podName": "training-head-x", "serviceName": "training-head-svc"}}
-    )
-    outputs = provisioned({"team-a-training-ray-cluster": {"status": None}}, last_status=last).outputs
-    assert outputs["team-a-training"]["status"] == last
-    assert outputs["team-a-training"]["state"] == "ready"
+def test_it_is_ready_after_the_rollout_of_its_version() -> None:
+    recorder = provisioned(updates={"strategy": "immediate"})
+    assert recorder.made_before("team-a-training-rollout", "team-a-training-ready")
+
+
+def test_another_version_is_waited_for_again() -> None:
+    made = (provisioned(), provisioned(), provisioned(env={"A": "b"}))
+    first, same, other = (each.registered["team-a-training-ready"].inputs["version"] for each in made)
+    assert first == same != other
 
 
 def test_the_status_of_an_unknown_cluster_is_empty() -> None:
@@ -156,9 +156,9 @@ def test_a_head_alone_has_no_worker_groups() -> None:
     assert (outputs["worker_groups"], outputs["largest_gpus"]) == ([], 0)
 
 
-def test_an_update_fails_with_the_reasons_when_the_cluster_is_not_ready_in_time(
-    in_memory: FakeCluster,
-) -> None:
-    in_memory.fail(ClusterUnreachableError("no usable kubeconfig"))
-    with pytest.raises(pulumi.RunError, match=r"RayCluster team-a/training is not ready after 0 s:\n  no usable kube"):
-        provisioned(preview=False, readyTimeout="0s")
+def test_a_wait_ends_with_the_reasons_when_the_cluster_is_not_ready_in_time() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    waiting = until_ready(cluster, "team-a", "training", "ray-system", 0, lambda _: None)
+    with pytest.raises(NotReadyError, match=r"RayCluster team-a/training is not ready after 0 s:\n  no usable kube"):
+        asyncio.run(waiting)

@@ -31,15 +31,14 @@ STACK: dict[str, Any] = {
 }
 
 
-LIVE = {f"{namespace}/training-ray-cluster": {"status": {"state": "ready"}} for namespace in ("a", "namespace-b")}
+LIVE = {f"{namespace}/training-ready": {"status": {"state": "ready"}} for namespace in ("a", "namespace-b")}
 
 
 @pytest.fixture
 def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
     """The registered resources, and the outputs once they are known."""
     outputs: dict[str, Any] = {}
-    last = {"clusters": {"a/training": {"status": {"state": "suspended"}}}}
-    return record(lambda: pulumi.Output.from_input(build(parse(STACK))).apply(outputs.update), LIVE, last=last), outputs
+    return record(lambda: pulumi.Output.from_input(build(parse(STACK))).apply(outputs.update), LIVE), outputs
 
 
 def test_every_object_has_the_stacks_own_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
@@ -92,10 +91,10 @@ def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict
     assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]
 
 
-def test_a_preview_shows_the_state_that_the_last_update_has_exported(built: tuple[Recorder, dict[str, Any]]) -> None:
+def test_outputs_have_the_states_after_the_wait(built: tuple[Recorder, dict[str, Any]]) -> None:
     _, outputs = built
     states = {name: cluster["state"] for name, cluster in outputs["clusters"].items()}
-    assert states == {"a/training": "suspended", "namespace-b/training": "ready"}
+    assert states == {"a/training": "ready", "namespace-b/training": "ready"}
 
 
 def test_the_operator_starts_after_the_scheduler_whose_podgroups_it_creates(
