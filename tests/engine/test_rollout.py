@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from kuberay.edits import Verdict
+from stacks.commands.impact.comparison import impact_of
+from stacks.load import load
 from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
 
@@ -76,6 +79,20 @@ def test_immediate_replaces_all_old_pods(rolling: Stack, pods: Pods) -> None:
     assert not before & set(pods.live())
     assert pods.variable("LEVEL") == ["1"] * 4
     rolling.changes_nothing()
+
+
+def test_an_edit_of_a_mirror_alone_replaces_what_impact_predicts(rolling: Stack, pods: Pods) -> None:
+    before, was = set(pods.live()), load(rolling.file)
+    rolling.edit(lambda settings: settings.update(images={"mirrors": {"docker.io": "mirror.example"}}))
+    [predicted] = [each for each in impact_of(was, load(rolling.file)).objects if each.kind == "RayCluster"]
+    assert predicted.verdict == Verdict.RECREATES
+    rolling.up()
+    assert not before & set(pods.live())
+    images = {pod.spec.containers[0].image for pod in pods.live().values()}
+    assert {image.partition("/")[0] for image in images} == {"mirror.example"}
+    rolling.changes_nothing()
+    rolling.edit(lambda settings: settings.pop("images"))
+    rolling.up()
 
 
 def test_an_edit_of_one_group_leaves_the_others_alone(rolling: Stack, pods: Pods) -> None:

@@ -90,6 +90,18 @@ def test_an_edit_of_another_setting_keeps_the_workers(scaling: Stack, autoscaler
     scaling.changes_nothing()
 
 
+def test_an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(
+    scaling: Stack, autoscaler: Autoscaler, rays: Rays
+) -> None:
+    autoscaler.write("a100-8gpu", "replicas", 3)
+    scaling.edit(lambda settings: settings.update(images={"mirrors": {"docker.io": "mirror.example"}}))
+    scaling.up()
+    head = rays.read(NAMESPACE, NAME)["spec"]["headGroupSpec"]["template"]["spec"]
+    assert head["containers"][0]["image"].startswith("mirror.example/")
+    assert [group["replicas"] for group in autoscaler.groups().values()] == [2, 0, 0, 3]
+    scaling.changes_nothing()
+
+
 def test_groups_keep_their_workers_when_others_are_added_removed_or_moved(
     scaling: Stack, autoscaler: Autoscaler
 ) -> None:
