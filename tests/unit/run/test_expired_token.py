@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from components import waiting
-from stacks.__main__ import app
 from stacks.commands.run import live
+from testbed.commands import stacks
 
 STACK = """\
 config:
@@ -98,7 +98,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def waited() -> Result:
-    return CliRunner().invoke(app, ["run", "prod", "finetune", "--wait"])
+    return stacks("run", "prod", "finetune", "--wait")
 
 
 def test_a_token_that_was_renewed_is_read_again(server: Server) -> None:
