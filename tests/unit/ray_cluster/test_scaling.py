@@ -72,13 +72,7 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
     ("configured", "path", "message"),
     [
         ({"minWorkers": 3, "maxWorkers": 2}, ("minWorkers",), "minWorkers 3 is more than maxWorkers 2: lower"),
-        ({"initialWorkers": 3, "maxWorkers": 2}, ("initialWorkers",), "initialWorkers 3 is more than maxWorkers 2"),
         ({"minWorkers": 3, "initialWorkers": 2}, ("minWorkers",), "minWorkers 3 is more than initialWorkers 2"),
-        (
-            {"workers": {"pool": "a100"}, "workerGroups": [], "maxWorkers": 3},
-            ("maxWorkers",),
-            "applies to the only worker group, and the cluster has 4 (a100-1gpu, a100-2gpu, a100-4gpu, a100-8gpu): ",
-        ),
         (
             {"workerGroups": [], "maxWorkers": 3},
             ("maxWorkers",),
