@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -14,6 +13,7 @@ import pytest
 from components.cluster import ClusterUnreachableError, ConflictError, Connection, ForbiddenError, UnauthorizedError
 from components.kubernetes_cluster import KubernetesCluster, cluster_of
 from testbed.recorder import record
+from testbed.web_server import Answers, serving
 
 Read = Callable[[str], Iterator[bytes]]
 
@@ -30,7 +30,7 @@ ANSWERS = {
 """Answers of other servers than Kubernetes', by their paths."""
 
 
-class Server(BaseHTTPRequestHandler):
+class Server(Answers):
     """Answers with a log of two lines, the second one only after the reader has the first; or refuses."""
 
     protocol_version = "HTTP/1.1"
@@ -43,18 +43,11 @@ class Server(BaseHTTPRequestHandler):
             listed = json.dumps({"items": [{"path": self.path}]}).encode()
             found = (HTTPStatus.OK, listed) if "nodes" in self.path else (HTTPStatus.NOT_FOUND, b"")
             status, answer = ANSWERS.get(self.path, found)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            self.reply(status, answer)
             return
         pod = self.path.split("/pods/")[1].partition("/")[0]
         if pod.isdecimal():
-            body = json.dumps({"message": f"no log of {pod}"}).encode()
-            self.send_response(int(pod))
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(int(pod), json.dumps({"message": f"no log of {pod}"}).encode())
             return
         self.send_response(HTTPStatus.OK)
         self.send_header("Transfer-Encoding", "chunked")
@@ -71,16 +64,10 @@ class Server(BaseHTTPRequestHandler):
         """Returns what it gets."""
         sent = self.rfile.read(int(self.headers["Content-Length"]))
         self.sent.append((self.headers["Content-Type"], json.loads(sent)))
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Length", str(len(sent)))
-        self.end_headers()
-        self.wfile.write(sent)
+        self.reply(HTTPStatus.OK, sent)
 
     def part(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-    def log_message(self, *_: object) -> None:
-        """Nothing is written."""
 
 
 @pytest.fixture(autouse=True)
@@ -91,11 +78,8 @@ def in_memory() -> None:
 @pytest.fixture
 def cluster() -> Iterator[KubernetesCluster]:
     """A session with the server."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        text = KUBECONFIG.replace("https://192.0.2.1", f"http://127.0.0.1:{server.server_port}")
-        yield KubernetesCluster(Connection(kubeconfig=text))
-        server.shutdown()
+    with serving(Server) as url:
+        yield KubernetesCluster(Connection(kubeconfig=KUBECONFIG.replace("https://192.0.2.1", url)))
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 import functools
 import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from components.manifest_files import ManifestError, read
+from testbed.web_server import serving
 
 pytestmark = pytest.mark.thorough
 
@@ -27,10 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def server(folder: Path) -> Iterator[str]:
     """The URL that serves the folder."""
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
-        threading.Thread(target=serving.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{serving.server_address[1]}"
-        serving.shutdown()
+    with serving(handler) as url:
+        yield url
 
 
 def test_a_file_and_a_url_are_read_alike(folder: Path, server: str) -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from components.cml.manifests import head_url
 from components.payloads import cml_application
 from components.payloads.cml_application import DRAIN, NODES, Front, command, serve_key
+from testbed.web_server import Answers, serving
 from tests.unit.cml.conftest import TOKEN, Place
 
 SETTINGS = {
@@ -170,23 +169,13 @@ def test_the_token_follows_no_redirection(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
     asked: list[tuple[str, bool]] = []
 
-    class Login(BaseHTTPRequestHandler):
+    class Login(Answers):
         def do_GET(self) -> None:
             asked.append((self.path, TOKEN in str(self.headers)))
-            body = b'{"address": "10.0.0.3:6379"}'
-            self.send_response(302 if self.path == NODES else 200)
-            self.send_header("Location", "/login")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(302 if self.path == NODES else 200, b'{"address": "10.0.0.3:6379"}', {"Location": "/login"})
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Login) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        cml_application._gcs_address(f"http://127.0.0.1:{server.server_port}", None)
-        server.shutdown()
+    with serving(Login) as url:
+        cml_application._gcs_address(url, None)
     assert asked == [(NODES, True), ("/login", False)]
 
 

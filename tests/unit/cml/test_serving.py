@@ -89,25 +89,10 @@ def test_of_a_traceback_its_beginning_and_its_error_are_shown() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {"llm": {"model": "m", "tensorParallelSize": 4}},
-            "a replica needs 4 GPUs on one worker, and the largest has 2",
-        ),
-        (
-            {"llm": {"model": "m", "replicas": 3}},
-            "a replica has 1 GPUs, and the workers hold 2 of them: lower it to 2, or set more",
-        ),
         ({"llm": {"model": "m", "maxReplicas": 3}}, "and the workers hold 2 of them"),
         ({"llm": {"model": "m", "replicas": 2, "maxReplicas": 1}}, "replicas 2 is more than maxReplicas 1"),
-        ({"llm": {"model": "m"}, **serves(CHAT)}, "llm makes a Serve config of its own: remove one of both"),
         (serves({**CHAT, "import_path": "chat"}), "'chat' is not the place of an application"),
         (serves(CHAT, CHAT), "'chat' is that of"),
-        ({"serveConfigV2": {"applications": [CHAT], "http_options": {"port": 8001}}}, "the stack sets it, so that"),
-        ({"serveConfigV2": {"applications": [CHAT], "proxy_location": "EveryNode"}}, "only the head is reached"),
-        (
-            {"serveConfigV2": {"applications": [CHAT], "grpc_options": {"grpc_servicer_functions": ["a.b"]}}},
-            "so gRPC is not reached",
-        ),
     ],
 )
 def test_conflicts_are_reported(changes: dict[str, Any], expected: str) -> None:

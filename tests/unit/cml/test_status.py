@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from stacks.__main__ import app
 from stacks.commands.status.cml import CmlState, CmlStatus, cml_statuses
 from testbed.cml.server import HOST, KEY
+from testbed.commands import stacks
 from tests.unit.cml.conftest import TOKEN, Place
 
 
@@ -83,7 +82,7 @@ def test_the_command_needs_no_cluster_of_kubernetes(
     cml = {"host": f"https://{HOST}", "caFile": str(place.server.ca_file), "clusters": [cluster]}
     file = tmp_path / "Pulumi.dev.yaml"
     file.write_text(yaml.safe_dump({"config": {"ray-platform:cml": cml}}))
-    shown = CliRunner().invoke(app, ["status", str(file)])
+    shown = stacks("status", str(file))
     assert shown.exit_code == 0, shown.output
     first, _, title, columns, row = shown.output.splitlines()
     assert first == "dev: 1 of 1 Ray clusters on Cloudera ML ready"
@@ -91,5 +90,5 @@ def test_the_command_needs_no_cluster_of_kubernetes(
     assert row.split()[:5] == ["training", "ready", "RUNNING", "2/2", "2"]
     assert TOKEN not in shown.output
     assert KEY not in shown.output
-    [found] = json.loads(CliRunner().invoke(app, ["status", str(file), "--format", "json"]).output)["cml"]
+    [found] = json.loads(stacks("status", str(file), "--format", "json").output)["cml"]
     assert (found["state"], found["workers"]) == ("ready", {"joined": 2, "desired": 2})

@@ -2,16 +2,16 @@
 
 import json
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
 
-from stacks.__main__ import app
 from stacks.commands.plan.history.jobs import HistoryError, Job, read
 from stacks.commands.plan.history.replay import Outcome, Size, at_once, outcome, proposal
 from stacks.load import parse
+from testbed.commands import stacks
 
 ROOT = Path(__file__).parents[3]
 
@@ -117,8 +117,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["plan", *arguments])
+plan = partial(stacks, "plan")
 
 
 def test_the_proposal_is_printed_as_workers_that_the_stack_file_takes() -> None:

@@ -1,18 +1,18 @@
 """A live RayCluster as a history of jobs: what its Ray reports, what is collected, and the note for the reader."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from components.cluster import Cluster, ClusterUnreachableError
 from components.rollout.pods import UnknownRayError
-from stacks.__main__ import app
 from stacks.commands.plan.history import live
 from stacks.commands.plan.history.jobs import HistoryError, Job, keep, read
 from stacks.commands.plan.history.live import demand_of
+from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
 from tests.unit.history.test_history import STACK, jobs
 
@@ -114,8 +114,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["plan", "a", "--history", *arguments])
+plan = partial(stacks, "plan", "a", "--history")
 
 
 def test_workers_are_proposed_for_the_clusters_jobs(folder: Path) -> None:

@@ -1,19 +1,18 @@
 """How the program asks Ray and the API server: by itself, with a token that nobody else gets."""
 
-import threading
 import urllib.error
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from components.payloads.idle_termination import _ask
+from testbed.web_server import Answers, serving
 
 pytestmark = pytest.mark.thorough
 
 
-class Server(BaseHTTPRequestHandler):
+class Server(Answers):
     """Answers with the path and the token; redirects, or breaks off."""
 
     asked: list[str] = []  # noqa: RUF012 (of the only server at a time)
@@ -21,18 +20,9 @@ class Server(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.asked.append(self.path)
         if self.path == "/moved":
-            self.send_response(302)
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
-            return
+            return self.reply(302, b"", {"Location": "/elsewhere"})
         body = f'{{"token": "{self.headers.get("Authorization")}"}}'.encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body) + (10 if self.path == "/breaks" else 0)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Not into the output of the tests."""
+        return self.reply(200, body, missing=10 if self.path == "/breaks" else 0)
 
 
 @pytest.fixture
@@ -41,10 +31,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     Server.asked.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+    with serving(Server) as url:
+        yield url
 
 
 def test_the_token_is_read_at_each_request_and_no_proxy_gets_it(server: str, tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from components.cluster import ClusterUnreachableError
-from stacks.__main__ import app
+from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
 from tests.unit.review.story import commit
 
@@ -37,8 +37,7 @@ def folder(tmp_path: Path, in_memory: FakeCluster, monkeypatch: pytest.MonkeyPat
     return tmp_path
 
 
-def impact(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["impact", *arguments])
+impact = partial(stacks, "impact")
 
 
 def test_an_edit_is_compared_with_what_is_committed(folder: Path) -> None:

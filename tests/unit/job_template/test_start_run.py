@@ -1,9 +1,7 @@
 """What the pod of a schedule does, against an API server of its own kind on loopback."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL, run_of, schedule_objects
 from components.payloads import start_run
+from testbed.web_server import Answers, serving
 from tests.unit.job_template.test_job_template import held, template
 
 pytestmark = pytest.mark.thorough
@@ -58,31 +57,20 @@ class Cluster:
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     made = Cluster()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answers):
         def do_GET(self) -> None:
             assert self.headers["Authorization"] == "Bearer secret"
             sent = self.rfile.read(int(self.headers["Content-Length"] or 0))
             status, answer = made.answer(self.command, self.path, json.loads(sent) if sent else None)
-            self.send_response(status)
-            if status == 302:
-                self.send_header("Location", "/elsewhere")
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            self.reply(status, json.dumps(answer).encode(), {"Location": "/elsewhere"} if status == 302 else {})
 
-        do_POST = do_DELETE = do_GET  # noqa: N815 (names of the base class)
-
-        def log_message(self, *_: object) -> None:
-            pass
+        do_POST = do_DELETE = do_GET
 
     (tmp_path / "token").write_text("secret\n")
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        monkeypatch.setenv("SERVER", f"http://127.0.0.1:{server.server_port}")
+    with serving(Handler) as url:
+        monkeypatch.setenv("SERVER", url)
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
         yield made
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

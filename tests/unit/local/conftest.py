@@ -1,13 +1,13 @@
 """A server of this machine that answers as an API server does."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+
+from testbed.web_server import Answers, serving
 
 
 @dataclass
@@ -24,26 +24,16 @@ def api_server() -> Iterator[ApiServer]:
     """Such a server."""
     served = ApiServer()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answers):
         def answer(self) -> None:
             request = f"{self.command} {self.path.partition('?')[0]}"
             sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             served.got.append((request, json.loads(sent) if sent else None))
             found = request in served.answers
             body = json.dumps(served.answers[request] if found else {"message": "not found"}).encode()
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(200 if found else 404, body, {"Content-Type": "application/json"})
 
-        do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 -- http.server prescribes the names
+        do_GET = do_POST = do_PATCH = do_DELETE = answer
 
-        def log_message(self, *_: object) -> None:
-            """Nothing is written."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        served.url = f"http://127.0.0.1:{server.server_port}"
+    with serving(Handler) as served.url:
         yield served
-        server.shutdown()

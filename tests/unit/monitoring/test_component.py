@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from components.cluster import path_of
 from components.monitoring.installed import MissingKindsError, check_kinds
 from stacks.load import parse
 from stacks.program.build import build
@@ -22,14 +21,13 @@ def built(**monitoring: Any) -> Recorder:
     return record(lambda: build(parse(keys)))
 
 
-def with_kinds(cluster: FakeCluster, *kinds: str) -> None:
-    """The cluster has these kinds of the Prometheus operator."""
-    for kind in kinds:
-        cluster.objects[path_of("apiextensions.k8s.io/v1", "customresourcedefinitions", None, kind)] = {}
+def definition(name: str) -> dict[str, Any]:
+    metadata = {"name": f"{name}.monitoring.coreos.com"}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata}
 
 
 def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path, in_memory: FakeCluster) -> None:
-    with_kinds(in_memory, "podmonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
+    in_memory.add(definition("podmonitors"), definition("prometheusrules"))
     recorder = built()
     assert recorder.registered["platform-monitoring"].type == "ray-platform:index:Monitoring"
     for name in ("podmonitor-ray-head", "prometheusrule-ray-platform"):
@@ -43,11 +41,9 @@ def test_the_operator_emits_its_metrics(kubectl_that_renders: Path) -> None:
 
 
 def test_missing_kinds_are_one_error_that_names_them_and_the_setting() -> None:
-    cluster = FakeCluster()
-    with_kinds(cluster, "podmonitors.monitoring.coreos.com")
     missing = r"lacks prometheusrules\.monitoring\.coreos\.com: install .*scrapeConfig"
     with pytest.raises(MissingKindsError, match=missing):
-        check_kinds(cluster, ["PodMonitor", "PrometheusRule"])
+        check_kinds(FakeCluster(definition("podmonitors")), ["PodMonitor", "PrometheusRule"])
 
 
 def test_files_need_no_kinds_of_the_prometheus_operator(kubectl_that_renders: Path) -> None:

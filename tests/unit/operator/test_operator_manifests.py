@@ -168,17 +168,10 @@ def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"version": "1.5.0"}, r"version '1.5.0' is not supported: set it to 1.5.1 to 1.7.x"),
-        (
-            {"version": "1.7.0", "feature_gates": {"AsyncJobInfoQuery": True}},
-            r"AsyncJobInfoQuery: KubeRay 1.7.0 has no such feature gate and would not start: use one of .*WAS",
-        ),
-        ({"version": "latest"}, r"'latest' is not a version of three numbers"),
         (
             {"install": "existing", "replicas": 2, "node_selector": {"a": "b"}},
             r"nodeSelector: install: existing changes nothing of the operator.*; replicas: install: existing",
         ),
-        ({"batch_scheduler": "slurm"}, "volcano"),
         ({"replicas": 0}, "greater than or equal to 1"),
         ({"namespace": "Ray"}, "'Ray' is not a name"),
     ],

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from components.cluster import Cluster, ClusterUnreachableError
-from stacks.__main__ import app
 from stacks.commands.page.command import page_source
 from stacks.commands.page.server import Server
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Found, Live
 from stacks.load import load
 from stacks.planning.plan import plan_of
+from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
 from tests.unit.status.live import NOW, READY, found, pod, ray_cluster
 
@@ -54,10 +53,6 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     monkeypatch.setattr(live, "look", look)
     monkeypatch.setattr(live, "nodes", lambda _cluster: Found())
     return errors
-
-
-def stacks(*arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments])
 
 
 def test_the_plan_is_written_as_a_page_without_a_cluster() -> None:

@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from stacks.__main__ import app
+from testbed.commands import stacks
 
 ROOT = Path(__file__).parents[3]
 NODES = "  ray-platform:nodes:\n    - {pool: a100, count: 2, cpu: 64, memory: 1000Gi, gpus: 8}\n"
@@ -31,8 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["plan", *arguments])
+plan = partial(stacks, "plan")
 
 
 def test_tables_are_printed_whole_on_any_terminal() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling
-from core.problems import Finding, StackFileError
 from stacks.load import parse
 from stacks.objects.queues import queues_of, scheduling_of, usable
 from stacks.settings import StackSettings
+from tests.unit.findings import findings
 
 
 def cluster(name: str, **settings: Any) -> dict[str, Any]:
@@ -91,11 +91,6 @@ def test_queues_of_kueue_have_no_other_resources(resource: str, scheduler: dict[
     group["podTemplate"] = {"spec": {"containers": [container]}}
     tenant = {"name": "team-a", "queue": {}, "clusters": [cluster("a", autoscaling=False, workerGroups=[group])]}
     nodes = [{"pool": "cpu", "count": 1, "cpu": 32, "memory": "128Gi"}]
-    settings = {"nodes": nodes, "scheduler": scheduler, "tenants": [tenant]}
-    found: tuple[Finding, ...] = ()
-    try:
-        parse(settings)
-    except StackFileError as error:
-        found = error.findings
+    found = findings({"nodes": nodes, "scheduler": scheduler, "tenants": [tenant]})
     assert [each.rule for each in found] == rules
     assert all("workerGroups" in each.path for each in found)

@@ -16,7 +16,6 @@ from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
 from core.nodes import NodePool
-from core.problems import Problems
 from kuberay import OperatorContext, validate
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
@@ -131,24 +130,12 @@ def test_a_cluster_without_fault_tolerance_is_unchanged() -> None:
     assert "redis" not in str(spec(faultTolerance=False)).lower()
 
 
-def test_fault_tolerance_without_redis_is_refused() -> None:
-    with pytest.raises(Problems, match="faultTolerance needs a Redis, and the stack has none"):
-        ray_cluster(settings(), POOLS)
-
-
-def test_versions_without_redis_users_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"needs Ray 2\.41\.0 or later"):
-        settings(rayVersion="2.40.0", image="ray:2.40.0", authOptions={"mode": "disabled"})
-
-
 @pytest.mark.parametrize(
     ("configured", "place"),
     [
-        ({"annotations": {"ray.io/ft-enabled": "true"}}, "annotations.ray.io/ft-enabled"),
         ({"annotations": {"ray.io/external-storage-namespace": "x"}}, "annotations.ray.io/external-storage-namespace"),
         ({"env": {"RAY_REDIS_ADDRESS": "redis:6379"}}, "env.RAY_REDIS_ADDRESS"),
         ({"head": {"env": {"REDIS_USERNAME": "ray"}}}, "head.env.REDIS_USERNAME"),
-        ({"head": {"rayStartParams": {"redis-username": "ray"}}}, "head.rayStartParams.redis-username"),
     ],
 )
 def test_other_redis_settings_are_refused_in_terms_of_the_stack_file(configured: dict[str, Any], place: str) -> None:
@@ -157,28 +144,10 @@ def test_other_redis_settings_are_refused_in_terms_of_the_stack_file(configured:
     assert "conflicts with faultTolerance" in message
 
 
-def test_kuberays_options_beside_it_are_refused() -> None:
-    with pytest.raises(ValueError, match="conflicts with faultTolerance"):
-        settings(overrides={"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}})
-
-
-def test_a_custom_storage_namespace_is_refused() -> None:
-    [(where, message)] = found(env={"RAY_external_storage_namespace": "shared"})
-    assert where == "env.RAY_external_storage_namespace"
-    assert "remove the variable" in message
-
-
 @pytest.mark.parametrize(
     ("template", "place"),
     [
-        ({"initContainers": [{"name": "redis-gateway", "image": "mine"}]}, "initContainers.0"),
-        ({"initContainers": [{"name": "redis-gateway", "$patch": "delete"}]}, "initContainers"),
-        ({"containers": [{"name": "redis-gateway", "image": "mine"}]}, "containers.0.name"),
         ({"volumes": [{"name": "ray-redis", "emptyDir": {}}]}, "volumes.0"),
-        (
-            {"containers": [{"name": "proxy", "image": "mine", "ports": [{"containerPort": 6399}]}]},
-            "containers.0.ports.0.containerPort",
-        ),
         (
             {"initContainers": [{"name": "proxy", "image": "mine", "ports": [{"containerPort": 9399}]}]},
             "initContainers.0.ports.0.containerPort",
@@ -195,8 +164,6 @@ def test_a_pod_template_that_uses_names_or_ports_of_the_gateway_is_refused(
 @pytest.mark.parametrize(
     ("configured", "place"),
     [
-        ({"env": {TIMEOUT: "300"}}, f"env.{TIMEOUT}"),
-        ({"head": {"env": {TIMEOUT: "600"}}}, f"head.env.{TIMEOUT}"),
         ({"workers": {"pool": "cpu", "env": {TIMEOUT: "60"}}}, f"workers.0.env.{TIMEOUT}"),
     ],
 )

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import pytest
-from pydantic import ValidationError
-
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
@@ -63,11 +60,6 @@ def test_another_user_or_that_of_the_image_can_be_set() -> None:
     made = spec(runAsUser="image")
     assert [pod["containers"][0]["securityContext"] for pod in pods(made)] == [RESTRICTED] * 6
     assert made["autoscalerOptions"]["securityContext"] == RESTRICTED
-
-
-def test_a_user_without_pod_defaults_is_refused() -> None:
-    with pytest.raises(ValidationError, match="podDefaults none adds no user to the pods"):
-        spec(podDefaults="none", runAsUser=1000)
 
 
 def test_added_containers_are_restricted_unless_they_have_a_security_context() -> None:

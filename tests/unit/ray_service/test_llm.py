@@ -99,7 +99,6 @@ def test_clients_get_the_address_of_the_api() -> None:
 @pytest.mark.parametrize(
     ("llm", "more", "place", "why"),
     [
-        ({"tensorParallelSize": 16}, {}, "llm", "16"),
         ({"engineKwargs": {"tensor_parallel_size": 2}}, {}, "llm.engineKwargs", "tensorParallelSize"),
         ({"engineKwargs": {"pipeline_parallel_size": 2}}, {}, "llm.engineKwargs", "a replica is on one worker"),
         ({"engineKwargs": {"pipeline_parallel_size": [2]}}, {}, "llm.engineKwargs", "a replica is on one worker"),
@@ -115,7 +114,6 @@ def test_clients_get_the_address_of_the_api() -> None:
         ),
         ({"cache": "unknown"}, {}, "services[0]", "unknown"),
         ({"pool": "h100"}, {}, "services[0]", "h100"),
-        ({}, {"workers": {"pool": "a100"}}, "cluster.workers", "llm makes the workers"),
         ({}, {"workerGroups": [{"groupName": "own"}]}, "cluster.workerGroups", "llm makes the workers"),
     ],
 )
@@ -129,11 +127,6 @@ def test_conflicts_are_reported_at_their_setting(
         parse({"nodes": nodes, "tenants": [{"name": "team-a", "storage": storage, "services": [entry]}]})
     assert place in str(refused.value)
     assert why in str(refused.value)
-
-
-def test_either_a_model_or_a_serve_config_is_needed() -> None:
-    with pytest.raises(StackFileError, match="nothing is served: add serveConfigV2, or llm"):
-        parse({"tenants": [{"name": "team-a", "services": [{"name": "chat", "cluster": CLUSTER}]}]})
 
 
 def source_of_ray(*path: str) -> ast.Module:

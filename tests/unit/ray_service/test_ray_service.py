@@ -80,14 +80,12 @@ def test_its_endpoint_is_serves_service_or_kuberays_gateway() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"serveConfigV2": {**CONFIG, "proxy_location": "Disabled"}}, "without proxies no pod takes requests"),
         ({"serveConfigV2": {**CONFIG, "http_options": {"host": "127.0.0.1"}}}, "nobody outside of the pod reaches"),
         (
             {"serveConfigV2": {**CONFIG, "proxy_location": "HeadOnly"}, "excludeHeadPodFromServeSvc": True},
             "only the head has a proxy",
         ),
         ({"upgradeStrategy": {**INCREMENTAL, "type": "NewCluster"}}, "KubeRay ignores it with NewCluster"),
-        ({"waitTimeout": "1h"}, "`up` does not wait for the service"),
     ],
 )
 def test_conflicts_between_settings(settings: dict[str, Any], message: str) -> None:

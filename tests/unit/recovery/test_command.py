@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from core import foreground
-from stacks.__main__ import app
 from stacks.commands.environment import workspace
 from stacks.commands.recover import cli, repair
+from testbed.commands import stacks
 
 VARIABLE = "PULUMI_OPTION_CONFIG_FILE"
 
@@ -48,7 +47,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recovered(*arguments: str) -> str:
-    done = CliRunner().invoke(app, ["recover", *arguments])
+    done = stacks("recover", *arguments)
     assert done.exit_code == 0, done.output
     return done.output
 

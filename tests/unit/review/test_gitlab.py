@@ -5,10 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -19,6 +18,7 @@ import yaml
 
 from stacks.commands.review.comment import MARKER
 from testbed.machine import lacks
+from testbed.web_server import Answers, running
 
 FILE = Path(__file__).parents[3] / "docs" / "examples" / "gitlab-ci.yaml"
 
@@ -55,7 +55,7 @@ class GitLab(ThreadingHTTPServer):
         return [note["body"] for note in self.notes]
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _Answers(Answers):
     server: GitLab
 
     def do_GET(self) -> None:
@@ -80,9 +80,6 @@ class _Answers(BaseHTTPRequestHandler):
         note.update(self._content())
         self._answer({})
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Keeps the output of the tests short."""
-
     @property
     def _path(self) -> str:
         return urlsplit(self.path).path
@@ -93,21 +90,15 @@ class _Answers(BaseHTTPRequestHandler):
     def _answer(self, content: object, works: bool = True) -> None:
         known = self.headers["PRIVATE-TOKEN"] == self.server.accepted
         status = HTTPStatus.OK if works else HTTPStatus.SERVICE_UNAVAILABLE
-        self.send_response(status if known else HTTPStatus.UNAUTHORIZED)
-        self.end_headers()
-        self.wfile.write(json.dumps(content).encode())
+        self.reply(status if known else HTTPStatus.UNAUTHORIZED, json.dumps(content).encode())
 
 
 @pytest.fixture
 def gitlab() -> Iterator[GitLab]:
     if shutil.which("curl") is None:
         lacks("not on the PATH: curl; it is in the package curl")
-    with GitLab() as server:
-        thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.05))
-        thread.start()
+    with running(server := GitLab()):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def run(name: str, gitlab: GitLab, folder: Path, **variables: str) -> int:

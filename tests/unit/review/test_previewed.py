@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from stacks.__main__ import app
 from stacks.commands.review.reports import NoPreviewError, Preview, Step, previews
+from testbed.commands import stacks
 from tests.unit.review.story import STACK, TENANT, repository
 
 FILE = Path(__file__).with_name("preview.json")
@@ -54,7 +53,7 @@ def test_it_is_shown_without_values(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     Path("Pulumi.dev.yaml").write_text(STACK + TENANT)
     Path("preview.json").write_text(json.dumps(found))
-    done = CliRunner().invoke(app, ["review", "--base", "main", "--preview-json", "preview.json"])
+    done = stacks("review", "--base", "main", "--preview-json", "preview.json")
     assert (
         "- **Preview**: 2 to create, 1 to update, 1 to delete. It reported errors, 1: its log has them" in done.stdout
     )
@@ -65,7 +64,7 @@ def test_it_is_shown_without_values(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_changes_are_compared_without_values() -> None:
     """Workflows compare the approved preview with the one before the update by what this prints."""
-    done = CliRunner().invoke(app, ["changes", str(FILE)])
+    done = stacks("changes", str(FILE))
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["create", "create", "update"]
     assert lines[-1].endswith("metadata.annotations.ray-platform/digest spec.autoscalerOptions.idleTimeoutSeconds")

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from local.rehearse.report import as_object
-from stacks.__main__ import app
 from stacks.commands.review.reports import NoRehearsalError, rehearsals
+from testbed.commands import stacks
 from tests.unit.local.rehearse.test_comparison import ALL, FITS, found, rehearsed
 from tests.unit.review.story import STACK, TENANT, repository
 
@@ -27,10 +26,10 @@ def test_the_comment_has_what_was_not_ready(report: Path, tmp_path: Path, monkey
     monkeypatch.chdir(folder)
     Path("Pulumi.prod.yaml").write_text(STACK + TENANT)
     arguments = ["review", "--base", "main", "--rehearsal-json", str(report)]
-    done = CliRunner().invoke(app, arguments)
+    done = stacks(*arguments)
     assert "- **Rehearsal**: 1 of 2 RayClusters were ready\n- **Rehearsal**, not ready: b/training" in done.stdout
     assert "<summary>Problems of the rehearsal of prod: 1</summary>" in done.stdout
-    [stack] = json.loads(CliRunner().invoke(app, [*arguments, "--format", "json"]).stdout)["stacks"]
+    [stack] = json.loads(stacks(*arguments, "--format", "json").stdout)["stacks"]
     assert stack["rehearsal"] == {"well": False, "ready": 1, "clusters": 2, "problems": ["not ready: b/training"]}
 
 

@@ -1,13 +1,13 @@
 """The comment on each branch of a story, as it is published."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from stacks.__main__ import app
 from stacks.commands.review.comment import LONGEST, MARKER, comment
+from testbed.commands import stacks
 from tests.unit.review.story import (
     BASE,
     BRANCHES,
@@ -33,8 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def review(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["review", "--base", "main", *arguments])
+review = partial(stacks, "review", "--base", "main")
 
 
 @pytest.mark.parametrize("name", BRANCHES)
@@ -56,7 +55,7 @@ def test_no_secret_is_shown_when_it_comes_or_leaves(folder: Path, output: str) -
     checked_out(folder, "has a secret")
     comes = review("--format", output).output
     (folder / "Pulumi.prod.yaml").write_text(STACK)
-    leaves = CliRunner().invoke(app, ["review", "--base", "has-a-secret", "--format", output]).output
+    leaves = stacks("review", "--base", "has-a-secret", "--format", output).output
     assert "HF_TOKEN" in comes.replace("\\", "")
     for text in (comes, leaves):
         assert SECRET not in text.replace("\\", "")
@@ -66,7 +65,7 @@ def test_no_secret_is_shown_when_it_comes_or_leaves(folder: Path, output: str) -
 def test_what_has_errors_in_the_base_is_not_compared(folder: Path) -> None:
     checked_out(folder, "has a secret")
     (folder / "Pulumi.prod.yaml").write_text(STACK)
-    done = CliRunner().invoke(app, ["review", "--base", "has-a-secret"])
+    done = stacks("review", "--base", "has-a-secret")
     assert "The file has errors in has-a-secret, so it is unknown what changes" in done.stdout
     assert "prod: cannot be compared" in done.stdout
     assert done.exit_code == 0
@@ -86,7 +85,7 @@ def test_a_violation_that_is_not_new_fails_too(folder: Path) -> None:
     checked_out(folder, "takes an image of anybody")
     text = (folder / "Pulumi.prod.yaml").read_text()
     (folder / "Pulumi.prod.yaml").write_text(text.replace("idleTimeout: 5m", "idleTimeout: 6m"))
-    done = CliRunner().invoke(app, ["review", "--base", "takes-an-image-of-anybody"])
+    done = stacks("review", "--base", "takes-an-image-of-anybody")
     assert "**Mandatory policy `img-registry`** (not new)" in done.stdout
     assert done.exit_code == 1
 
@@ -157,7 +156,7 @@ def test_wrong_use_ends_with_2_and_one_message(folder: Path, arguments: list[str
     tree = git(folder, "write-tree").strip()
     of_nobody = git(folder, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit-tree", "-m", "alone", tree).strip()
     git(folder, "branch", "alone", of_nobody)
-    done = CliRunner().invoke(app, ["review", *arguments])
+    done = stacks("review", *arguments)
     assert done.exit_code == 2
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -1,18 +1,18 @@
 """`python -m stacks run --wait` while the API server stops accepting the token, with the real client."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from components import waiting
-from stacks.__main__ import app
 from stacks.commands.run import live
+from testbed.commands import stacks
+from testbed.web_server import Answers, running
 
 STACK = """\
 config:
@@ -41,7 +41,7 @@ class Server(ThreadingHTTPServer):
     """What the token's file has once the old token has expired."""
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Answers):
     """Answers each read with the job."""
 
     server: Server
@@ -58,14 +58,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(self.server.refusal if sent == "anonymous" else 401, {"message": "no access"})
 
     def answer(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing is written."""
+        self.reply(status, json.dumps(body).encode())
 
 
 @pytest.fixture(autouse=True)
@@ -80,13 +73,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0)
     monkeypatch.setattr(live, "start", lambda *_: "finetune-x7k2p")
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
-    with Server(("127.0.0.1", 0), Handler) as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+    with running(made := Server(("127.0.0.1", 0), Handler)) as url:
         made.token_file = tmp_path / "token"
         made.token_file.write_text("old")
         kubeconfig = {
             "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-            "clusters": [{"name": "here", "cluster": {"server": f"http://127.0.0.1:{made.server_port}"}}],
+            "clusters": [{"name": "here", "cluster": {"server": url}}],
             "users": [{"name": "me", "user": {"tokenFile": str(made.token_file)}}],
             "current-context": "here",
         }
@@ -94,11 +86,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield made
-        made.shutdown()
 
 
 def waited() -> Result:
-    return CliRunner().invoke(app, ["run", "prod", "finetune", "--wait"])
+    return stacks("run", "prod", "finetune", "--wait")
 
 
 def test_a_token_that_was_renewed_is_read_again(server: Server) -> None:

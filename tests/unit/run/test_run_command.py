@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from components import waiting
 from components.cluster import ClusterUnreachableError, ForbiddenError, NoAnswerError
 from components.ray_job import progress
-from stacks.__main__ import app
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Live
+from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 from tests.unit.status.live import NOW, found, metadata, ray_cluster
 
@@ -86,10 +85,6 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     exists = {"team-a": found(rayjobs=jobs, rayclusters=[ray_cluster("training")]), "team-b": own}
     monkeypatch.setattr(live, "look", lambda *_: Live(NOW, exists))
     return made
-
-
-def stacks(*arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments])
 
 
 def test_a_run_is_created_with_its_arguments_and_its_name_printed(api: Api) -> None:

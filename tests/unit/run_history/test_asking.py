@@ -2,10 +2,8 @@
 
 import base64
 import json
-import threading
 import urllib.error
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -17,6 +15,7 @@ from components.payloads.run_history.api import ApiServer, ask_head
 from components.payloads.run_history.collector import TRIES_SECONDS
 from components.payloads.run_history.server import serve
 from components.payloads.run_history.store import Store
+from testbed.web_server import Answers, serving
 from tests.unit.run_history.api import BEGIN, ENDED, ID, NAMESPACE, Cluster, collector, only, rayjob, submitter
 
 pytestmark = pytest.mark.thorough
@@ -32,35 +31,23 @@ ANSWERS = {
 }
 
 
-class Dashboard(BaseHTTPRequestHandler):
+class Dashboard(Answers):
     """A dashboard that requires the token."""
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/moved":
-            self.send_response(302)
-            self.send_header("Location", "/api/jobs/train-1")
-            self.end_headers()
-            return
+            return self.reply(302, b"", {"Location": "/api/jobs/train-1"})
         allowed = self.headers.get("Authorization") == f"Bearer {TOKEN}"
-        body = json.dumps(ANSWERS.get(path)).encode()
-        self.send_response(200 if allowed else 401)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Not into the output of the tests."""
+        return self.reply(200 if allowed else 401, json.dumps(ANSWERS.get(path)).encode())
 
 
 @pytest.fixture
 def dashboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Its address. A proxy that does not exist is in the environment."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Dashboard) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{running.server_port}"
-        running.shutdown()
+    with serving(Dashboard) as url:
+        yield url.removeprefix("http://")
 
 
 def with_token(cluster: Cluster) -> None:

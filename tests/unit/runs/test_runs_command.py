@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from components.cluster import ForbiddenError, NoKubeconfigError
 from components.payloads.run_history.record import seconds
 from components.payloads.run_history.server import answer
 from components.payloads.run_history.store import Store
-from stacks.__main__ import app
+from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
 from tests.unit.run_history.api import ENDED, NAMESPACE, Cluster, collector, rayjob, submitter, worker
 
@@ -77,7 +77,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def runs(file: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["runs", str(file), *arguments])
+    return stacks("runs", str(file), *arguments)
 
 
 def test_the_list_has_status_hours_and_reason_of_each_run(pods: Pods, file: Path) -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from benchmarks.growth.stack_files import stack_file as many_tenants
 from core.stack_file import stack_file
-from stacks.__main__ import app
 from stacks.checks.advice import LONGEST_VARIABLE, advice, too_long
 from stacks.load import settings_of
 from stacks.settings import StackSettings
+from testbed.commands import stacks
 
 pytestmark = pytest.mark.thorough
 
@@ -158,9 +157,7 @@ def test_the_size_is_that_of_the_variable() -> None:
 def test_check_prints_advice_and_succeeds(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.many.yaml"
     file.write_text(many_tenants(400))
-    texts = {
-        form: CliRunner().invoke(app, ["check", str(file), "--format", form]) for form in ("text", "json", "github")
-    }
+    texts = {form: stacks("check", str(file), "--format", form) for form in ("text", "json", "github")}
     assert {each.exit_code for each in texts.values()} == {0}
     assert "advice: the configuration has" in texts["text"].output
     assert json.loads(texts["json"].output) == []

@@ -3,14 +3,14 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pydantic.alias_generators import to_camel
-from typer.testing import CliRunner, Result
 
-from stacks.__main__ import app
 from stacks.settings import StackSettings
+from testbed.commands import stacks
 
 ROOT = Path(__file__).parents[3]
 GOOD = "config:\n  ray-platform:operator: {replicas: 2}\n"
@@ -27,8 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def check(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["check", *arguments])
+check = partial(stacks, "check")
 
 
 @pytest.mark.parametrize(

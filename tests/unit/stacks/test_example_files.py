@@ -4,13 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from local import paths
 from policies.configuration import Configuration
-from stacks.__main__ import app
 from stacks.commands.review.reviewed import judged
 from stacks.load import load
+from testbed.commands import stacks
 
 FILES = sorted((paths.ROOT / "examples" / "clouds").glob("Pulumi.*.yaml"))
 
@@ -25,9 +24,9 @@ def test_there_is_one_for_each_cloud() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.name))
 def test_it_is_valid_and_fits_its_nodes(file: Path) -> None:
-    checked = CliRunner().invoke(app, ["check", str(file)])
+    checked = stacks("check", str(file))
     assert "no findings" in checked.output
-    planned = CliRunner().invoke(app, ["plan", str(file)])
+    planned = stacks("plan", str(file))
     assert planned.exit_code == 0
     assert FITS in planned.output
     assert judged(Configuration(), file.name.split(".")[1], None, load(file)).blocking == ()
@@ -48,13 +47,13 @@ def test_the_file_of_the_tutorial_is_valid_and_its_error_is_found(tmp_path: Path
     [block] = re.findall(r"```yaml\n(.*?)```", tutorial, re.DOTALL)
     file = tmp_path / "Pulumi.lab.yaml"
     file.write_text(block)
-    planned, paged = (CliRunner().invoke(app, [command, str(file)]) for command in ("plan", "page"))
+    planned, paged = (stacks(command, str(file)) for command in ("plan", "page"))
     for line in ("All 2 RayClusters can start at once.", FITS, "Largest gang: 24 GPUs, by vision/training"):
         assert line in tutorial
         assert line in planned.output
         assert line in paged.output
     file.write_text(block.replace("gpus: 24", "gpu: 24"))
-    found = CliRunner().invoke(app, ["check", str(file)])
+    found = stacks("check", str(file))
     error = "9:15: ray-platform:tenants[0].quota.gpu: unknown key 'gpu': did you mean 'gpus'?"
     assert error in found.output
     assert error in tutorial

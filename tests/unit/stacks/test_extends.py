@@ -10,19 +10,18 @@ import jsonschema_rs
 import pulumi
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
 
 from core.problems import StackFileError
 from core.stack_file import plain_values
 from core.yaml_reader.document import PATCHES
 from policies import read
 from policies.read import of_config, of_stack_file
-from stacks.__main__ import app
 from stacks.commands.check.findings import as_annotations, check
 from stacks.commands.schema.stack_file import BASE_FILE, FILE, base_schema_text
 from stacks.load import load
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
+from testbed.commands import stacks
 
 FILES = Path(__file__).parents[2] / "stack_files" / "good"
 GOOD = [each for each in sorted(FILES.glob("*.yaml")) if "secure:" not in each.read_text()]
@@ -186,17 +185,13 @@ def test_an_error_of_a_base_is_annotated_once_for_all_that_extend_it(folder: Pat
     assert "file=bases/common.yaml,line=2,col=37" in one
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments])
-
-
 def test_impact_reads_the_bases_of_the_revision(folder: Path) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *arguments], cwd=folder, check=True)
-    assert "The edit affects nothing" in run("impact", "--to", "prod").stdout
+    assert "The edit affects nothing" in stacks("impact", "--to", "prod").stdout
     (folder / "bases" / "common.yaml").write_text(BASE.replace("5m", "6m"))
-    assert "the autoscaler applies the new idle timeout" in run("impact", "--to", "prod").stdout
+    assert "the autoscaler applies the new idle timeout" in stacks("impact", "--to", "prod").stdout
 
 
 def test_a_base_above_the_folder_is_read_at_a_revision(folder: Path) -> None:
@@ -205,10 +200,10 @@ def test_a_base_above_the_folder_is_read_at_a_revision(folder: Path) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *arguments], cwd=folder, check=True)
-    assert "The edit affects nothing" in run("impact", "--to", "envs/Pulumi.up.yaml").stdout
+    assert "The edit affects nothing" in stacks("impact", "--to", "envs/Pulumi.up.yaml").stdout
     (folder / "bases" / "common.yaml").rename(folder / "bases" / "other.yaml")
     (folder / "envs" / "Pulumi.up.yaml").write_text(STACK.replace("bases/common", "../bases/other"))
-    assert "The edit affects nothing" in run("impact", "--to", "envs/Pulumi.up.yaml").stdout
+    assert "The edit affects nothing" in stacks("impact", "--to", "envs/Pulumi.up.yaml").stdout
 
 
 def test_a_base_without_keys_removes_nothing(folder: Path) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from components.external_cluster.settings import EXTERNAL_LABEL
-from core.problems import Finding, StackFileError
 from stacks.commands.impact.other_objects import of_objects
 from stacks.load import parse
 from stacks.objects.external_ray import to_external
 from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
+from tests.unit.findings import findings
 
 NODES = [{"pool": "cpu", "count": 1, "cpu": 8, "memory": "32Gi", "gpus": 0}]
 
@@ -66,12 +66,7 @@ def test_a_name_without_networks_opens_its_port() -> None:
 def test_another_tenant_has_to_admit_the_pods_that_connect(peer: Any, admitted: bool) -> None:
     lab = external(dashboardAddress="http://lab-head-svc.team-b.svc:8265")
     tenants = [{"name": "team-a", "externalClusters": [lab]}, {"name": "team-b", "network": {"dashboardFrom": [peer]}}]
-    found: tuple[Finding, ...] = ()
-    try:
-        parse({"tenants": tenants})
-    except StackFileError as error:
-        found = error.findings
-    assert [each.rule for each in found] == ([] if admitted else ["external-not-admitted"])
+    assert [each.rule for each in findings({"tenants": tenants})] == ([] if admitted else ["external-not-admitted"])
 
 
 def test_the_pods_that_submit_jobs_count_on_the_nodes() -> None:

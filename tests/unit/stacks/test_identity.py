@@ -5,14 +5,13 @@ from typing import Any
 
 import pulumi
 import pytest
-from typer.testing import CliRunner
 
 from components.cluster import ClusterUnreachableError, ForbiddenError
 from components.kubernetes_cluster import KubernetesCluster
-from stacks.__main__ import app
 from stacks.load import parse
 from stacks.program.build import build
 from stacks.program.identity import OtherClusterError, cluster_of_stack, connection_of, uid_of
+from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import record
 
@@ -140,7 +139,7 @@ def pinned(tmp_path: Path) -> str:
 def test_commands_on_the_cluster_refuse_another_one_than_that_in_the_stack_file(
     asked: list[str | None], pinned: str, command: str
 ) -> None:
-    done = CliRunner().invoke(app, [pinned if word == "FILE" else word for word in command.split()])
+    done = stacks(*(pinned if word == "FILE" else word for word in command.split()))
     assert done.exit_code in (1, 2)
     assert f"has UID {OTHER} (set in ray-platform:kubernetes.cluster), and the current context leads to" in done.stderr
     assert asked == [None]

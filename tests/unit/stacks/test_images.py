@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from stacks.__main__ import app
 from stacks.commands.images.used import Used, used
 from stacks.load import parse
 from stacks.objects.stack import images_of
+from testbed.commands import stacks
 
 RAY = "rayproject/ray:2.60.0"
 
@@ -99,7 +98,7 @@ config:
           workers: {{pool: a100}}
         - {{name: research, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0", workers: {{pool: a100}}}}
 """)
-    found = json.loads(CliRunner().invoke(app, ["images", str(file), "--format", "json"]).stdout)
+    found = json.loads(stacks("images", str(file), "--format", "json").stdout)
     pinned, ray, operator = sorted(found["images"], key=lambda each: (each["digest"] is None, each["image"]))
     assert pinned == {
         "image": f"docker.io/rayproject/ray:2.60.0@{DIGEST}",
@@ -115,13 +114,13 @@ config:
     [kuberay] = found["manifests"]
     assert (kuberay["program"], kuberay["version"]) == ("KubeRay", "1.6.2")
     assert kuberay["location"].endswith("ray-operator/config/default?ref=v1.6.2")
-    text = CliRunner().invoke(app, ["images", str(file)]).stdout
+    text = stacks("images", str(file)).stdout
     assert "docker.io/rayproject/ray:2.60.0\n    pulled as mirror.example/hub/rayproject/ray:2.60.0\n" in text
     assert "images: 3, without a digest: 2; manifests: 1" in text
 
 
 def test_the_command_reports_an_invalid_file(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["images", str(tmp_path / "none.yaml")])
+    done = stacks("images", str(tmp_path / "none.yaml"))
     assert (done.exit_code, "cannot be read" in done.stderr) == (2, True)
 
 

@@ -1,17 +1,17 @@
 """A stack as plain manifests: stages, what is left, and files."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
 
-from stacks.__main__ import app
 from stacks.commands.render.files import dump, write
 from stacks.commands.render.stages import OPERATOR, Rendered, rendered_stack
 from stacks.load import load, parse
+from testbed.commands import stacks
 
 ROOT = Path(__file__).parents[3]
 GOOD = ROOT / "tests" / "stack_files" / "good"
@@ -198,8 +198,7 @@ def test_the_name_of_a_stack_becomes_one_of_kubernetes(prod: Rendered, tmp_path:
     assert first["metadata"]["name"].startswith("ray-platform-prod-eu-")
 
 
-def render(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["render", *arguments])
+render = partial(stacks, "render")
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from core.problems import Finding, StackFileError
-from stacks.load import parse
+from tests.unit.findings import findings
 
 IDLE = {"idleTerminationOptions": {"timeoutSeconds": 600}}
 HISTORY = {
@@ -18,11 +17,7 @@ def refused(name: str, other: dict[str, Any], tenant: dict[str, Any], stack: dic
     """Rules and paths, in the tenant, with a RayCluster of that name beside another one."""
     ray = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False}
     clusters = [{**ray, "name": name}, {**ray, "name": "other", **other}]
-    found: tuple[Finding, ...] = ()
-    try:
-        parse({**stack, "tenants": [{"name": "team-a", "clusters": clusters, **tenant}]})
-    except StackFileError as error:
-        found = error.findings
+    found = findings({**stack, "tenants": [{"name": "team-a", "clusters": clusters, **tenant}]})
     return [(each.rule, each.path[2:]) for each in found]
 
 

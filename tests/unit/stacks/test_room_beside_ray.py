@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from core.problems import StackFileError
-from stacks.load import parse
+from tests.unit.findings import findings
 
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False}
 KEPT = {**CLUSTER, "name": "kept", "faultTolerance": True}
@@ -21,11 +20,8 @@ NIGHTLY = {
 def refused(tenant: dict[str, Any], redis: dict[str, Any] | None = None) -> list[tuple[str, str]]:
     """Rules and messages."""
     of_redis = {"redis": {"scope": "perTenant", **redis}} if redis is not None else {}
-    try:
-        parse({**of_redis, "tenants": [{"name": "team-a", **tenant}]})
-    except StackFileError as error:
-        return [(each.rule, each.message) for each in error.findings]
-    return []
+    found = findings({**of_redis, "tenants": [{"name": "team-a", **tenant}]})
+    return [(each.rule, each.message) for each in found]
 
 
 @pytest.mark.parametrize(

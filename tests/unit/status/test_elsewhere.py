@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from components.cluster import Connection
-from stacks.__main__ import app
 from stacks.commands.status.dashboard import elsewhere
 from stacks.commands.status.targets import NoSuchTargetError
 from stacks.settings import StackSettings
+from testbed.commands import stacks
 from tests.unit.planning.stacks import cluster, stack, tenant
 from tests.unit.status.test_external import ADDRESS, LAB
 
@@ -70,7 +69,7 @@ def test_a_name_of_no_external_cluster_is_looked_for_among_live_objects() -> Non
 def test_a_cluster_on_cloudera_ml_is_asked_for_nothing(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
     file.write_text(CML)
-    done = CliRunner().invoke(app, ["dashboard", str(file), "training"])
+    done = stacks("dashboard", str(file), "training")
     url, _, command = done.stdout.splitlines()
     assert url.startswith("https://ray-")
     assert url.endswith(".ml.example.com")
@@ -80,7 +79,7 @@ def test_a_cluster_on_cloudera_ml_is_asked_for_nothing(tmp_path: Path) -> None:
 def test_a_cluster_on_cloudera_ml_has_no_namespace_so_others_of_its_name_are_mentioned(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
     file.write_text(f"{CML}  ray-platform:tenants: [{{name: a, clusterNames: [training]}}]\n")
-    done = CliRunner().invoke(app, ["dashboard", str(file), "training"])
+    done = stacks("dashboard", str(file), "training")
     assert done.stdout.splitlines()[3:] == ["# Another one of this name: a/training"]
 
 
@@ -91,6 +90,6 @@ def test_the_command_ends_with_2_for_a_name_that_needs_its_namespace(tmp_path: P
             {"config": {"ray-platform:tenants": [{"name": name, "externalClusters": [LAB]} for name in ("a", "b")]}}
         )
     )
-    done = CliRunner().invoke(app, ["dashboard", str(file), "lab"])
+    done = stacks("dashboard", str(file), "lab")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == "'lab' exists in several namespaces: write a/lab or b/lab\n"

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from components.cluster import Cluster, ClusterUnreachableError, ForbiddenError, path_of
-from stacks.__main__ import app
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Found, Live
 from stacks.commands.status.targets import WHO_WAKES
+from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
 from tests.unit.status.live import NOW, READY, STARTING, condition, found, pod, ray_cluster
 
@@ -55,10 +54,6 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
 
 
 READY_TEAM = {"team-a": found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])}
-
-
-def stacks(*arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments])
 
 
 def test_a_stack_that_is_as_desired_ends_with_0(serve: Serve) -> None:

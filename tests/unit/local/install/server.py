@@ -1,15 +1,16 @@
 """A web server on loopback that serves a folder and can fail, and checks of the cache."""
 
-import http.server
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 from local import paths
 from local.tools import Tool
+from testbed import web_server
+from testbed.web_server import Answers
 
 
 @dataclass
@@ -27,30 +28,22 @@ def serving(folder: Path) -> Iterator[Server]:
     """Serve a folder."""
     served = Server(folder)
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
+    class Handler(Answers, SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
             served.requests.append(self.path.removeprefix("/"))
             file = served.folder / self.path.removeprefix("/")
             if served.cuts and file.suffix == ".gz":
                 served.cuts -= 1
-                self.send_response(200)
-                self.send_header("Content-Length", str(file.stat().st_size))
-                self.end_headers()
-                self.wfile.write(file.read_bytes()[: file.stat().st_size // 2])
+                half = file.stat().st_size // 2
+                self.reply(200, file.read_bytes()[:half], missing=file.stat().st_size - half)
             else:
                 super().do_GET()
 
         def translate_path(self, path: str) -> str:
             return str(served.folder / path.removeprefix("/"))
 
-        def log_message(self, format: str, *args: object) -> None:
-            """The log of a test is its own."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        served.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with web_server.serving(Handler) as served.url:
         yield served
-        server.shutdown()
 
 
 def remains() -> list[str]:
