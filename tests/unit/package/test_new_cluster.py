@@ -157,7 +157,8 @@ def test_a_provider_without_its_kubeconfig_is_refused(sessions: Sessions) -> Non
 
 def test_nothing_exists_in_a_future_cluster() -> None:
     cluster = FutureCluster(Connection("prod", "content"))
-    assert cluster.get("v1", "pods", "a", "head") is cluster.list("v1", "pods") is None
+    assert cluster.get("v1", "pods", "a", "head") is None
+    assert cluster.list("v1", "pods") is None
     assert list(cluster.log("a", "head", "ray-head")) == []
     assert cluster.ask_pod("a", "head", 8265, "/") is None
     with pytest.raises(ClusterUnreachableError, match="does not exist yet"):
