@@ -1,6 +1,5 @@
 """RayPlatform in a program that also creates the Kubernetes cluster."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +49,10 @@ class Sessions:
 
 
 @pytest.fixture
-def sessions(monkeypatch: pytest.MonkeyPatch, kubectl_that_renders: Path) -> Iterator[Sessions]:
+def sessions(monkeypatch: pytest.MonkeyPatch, kubectl_that_renders: Path) -> Sessions:
     made = Sessions()
     monkeypatch.setattr(stacks.program.build, "KubernetesCluster", made)
-    yield made
-    made.cluster.connection = Connection()
+    return made
 
 
 def made(kubeconfig: str | None, settings: Settings = SETTINGS, preview: bool = False) -> Recorder:
