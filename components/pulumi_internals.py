@@ -8,21 +8,19 @@ import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pulumi
 from pulumi.output import UNKNOWN
 from pulumi.resource import DependencyResource
 from pulumi.runtime.sync_await import _sync_await
 
-Value = TypeVar("Value")
-
 
 class NotKnownError(Exception):
     """A resource has not been created yet, so that its output is not known."""
 
 
-def resolved(value: pulumi.Input[Value]) -> Value | None:
+def resolved(value: pulumi.Input[Any]) -> Any:
     """The value of an output, for which the program waits here. Other resources are created meanwhile.
 
     The SDK waits in the same way for functions of providers (runtime/invoke.py, invoke). Raises NotKnownError, as in a
@@ -36,8 +34,7 @@ def resolved(value: pulumi.Input[Value]) -> Value | None:
     known, found = _sync_await(both())
     if not known:
         raise NotKnownError
-    content: Value | None = found
-    return content
+    return found
 
 
 def unknown() -> pulumi.Output[Any]:
