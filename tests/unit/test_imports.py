@@ -32,6 +32,7 @@ WITH_PULUMI = {
     *(
         "component.py",
         "groups.py",
+        "reached.py",
         "cluster.py",
         "kubernetes.py",
         "guard.py",

@@ -14,6 +14,7 @@ from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
 from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.api_key import LABELS as API_KEY_LABELS
+from components.redis.connection import SCRIPTS as REDIS_CONFIG_MAP
 from components.storage.manifests import RETAINED
 from kuberay.edits import Verdict
 from stacks.commands.impact.effects import Effect, Fixed, Kind
@@ -236,9 +237,9 @@ KINDS = {
         "Redis' nodes can no longer be reached by its name",
     ),
     "ConfigMap": Kind(
-        "is available to new pods of Redis",
-        "applies to new pods of Redis",
-        "new pods of Redis do not start without it",
+        "is available to new pods",
+        "applies to new pods that mount it",
+        "new pods that mount it do not start",
     ),
     "CronJob": Kind(
         "runs on schedule from now on; a suspended one runs only on request. Redis continues meanwhile",
@@ -277,6 +278,13 @@ MONITORING_FILES = Kind(
     "no pod changes; Prometheus or Grafana no longer has its files",
 )
 """A ConfigMap of monitoring."""
+
+REDIS_SCRIPTS = Kind(
+    "is available to new pods of Redis",
+    "applies to new pods of Redis",
+    "new pods of Redis do not start without it",
+)
+"""The ConfigMap with the scripts of Redis' pods."""
 
 API_KEY_PROGRAM = Kind(
     "new pods of the service read the program that asks for API keys",
@@ -329,6 +337,8 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return SCHEDULE
     if body["kind"] == "Job" and is_check(body):
         return CONNECTION_CHECK
+    if body["kind"] == "ConfigMap" and body["metadata"]["name"] == REDIS_CONFIG_MAP:
+        return REDIS_SCRIPTS
     if body["kind"] == "ConfigMap" and body["metadata"].get("labels") == API_KEY_LABELS:
         return API_KEY_PROGRAM
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == LOG_CONFIG_MAP:

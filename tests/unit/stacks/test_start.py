@@ -34,7 +34,7 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 523, CLUSTER | RARE | {"rich"}),
+    "check": (CHECK, 524, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 572, CLUSTER | RARE),
     "impact": (IMPACT, 561, CLUSTER | RARE),
     "review": (REVIEW, 617, CLUSTER | RARE),
