@@ -47,15 +47,16 @@ def create(
     """
     created: dict[str, KubernetesObject] = {}
     for each in objects:
-        known = {**made, **created}
         # What it needs may be in another stack of the environment.
-        first = [known[needed] for needed in each.after if needed in known]
-        own = pulumi.ResourceOptions(
-            depends_on=first, protect=each.protected or None, retain_on_delete=each.protected or None
-        )
+        first = [found for needed in each.after if (found := created.get(needed) or made.get(needed))]
+        own = opts
+        if first or each.protected:
+            kept = each.protected or None
+            more = pulumi.ResourceOptions(depends_on=first, protect=kept, retain_on_delete=kept)
+            own = pulumi.ResourceOptions.merge(opts, more)
         inside = namespaces.get(each.namespace or "")
         body = each.body if inside is None else in_namespace(each.body, inside)
-        created[each.name] = KubernetesObject(f"{name}-{each.name}", body, pulumi.ResourceOptions.merge(opts, own))
+        created[each.name] = KubernetesObject(f"{name}-{each.name}", body, own)
     return created
 
 
