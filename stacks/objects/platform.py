@@ -7,7 +7,7 @@ and Kueue themselves, which come from their kustomize tree or file, and Secrets,
 the cluster.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from components.access.admission import restrictions
@@ -39,11 +39,22 @@ def parts_of_platform(stack: StackSettings, name: str) -> tuple[Part, ...]:
 
     `name`: of the Pulumi stack, which is in the names of objects. Raises Problems as `rendered` does.
     """
-    parts = () if stack.platform or without_kubernetes(stack) else tuple(_parts(stack, name))
+    if stack.platform or without_kubernetes(stack):
+        return ()
+    return (*_finished(stack, _cluster_wide(stack, name)), *parts_of_tenants(stack))
+
+
+@cached
+def parts_of_tenants(stack: StackSettings) -> tuple[Part, ...]:
+    """Those in which tenants have objects of their own: if the environment is split, each stack has its tenants'."""
+    return _finished(stack, _of_tenants(stack))
+
+
+def _finished(stack: StackSettings, parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(part.finished(None, stack.images.mirrors) for part in parts)
 
 
-def _parts(stack: StackSettings, name: str) -> Iterator[Part]:
+def _cluster_wide(stack: StackSettings, name: str) -> Iterator[Part]:
     network: Path = ("network",)
     yield Part("KubeRayOperator", "kuberay", tuple(named(operator_policies(stack), network)))
     if stack.scheduler:
@@ -56,6 +67,9 @@ def _parts(stack: StackSettings, name: str) -> Iterator[Part]:
         yield Part("AdmissionPolicies", "admission", tuple(named(enforced(stack), ("admissionPolicies",))))
     if stack.monitoring:
         yield Part("Monitoring", "monitoring", tuple(named(objects_of_monitoring(stack), ("monitoring",))))
+
+
+def _of_tenants(stack: StackSettings) -> Iterator[Part]:
     if stack.scheduler:
         yield Part("Queues", "queues", tuple(queue_objects(stack.scheduler.backend, queues_of(stack), stack.nodes)))
     for redis in redis_parts(stack):

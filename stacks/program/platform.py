@@ -20,7 +20,7 @@ from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa
 from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
 from stacks.objects.ownership import Ownership
-from stacks.objects.platform import NAMESPACE, parts_of_platform
+from stacks.objects.platform import NAMESPACE, parts_of_platform, parts_of_tenants
 from stacks.objects.platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
 from stacks.objects.redis import RedisPart, redis_parts, redis_users, uses_redis
 from stacks.objects.tenant import tenant_namespace
@@ -70,7 +70,8 @@ class Platform(pulumi.ComponentResource):
         super().__init__("ray-platform:index:Platform", name, None, opts)
         stack, owns = args.stack, args.owns
         self._name, self._owns, self._cluster = name, owns, args.cluster
-        self._parts = {part.name: part for part in parts_of_platform(stack, pulumi.get_stack())}
+        parts = parts_of_platform(stack, pulumi.get_stack()) if owns.platform else parts_of_tenants(stack)
+        self._parts = {part.name: part for part in parts}
         self.namespaces = {tenant.name: self._namespace(tenant) for tenant in owns.tenants(stack)}
         self._inside: dict[str, pulumi.Input[str]] = {
             tenant.namespace_name: self.namespaces[tenant.name] for tenant in owns.tenants(stack)
