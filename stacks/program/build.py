@@ -21,7 +21,7 @@ from stacks.program.facts import Facts, read_facts
 from stacks.program.foreign import refuse_foreign
 from stacks.program.identity import OUTPUT as OUTPUT_OF_CLUSTER
 from stacks.program.identity import connection_of
-from stacks.program.platform import Platform, PlatformArgs, other_platform
+from stacks.program.platform import OtherPlatform, Platform, PlatformArgs, other_platform
 from stacks.program.tenant import Tenant, TenantArgs, TenantClusters
 from stacks.settings import StackSettings, TenantSettings
 
@@ -57,6 +57,8 @@ def build(
     if without_kubernetes(settings):
         return on_cml
     cluster = _session(connection_of(settings), kubeconfig)
+    # Before the cluster is read: an account of a tenant cannot read namespaces that the platform does not give to it.
+    platform = other_platform(settings) if settings.platform else None
     facts = read_facts(cluster, settings, owns, last)
     provider = pulumi_kubernetes.Provider(
         "cluster",
@@ -69,8 +71,8 @@ def build(
     # Options of all top-level resources; their children inherit them.
     everywhere = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[provider]))
     outputs = (
-        _tenants_alone(settings, everywhere, facts, cluster)
-        if settings.platform
+        _tenants_alone(settings, platform, everywhere, facts, cluster)
+        if platform
         else {**_with_platform(settings, owns, everywhere, facts, cluster), **on_cml}
     )
     return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": facts.uid}} if facts.uid else {})}
@@ -157,9 +159,12 @@ def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions
 
 
 def _tenants_alone(
-    settings: StackSettings, everywhere: pulumi.ResourceOptions, facts: Facts, cluster: Cluster
+    settings: StackSettings,
+    platform: OtherPlatform,
+    everywhere: pulumi.ResourceOptions,
+    facts: Facts,
+    cluster: Cluster,
 ) -> dict[str, Any]:
-    platform = other_platform(settings)
     tenants = [
         TenantClusters(
             tenant.namespace_name,
