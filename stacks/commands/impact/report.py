@@ -1,7 +1,7 @@
 """What an edit does, for people and for programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from stacks.commands.impact.comparison import Amounts, Budget, Figures, Impact
@@ -146,15 +146,11 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "safer": effect.safer,
         "source": effect.source,
         "groups": list(effect.groups),
-        "podsEnded": _numbers(effect.ended),
-        "podsEndedBusy": None if effect.busy is None else _numbers(effect.busy),
-        "podsMade": _numbers(effect.made),
+        "podsEnded": asdict(effect.ended),
+        "podsEndedBusy": None if effect.busy is None else asdict(effect.busy),
+        "podsMade": asdict(effect.made),
     }
 
 
 def _figure(amounts: Amounts | None) -> dict[str, str] | None:
     return {"gpusAlways": amounts.always, "gpusAtMost": amounts.most, "costPerHour": amounts.cost} if amounts else None
-
-
-def _numbers(pods: Range) -> dict[str, int | None]:
-    return {"least": pods.least, "most": pods.most}
