@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
 
 if TYPE_CHECKING:
     from stacks.commands.environment.driver import Operation, Options, Outcome
@@ -144,8 +144,7 @@ def move_state(
             typer.confirm("Move them?", abort=True)
         move(stacks, plan, backups, typer.echo)
     except (MoveError, StacksError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(FOUND) from error
+        raise ended(error, FOUND) from error
 
 
 def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
@@ -158,8 +157,7 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
         settings = load(file)
         return Stacks(stack, file), settings
     except (StackFileError, StacksError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
 
 
 def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
@@ -174,8 +172,7 @@ def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
         cluster = KubernetesCluster(connection_of(settings))
         uid_of(cluster, settings, stacks.outputs(stacks.environment))
     except (OtherClusterError, StacksError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
 
 
 def _options(
@@ -209,8 +206,7 @@ def _run(
         with progress(operation) as show:
             outcomes = run(stacks, settings, operation, options, show)
     except StacksError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     except KeyboardInterrupt:
         typer.echo(
             f"interrupted: all processes have ended. Run `python -m stacks {operation} {stacks.environment}` again",
@@ -235,8 +231,7 @@ def _as_ctrl_c(_number: int, _frame: object) -> None:
 
 def _needs_terminal(operation: str) -> None:
     if not sys.stdin.isatty():
-        typer.echo(f"`{operation}` asks before it changes anything, but there is no terminal: add --yes", err=True)
-        raise typer.Exit(MISUSED)
+        raise ended(f"`{operation}` asks before it changes anything, but there is no terminal: add --yes", MISUSED)
 
 
 def _ended(outcomes: "list[Outcome]") -> None:

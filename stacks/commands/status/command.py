@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
 from stacks.program.cancelled import EXIT_CODE
 
 if TYPE_CHECKING:
@@ -171,12 +171,6 @@ def failing() -> Iterator[None]:
         raise ended(error, MISUSED) from error
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_CODE) from None
-
-
-def ended(message: object, code: int) -> typer.Exit:
-    """The end of a command with a message, to be raised."""
-    typer.echo(message, err=True)
-    return typer.Exit(code)
 
 
 def settings_of(stack: str) -> "StackSettings":
