@@ -99,13 +99,10 @@ def plan(
             else (with_cml(report(name, each), stack) for name, stack, each in planned)
         )
         _written(list(reports), output)
-    strict = [
-        each
-        for each in shared
-        if any(stack_settings.capacity.overcommitment == "error" for _, stack_settings, _ in each.stacks)
-    ]
-    if any(each.problems for each in strict):
-        raise typer.Exit(FOUND)
+    for each in shared:
+        strict = any(stack.capacity.overcommitment == "error" for _, stack, _ in each.stacks)
+        if strict and each.problems:
+            raise typer.Exit(FOUND)
 
 
 def _on_cml(stack: "StackSettings") -> dict[str, object]:
