@@ -281,11 +281,13 @@ def _tenant_object(tenant: TenantPlan) -> dict[str, object]:
 
 def numbers(usage: Mapping[str, Decimal]) -> dict[str, float | int | None]:
     """GPUs, CPUs and bytes of memory."""
-    found: dict[str, float | int | None] = {}
-    for key, resource in (("gpus", GPU_RESOURCE), ("cpu", "cpu"), ("memory", "memory")):
-        value = usage.get(resource)
-        found[key] = None if value is None else int(value) if value == int(value) else float(value)
-    return found
+    resources = {"gpus": GPU_RESOURCE, "cpu": "cpu", "memory": "memory"}
+    return {key: plain(usage.get(resource)) for key, resource in resources.items()}
+
+
+def plain(value: Decimal | None) -> float | int | None:
+    """A number for JSON, whole if it is."""
+    return None if value is None else int(value) if value == int(value) else float(value)
 
 
 def _cost_object(cost: tuple[float, float] | None) -> dict[str, float] | None:

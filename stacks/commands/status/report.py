@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 from core.nodes import GPU_RESOURCE
 from core.problems import in_one_line
 from core.quantities import shown
-from stacks.commands.plan.report import NONE, Table, figure, numbers, triple
+from stacks.commands.plan.report import NONE, Table, figure, numbers, plain, triple
 from stacks.commands.status.budgets import COUNTED, QueueStatus, QuotaStatus
 from stacks.commands.status.clusters import ClusterStatus, Gpus, State
 from stacks.commands.status.cml import CmlState, CmlStatus
@@ -344,8 +344,4 @@ def _service_object(service: ServiceStatus) -> dict[str, Any]:
 
 
 def _amounts(amounts: Mapping[str, Decimal]) -> dict[str, float | int | None]:
-    found = {key: amounts.get(key) for key in COUNTED}
-    return {
-        key: None if value is None else int(value) if value == int(value) else float(value)
-        for key, value in found.items()
-    }
+    return {key: plain(amounts.get(key)) for key in COUNTED}
