@@ -14,6 +14,7 @@ from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import DIGEST, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
+from core.problems import few
 from kuberay.edit_rules import rule_for
 from kuberay.edits import Rule, Steps, Verdict, differences, normal
 from kuberay.pods import groups_of, hashed, least_running
@@ -200,9 +201,7 @@ def _label(body: Body, label: str) -> str | None:
 def listed(paths: list[Steps]) -> str:
     """The fields, with one name for a field of several worker groups."""
     fields = [(path[0], "*", *path[2:]) if path[0] == "workerGroupSpecs" and len(path) > 2 else path for path in paths]
-    named = list(dict.fromkeys(".".join(each) for each in fields))
-    more = len(named) - _SHOWN
-    return ", ".join(named[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return few(list(dict.fromkeys(".".join(each) for each in fields)), _SHOWN)
 
 
 _CONTROLLER = "kuberay ray-operator/controllers/ray/rayservice_controller.go"

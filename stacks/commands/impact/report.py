@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from core.problems import few
 from stacks.commands.impact.comparison import Amounts, Budget, Figures, Impact
 from stacks.commands.impact.effects import Effect, ObjectImpact, Range
 from stacks.commands.plan.report import NONE, Report, Table
@@ -52,12 +53,7 @@ def together(impact: Impact) -> list[ObjectImpact]:
     for each in impact.objects:
         key = (each.kind, each.name if each.kind == "RayCluster" else None, each.effects)
         found.setdefault(key, []).append(each)
-    return [replace(some[0], name=_names([each.name for each in some])) for some in found.values()]
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return [replace(some[0], name=few([each.name for each in some], _NAMED)) for some in found.values()]
 
 
 def _apart(effects: Sequence[Effect]) -> list[Effect]:
