@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -129,6 +129,12 @@ def shown(value: Any) -> str:
 def in_one_line(text: str) -> str:
     """A text without line breaks and unprintable characters."""
     return "".join(each if each.isprintable() else UNSHOWN for each in " ".join(text.split()))
+
+
+def few(names: Sequence[str], most: int) -> str:
+    """The first names, and the number of the others: `a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def place(path: Path) -> str:

@@ -67,29 +67,24 @@ def problems_of_clusters(stack: StackSettings, group: int | None = None) -> Iter
 
 
 def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorContext) -> Iterator[Problem]:
-    valid = True
+    invalid: list[Problem] = []
     for at, cluster in enumerate(tenant.clusters):
-        found = list(_of_cluster(tenant, stack, operator, cluster))
-        valid = valid and not found
-        yield from (problem.below(("clusters", at)) for problem in found)
+        invalid += (each.below(("clusters", at)) for each in _of_cluster(tenant, stack, operator, cluster))
     for path, job in tenant.placed_jobs:
-        found = list(_of_job(tenant, stack, operator, job))
-        valid = valid and not found
-        yield from (problem.below(path) for problem in found)
+        invalid += (each.below(path) for each in _of_job(tenant, stack, operator, job))
     for at, service in enumerate(tenant.services):
-        found = list(_of_service(tenant, stack, operator, service))
-        valid = valid and not found
-        yield from (problem.below(("services", at)) for problem in found)
+        invalid += (each.below(("services", at)) for each in _of_service(tenant, stack, operator, service))
+    yield from invalid
     for at, template in enumerate(tenant.job_templates):
         yield from (each.below(("jobTemplates", at)) for each in problems_of_schedule(tenant, template))
     if tenant.job_templates and not operator.since("1.6"):
         message = newer_field("RayCronJob, which holds a job template,", "1.6", operator)
         yield Problem(("jobTemplates",), None, message, "newer-field")
     for at, external in enumerate(tenant.external_clusters):
-        found = list(problems_of_external(stack, tenant, external, operator))
-        yield from (problem.below(("externalClusters", at)) for problem in found)
+        found = problems_of_external(stack, tenant, external, operator)
+        yield from (each.below(("externalClusters", at)) for each in found)
     # A RayCluster with errors has no size yet.
-    if valid:
+    if not invalid:
         yield from without_room_for(tenant, stack)
 
 

@@ -1,20 +1,20 @@
 """Promises of a stack that its nodes cannot provide at the same time. Pure functions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 
 from components.capacity.placement import RESOURCES
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage
 from core.nodes import GPU_RESOURCE
-from core.problems import Path, Problem
+from core.problems import Path, Problem, few
 from core.quantities import shown
 from stacks.planning.plan import Plan
 
 SETTING: Path = ("capacity", "overcommitment")
 """The setting that decides how overcommitment is treated."""
 
-_MOST_NAMED = 4
+MOST_NAMED = 4
 """The number of names in a message."""
 
 
@@ -24,14 +24,14 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
     if plan.may_overcommit:
         return
     if plan.left_out:
-        where = few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
+        where = few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out], MOST_NAMED)
         message = (
             f"the nodes have no room for all pods that RayClusters start with: {where} would wait. Add nodes, or let "
             "them start with less"
         )
         yield Problem(SETTING, None, message, "starts-fit-nodes")
     elif waiting := [(name, each, number) for name, some in plan.updates.items() for each, number in some]:
-        where = few([f"{number} of {name} ({each.group})" for name, each, number in waiting])
+        where = few([f"{number} of {name} ({each.group})" for name, each, number in waiting], MOST_NAMED)
         message = (
             "the nodes have no room for the second RayCluster that a RayService has during an update, beside what all "
             f"others start with: {where} would wait, and the old version serves on. Add nodes, let the service start "
@@ -40,7 +40,7 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
         yield Problem(SETTING, None, message, "updates-fit-nodes")
     if beyond := more_than(plan.promised, on_nodes(plan.pools)):
         shares = sorted(plan.tenants, key=lambda each: -each.greatest[GPU_RESOURCE])
-        parts = few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares])
+        parts = few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares], MOST_NAMED)
         message = (
             f"tenants together may use more than the nodes have: {beyond} (GPUs of each: {parts}). Set "
             "quotas or capabilities of queues that fit, or add nodes"
@@ -48,7 +48,9 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
         yield Problem(SETTING, None, message, "promises-fit-nodes")
     elif not plan.left_out and (short := plan.promised.get(GPU_RESOURCE, Decimal(0)) - _in_turn(plan)) > 0:
         less = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
-        parts = few([f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less])
+        parts = few(
+            [f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less], MOST_NAMED
+        )
         message = (
             f"the nodes have the GPUs that tenants together may use, but no room for {shown(GPU_RESOURCE, short)} of "
             "them beside heads, Redis and workers of other sizes: if tenants grow in the order of the file, they get "
@@ -72,9 +74,3 @@ def _in_turn(plan: Plan) -> Decimal:
 
 def _gpus(usage: Usage) -> str:
     return shown(GPU_RESOURCE, usage[GPU_RESOURCE])
-
-
-def few(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -2,12 +2,11 @@
 
 import difflib
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-REFUSED, MISUSED = 1, 2
-"""Exit codes: the cluster cannot be adopted; the command cannot be run as given."""
+from stacks.commands.check.command import FOUND, MISUSED, ended
 
 
 def adopt(
@@ -31,10 +30,11 @@ def adopt(
 
     namespace, _, name = cluster.partition("/")
     if not namespace or not name or "/" in name:
-        _stop(f"{cluster!r} is not NAMESPACE/NAME: write for example team-a/training", MISUSED)
+        raise ended(f"error: {cluster!r} is not NAMESPACE/NAME: write for example team-a/training", MISUSED)
     file = Path(stack if stack.endswith(".yaml") else f"Pulumi.{stack}.yaml")
     if not file.is_file():
-        _stop(f"there is no stack file {file}: run this in the folder of Pulumi.yaml, or set the file's path", MISUSED)
+        where = "run this in the folder of Pulumi.yaml, or set the file's path"
+        raise ended(f"error: there is no stack file {file}: {where}", MISUSED)
     try:
         before = read(file)
         settings = settings_of(stack_file(file, before))
@@ -43,22 +43,17 @@ def adopt(
         after = insert_cluster(before, made.tenant, made.cluster)
         only_added(settings, settings_of(stack_file(file, after)), namespace, made.cluster)
     except (StackFileError, CannotAdoptError, CannotInsertError, ClusterUnreachableError) as error:
-        _stop(str(error), REFUSED)
+        raise ended(f"error: {error}", FOUND) from error
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
     if write:
         try:
             replace_text(file, after)
         except OSError as error:
-            _stop(f"{file} cannot be written: {error.strerror}", REFUSED)
+            raise ended(f"error: {file} cannot be written: {error.strerror}", FOUND) from error
         typer.echo(
             f"{file} has RayCluster {cluster} now; check `pulumi preview --diff`, then `pulumi up` adopts it", err=True
         )
     else:
         changed = difflib.unified_diff(before.splitlines(), after.splitlines(), str(file), str(file), lineterm="")
         typer.echo("\n".join(changed))
-
-
-def _stop(message: str, code: int) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(code)

@@ -9,6 +9,11 @@ import typer
 FOUND, MISUSED = 1, 2
 """Exit codes: there are findings; a file cannot be read or the command cannot be run as given."""
 
+Price = Annotated[
+    float | None,
+    typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
+]
+
 
 class Format(StrEnum):
     """Output formats of findings."""
@@ -33,8 +38,7 @@ def check(
     """
     paths = [stack_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:
-        typer.echo("this folder has no Pulumi.*.yaml: name a stack or a file", err=True)
-        raise typer.Exit(MISUSED)
+        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
 
     from stacks.commands.check.findings import check as checked_file
 
@@ -59,3 +63,9 @@ def stack_path(word: str) -> Path:
     path, of_stack = Path(word), Path(f"Pulumi.{word}.yaml")
     looks_like_path = "/" in word or word.endswith((".yaml", ".yml"))
     return path if looks_like_path or (path.is_file() and not of_stack.is_file()) else of_stack
+
+
+def ended(message: object, code: int) -> typer.Exit:
+    """The end of a command with a message, to be raised."""
+    typer.echo(message, err=True)
+    return typer.Exit(code)

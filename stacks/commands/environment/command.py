@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
 
 if TYPE_CHECKING:
-    from stacks.commands.environment.driver import Operation, Options, Outcome
+    from stacks.commands.environment.driver import Operation, Options
     from stacks.commands.environment.workspace import Stacks
     from stacks.settings import StackSettings
 
@@ -52,7 +52,7 @@ def preview(
     """
     stacks, settings = _loaded(stack, config_file)
     options = _options(parallel, only, diff, refresh, policy_pack)
-    _ended(_run(stacks, settings, "preview", options, as_json))
+    _run(stacks, settings, "preview", options, as_json)
 
 
 def up(
@@ -76,9 +76,9 @@ def up(
     stacks, settings = _loaded(stack, config_file)
     options = _options(parallel, only, diff, refresh, policy_pack)
     if not yes:
-        _ended(_run(stacks, settings, "preview", options, beside=as_json))
+        _run(stacks, settings, "preview", options, beside=as_json)
         typer.confirm("Run up?", abort=True, err=as_json)
-    _ended(_run(stacks, settings, "up", options, as_json))
+    _run(stacks, settings, "up", options, as_json)
 
 
 def refresh(
@@ -102,7 +102,7 @@ def refresh(
     stacks, settings = _loaded(stack, config_file)
     _in_its_cluster(stacks, settings)
     options = replace(_options(parallel, only, diff), preview_only=preview_only, expect_no_changes=expect_no_changes)
-    _ended(_run(stacks, settings, "refresh", options, as_json))
+    _run(stacks, settings, "refresh", options, as_json)
 
 
 def destroy(
@@ -119,7 +119,7 @@ def destroy(
         typer.confirm(f"Delete all objects of {stack} from the cluster?", abort=True, err=as_json)
     stacks, settings = _loaded(stack, config_file)
     _in_its_cluster(stacks, settings)
-    _ended(_run(stacks, settings, "destroy", _options(parallel, only), as_json))
+    _run(stacks, settings, "destroy", _options(parallel, only), as_json)
 
 
 def move_state(
@@ -144,8 +144,7 @@ def move_state(
             typer.confirm("Move them?", abort=True)
         move(stacks, plan, backups, typer.echo)
     except (MoveError, StacksError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(FOUND) from error
+        raise ended(error, FOUND) from error
 
 
 def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
@@ -158,8 +157,7 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
         settings = load(file)
         return Stacks(stack, file), settings
     except (StackFileError, StacksError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
 
 
 def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
@@ -174,8 +172,7 @@ def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
         cluster = KubernetesCluster(connection_of(settings))
         uid_of(cluster, settings, stacks.outputs(stacks.environment))
     except (OtherClusterError, StacksError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
 
 
 def _options(
@@ -199,9 +196,10 @@ def _run(
     as_json: bool = False,
     *,
     beside: bool = False,
-) -> "list[Outcome]":
-    """`beside`: the summary goes to standard error, because the output is another command's JSON."""
-    from stacks.commands.environment.driver import as_object, progress, run, summary
+) -> None:
+    """Runs an operation, and ends the command if it fails. `beside`: the summary goes to standard error, because the
+    output is another command's JSON."""
+    from stacks.commands.environment.driver import as_object, exit_code, progress, run, summary
     from stacks.commands.environment.workspace import StacksError
 
     signal.signal(signal.SIGTERM, _as_ctrl_c)
@@ -209,8 +207,7 @@ def _run(
         with progress(operation) as show:
             outcomes = run(stacks, settings, operation, options, show)
     except StacksError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     except KeyboardInterrupt:
         typer.echo(
             f"interrupted: all processes have ended. Run `python -m stacks {operation} {stacks.environment}` again",
@@ -221,7 +218,8 @@ def _run(
         typer.echo(json.dumps(as_object(stacks.environment, operation, outcomes), indent=2))
     else:
         summary(stacks.environment, operation, outcomes, stderr=beside)
-    return outcomes
+    if code := exit_code(outcomes):
+        raise typer.Exit(code)
 
 
 def _as_ctrl_c(_number: int, _frame: object) -> None:
@@ -235,12 +233,4 @@ def _as_ctrl_c(_number: int, _frame: object) -> None:
 
 def _needs_terminal(operation: str) -> None:
     if not sys.stdin.isatty():
-        typer.echo(f"`{operation}` asks before it changes anything, but there is no terminal: add --yes", err=True)
-        raise typer.Exit(MISUSED)
-
-
-def _ended(outcomes: "list[Outcome]") -> None:
-    from stacks.commands.environment.driver import exit_code
-
-    if code := exit_code(outcomes):
-        raise typer.Exit(code)
+        raise ended(f"`{operation}` asks before it changes anything, but there is no terminal: add --yes", MISUSED)

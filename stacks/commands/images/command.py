@@ -1,19 +1,12 @@
 """`python -m stacks images`: what a stack pulls from registries and downloads."""
 
 import json
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, stack_path
-
-
-class Format(StrEnum):
-    """Output formats of the list."""
-
-    TEXT = "text"
-    JSON = "json"
+from stacks.commands.check.command import MISUSED, ended, stack_path
+from stacks.commands.status.command import Format
 
 
 def images(
@@ -31,6 +24,5 @@ def images(
     try:
         found = used(load(stack_path(stack)))
     except StackFileError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else as_text(found))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.images import full_name, mirrored
+from core.problems import few
 from stacks.objects.cml import installs_operator
 from stacks.objects.stack import users_of_images
 from stacks.settings import StackSettings
@@ -101,5 +102,4 @@ def _lines(image: Image) -> Iterator[str]:
     yield image.name
     if full_name(image.pulled) != image.name:
         yield f"    pulled as {image.pulled}"
-    more = f" and {len(image.users) - _SHOWN} more" if len(image.users) > _SHOWN else ""
-    yield f"    {', '.join(image.users[:_SHOWN])}{more}"
+    yield f"    {few(image.users, _SHOWN)}"

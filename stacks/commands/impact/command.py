@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, stack_path
+from stacks.commands.check.command import MISUSED, Price, ended, stack_path
 
 HURTS = 1
 """Exit code: the edit disrupts something that runs."""
@@ -28,10 +28,7 @@ def impact(
     output: Annotated[
         Format, typer.Option("--format", help="For a terminal, for programs, for a pull request.")
     ] = Format.TEXT,
-    price: Annotated[
-        float | None,
-        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
-    ] = None,
+    price: Price = None,
     allow_disruption: Annotated[
         bool, typer.Option("--allow-disruption", help="Exit with 0 although the edit disrupts something that runs.")
     ] = False,
@@ -63,8 +60,7 @@ def impact(
         else:
             found = impact_of(stack_before(from_, file), after, price)
     except (StackFileError, NoSuchSourceError, ClusterUnreachableError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     if output is Format.JSON:
         typer.echo(json.dumps({"from": from_, "to": str(file), **as_object(found)}, indent=2))
     else:

@@ -8,9 +8,10 @@ dashboard/modules/node/node_head.py).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.pods import CLUSTER_LABEL
@@ -27,28 +28,19 @@ _OF_RAY = ("head", "worker")
 
 
 def running(cluster: Cluster, stack: StackSettings) -> dict[str, Known]:
-    """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
-    namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
+    """The live RayClusters in the namespaces of a stack's tenants, by `<namespace>/<name>`. Raises NoSuchSourceError if
+    they cannot be read."""
+    release = release_of(stack.operator.version)
     try:
-        return live(cluster, namespaces, release_of(stack.operator.version))
+        found = (in_namespace(cluster, tenant.namespace_name, release) for tenant in stack.tenants)
+        return dict(chain.from_iterable(found))
     except ClusterUnreachableError as error:
         raise NoSuchSourceError(f"the cluster cannot be read with {cluster.connection}: {error}") from error
 
 
-def live(cluster: Cluster, namespaces: Iterable[str], release: str) -> dict[str, Known]:
-    """The RayClusters by `<namespace>/<name>`, without those of a RayJob or RayService.
-
-    `release`: minor version of the operator.
-    Raises ClusterUnreachableError if the API server does not answer or refuses.
-    """
-    found: dict[str, Known] = {}
-    for namespace in namespaces:
-        found.update(in_namespace(cluster, namespace, release))
-    return found
-
-
 def in_namespace(cluster: Cluster, namespace: str, release: str) -> Iterator[tuple[str, Known]]:
-    """The RayClusters of one namespace. Raises as `live` does."""
+    """The RayClusters of one namespace, without those of a RayJob or RayService. `release`: minor version of the
+    operator. Raises ClusterUnreachableError if the API server does not answer or refuses."""
     pods = cluster.list("v1", "pods", namespace, labels=CLUSTER_LABEL) or ()
     for body in cluster.list("ray.io/v1", "rayclusters", namespace) or ():
         if not body["metadata"].get("ownerReferences"):
@@ -89,7 +81,8 @@ def ask(cluster: Cluster, impact: Impact, running: Mapping[str, Known]) -> dict[
 
     Changes nothing, but runs Python with Ray in each of these heads for seconds.
     """
-    asked = [each.name for each in _ray_clusters(impact) if each.name in running and _stops_any(each)]
+    stopped = [each for each in impact.objects if any(effect.ended for effect in each.effects)]
+    asked = [each.name for each in stopped if each.kind == "RayCluster" and each.name in running]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         return dict(zip(asked, threads.map(lambda name: _answer(cluster, name, running[name]), asked), strict=True))
 
@@ -123,14 +116,6 @@ def _answer(cluster: Cluster, name: str, known: Known) -> Answer:
 def busy_pods(nodes: Mapping[str, str]) -> frozenset[str]:
     """The busy pods. `nodes`: states by pod, as rollout_in_head.py reports them."""
     return frozenset(pod for pod, state in nodes.items() if state in _BUSY)
-
-
-def _ray_clusters(impact: Impact) -> Iterator[ObjectImpact]:
-    yield from (each for each in impact.objects if each.kind == "RayCluster")
-
-
-def _stops_any(each: ObjectImpact) -> bool:
-    return any(effect.ended for effect in each.effects)
 
 
 def _with_answer(each: ObjectImpact, known: Known, answer: Answer) -> ObjectImpact:

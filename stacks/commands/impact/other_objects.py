@@ -19,7 +19,7 @@ from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
 from core.body import Body
 from core.messages import may_be_secret
-from core.problems import Path, in_one_line
+from core.problems import Path, few, in_one_line
 from kuberay.edits import Steps, Verdict, differences
 from stacks.commands.impact.effects import Effect, Kind, ObjectImpact, impact
 from stacks.commands.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
@@ -92,8 +92,7 @@ def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
     elif before is None:
         yield Effect(Verdict.CREATES, kind.made)
     elif before != after and (paths := list(_differences(before, after))):
-        more = len(paths) - _SHOWN
-        listed = ", ".join(_step(path, before, after) for path in paths[:_SHOWN]) + (f" and {more} more" * (more > 0))
+        listed = few([_step(path, before, after) for path in paths], _SHOWN)
         yield _changed(kind, after["kind"], paths, listed)
 
 

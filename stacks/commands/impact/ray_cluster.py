@@ -14,11 +14,12 @@ from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import DIGEST, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
+from core.problems import few
 from kuberay.edit_rules import rule_for
 from kuberay.edits import Rule, Steps, Verdict, differences, normal
 from kuberay.pods import groups_of, hashed, least_running
 from kuberay.ray_service import INCREMENTAL
-from stacks.commands.impact.effects import Effect, ObjectImpact, impact
+from stacks.commands.impact.effects import Effect, ObjectImpact, Range, impact
 from stacks.commands.impact.ray_pods import (
     BY_KUBERAY_ALONE,
     Known,
@@ -55,11 +56,16 @@ def _effects(before: Known | None, after: Body | None, updates: UpdatesSettings)
         assert before is not None
         yield _deleted(before)
     elif before is None:
-        least = least_running(after["spec"])
-        made = range_of(sum(least.values()), sum(least.values()))
+        made = _at_first(after["spec"])
         yield Effect(Verdict.CREATES, f"is created, with {made.pods()} at first", made=made)
     else:
         yield from _edited(before, after, updates)
+
+
+def _at_first(spec: Body) -> Range:
+    """The pods with which a RayCluster starts."""
+    number = sum(least_running(spec).values())
+    return range_of(number, number)
 
 
 def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Effect]:
@@ -112,7 +118,7 @@ def _recreated(before: Known, after: Body) -> Effect | None:
             why = f"{SETTINGS_BY_LABEL[label]} only applies when a RayCluster is created"
     if not why:
         return None
-    ended, least = all_running(before), least_running(after["spec"])
+    ended = all_running(before)
     return Effect(
         Verdict.REPLACES,
         f"is deleted and recreated: {ended.pods()} end, and what runs on them",
@@ -121,7 +127,7 @@ def _recreated(before: Known, after: Body) -> Effect | None:
         "the first",
         "components/ray_cluster/component.py",
         ended=ended,
-        made=range_of(sum(least.values()), sum(least.values())),
+        made=_at_first(after["spec"]),
     )
 
 
@@ -195,9 +201,7 @@ def _label(body: Body, label: str) -> str | None:
 def listed(paths: list[Steps]) -> str:
     """The fields, with one name for a field of several worker groups."""
     fields = [(path[0], "*", *path[2:]) if path[0] == "workerGroupSpecs" and len(path) > 2 else path for path in paths]
-    named = list(dict.fromkeys(".".join(each) for each in fields))
-    more = len(named) - _SHOWN
-    return ", ".join(named[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return few(list(dict.fromkeys(".".join(each) for each in fields)), _SHOWN)
 
 
 _CONTROLLER = "kuberay ray-operator/controllers/ray/rayservice_controller.go"
@@ -269,8 +273,7 @@ def _of_cluster(was: Body, spec: Body) -> Effect | None:
 
 
 def _replaced(fields: str, was: Body, will: Body, strategy: Body) -> Effect:
-    ended, least = all_running(Known({"metadata": {}, "spec": was})), least_running(will)
-    made = range_of(sum(least.values()), sum(least.values()))
+    ended, made = all_running(Known({"metadata": {}, "spec": was})), _at_first(will)
     if strategy.get("type") == INCREMENTAL:
         moves = f"requests move to it in steps of {strategy['clusterUpgradeOptions']['stepSizePercent']} %"
     else:

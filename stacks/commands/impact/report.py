@@ -1,9 +1,10 @@
 """What an edit does, for people and for programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from core.problems import few
 from stacks.commands.impact.comparison import Amounts, Budget, Figures, Impact
 from stacks.commands.impact.effects import Effect, ObjectImpact, Range
 from stacks.commands.plan.report import NONE, Report, Table
@@ -52,12 +53,7 @@ def together(impact: Impact) -> list[ObjectImpact]:
     for each in impact.objects:
         key = (each.kind, each.name if each.kind == "RayCluster" else None, each.effects)
         found.setdefault(key, []).append(each)
-    return [replace(some[0], name=_names([each.name for each in some])) for some in found.values()]
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return [replace(some[0], name=few([each.name for each in some], _NAMED)) for some in found.values()]
 
 
 def _apart(effects: Sequence[Effect]) -> list[Effect]:
@@ -146,15 +142,11 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "safer": effect.safer,
         "source": effect.source,
         "groups": list(effect.groups),
-        "podsEnded": _numbers(effect.ended),
-        "podsEndedBusy": None if effect.busy is None else _numbers(effect.busy),
-        "podsMade": _numbers(effect.made),
+        "podsEnded": asdict(effect.ended),
+        "podsEndedBusy": None if effect.busy is None else asdict(effect.busy),
+        "podsMade": asdict(effect.made),
     }
 
 
 def _figure(amounts: Amounts | None) -> dict[str, str] | None:
     return {"gpusAlways": amounts.always, "gpusAtMost": amounts.most, "costPerHour": amounts.cost} if amounts else None
-
-
-def _numbers(pods: Range) -> dict[str, int | None]:
-    return {"least": pods.least, "most": pods.most}

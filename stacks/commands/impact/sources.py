@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping
 from os.path import normpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.rollout.settings import UpdatesSettings
 from core.problems import Finding, StackFileError
@@ -12,9 +12,6 @@ from core.stack_file import UNREADABLE, StackFile, stack_file
 from stacks.load import load, settings_of
 from stacks.objects import stack as render
 from stacks.settings import StackSettings
-
-if TYPE_CHECKING:
-    pass
 
 Body = Mapping[str, Any]
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from stacks.commands.check.command import FOUND, MISUSED, ended
+
 
 def import_(
     file: Annotated[Path, typer.Argument(help="A file of `ray up` or ray-serve-cai, or manifests of KubeRay.")],
@@ -26,27 +28,22 @@ def import_(
     from stacks.commands.importing.reader import RELEASE, Answers
 
     if output and output.exists() and not force:
-        typer.echo(f"{output} exists already: set another file, or add --force to overwrite it", err=True)
-        raise typer.Exit(2)
+        raise ended(f"{output} exists already: set another file, or add --force to overwrite it", MISUSED)
     if output and not output.absolute().parent.is_dir():
-        typer.echo(f"{output.absolute().parent} is not a folder: create it, or set another file", err=True)
-        raise typer.Exit(2)
+        raise ended(f"{output.absolute().parent} is not a folder: create it, or set another file", MISUSED)
     if ray_version and not RELEASE.fullmatch(ray_version):
-        typer.echo(f"--ray-version {ray_version!r} is not a release: write for example 2.60.0", err=True)
-        raise typer.Exit(2)
+        raise ended(f"--ray-version {ray_version!r} is not a release: write for example 2.60.0", MISUSED)
     if not file.is_file():
-        typer.echo(f"{file} is not a file: set the file to import", err=True)
-        raise typer.Exit(2)
+        raise ended(f"{file} is not a file: set the file to import", MISUSED)
     result = import_file(file, Answers(ray_version=ray_version, name=name), namespace)
     for line in result.lines:
         typer.echo(line, err=True)
     if not result.text:
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND)
     if output:
         try:
             replace_text(output, result.text)
         except OSError as error:
-            typer.echo(f"{output} cannot be written: {error.strerror}", err=True)
-            raise typer.Exit(2) from error
+            raise ended(f"{output} cannot be written: {error.strerror}", MISUSED) from error
     else:
         typer.echo(result.text, nl=False)

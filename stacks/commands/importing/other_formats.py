@@ -66,14 +66,8 @@ def from_first_operator(document: Mapping[str, Any], answers: Answers) -> Import
         }
         places[place] = part.path
         places |= {(*place, new): (*part.path, old) for old, new in _LAUNCHERS_NAMES_OF_TYPES.items()}
-    inner = Reader({"cluster_name": metadata.get("name"), "provider": {"type": "kubernetes"}, **launcher})
-    try:
-        imported = read_launcher(inner, answers)
-    except RefusedError as error:
-        raise RefusedError(*(_moved(note, places, spec.path) for note in error.notes)) from error
-    for note in inner.log.finish(inner.value):
-        reader.log.notes.append(_moved(note, places, spec.path))
-    spec.use()
+    launcher = {"cluster_name": metadata.get("name"), "provider": {"type": "kubernetes"}, **launcher}
+    imported = _from_launcher(launcher, answers, spec, places)
     return Imported(imported.cluster, metadata.get("namespace"), reader.log.finish(document))
 
 
@@ -115,17 +109,25 @@ def _configuration(text: str, reader: Reader, metadata: dict[str, Any], answers:
     launcher = found.value if found else None
     if not isinstance(launcher, dict):
         raise RefusedError(Note(CONFIGURATION, "it is not a mapping", "use a file of the cluster launcher"))
-    inner = Reader(launcher)
     name = Answers(answers.ray_version, answers.name or metadata.get("name"))
-    try:
-        imported = read_launcher(inner, name)
-    except RefusedError as error:
-        raise RefusedError(*(_moved(note, {}, CONFIGURATION) for note in error.notes)) from error
-    for note in inner.log.finish(launcher):
-        reader.log.notes.append(_moved(note, {}, CONFIGURATION))
-    reader.log.use(CONFIGURATION)
+    imported = _from_launcher(launcher, name, reader.mapping("spec").at("configuration"), {})
     namespace = metadata.get("namespace") or imported.namespace
     return Imported(imported.cluster, namespace, reader.log.finish(reader.value))
+
+
+def _from_launcher(
+    launcher: Mapping[Any, Any], answers: Answers, part: Reader, places: Mapping[Path, Path]
+) -> Imported:
+    """The cluster of a launcher's file that a part of the document has, with the notes at their places there. Raises
+    RefusedError."""
+    inner = Reader(launcher)
+    try:
+        imported = read_launcher(inner, answers)
+    except RefusedError as error:
+        raise RefusedError(*(_moved(note, places, part.path) for note in error.notes)) from error
+    part.log.notes += [_moved(note, places, part.path) for note in inner.log.finish(launcher)]
+    part.use()
+    return imported
 
 
 def _metadata(reader: Reader) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, stack_path
-from stacks.commands.status.command import Context, Stack, ended, failing, settings_of, tenants_of
+from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
+from stacks.commands.status.command import Context, Stack, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, Price, ended, stack_path
 
 if TYPE_CHECKING:
     from stacks.commands.plan.history.jobs import Job
@@ -36,10 +36,7 @@ def plan(
     output: Annotated[
         Format, typer.Option("--format", help="For a terminal, programs, a pull request, a browser; or nodes alone.")
     ] = Format.TEXT,
-    price: Annotated[
-        float | None,
-        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
-    ] = None,
+    price: Price = None,
     all_stacks: Annotated[
         bool, typer.Option("--all-stacks", help="What the stacks that share a cluster promise together.")
     ] = False,
@@ -72,22 +69,17 @@ def plan(
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:
-        typer.echo("this folder has no Pulumi.*.yaml: name a stack or a file", err=True)
-        raise typer.Exit(MISUSED)
+        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
     if output is Format.SVG and (len(paths) > 1 or all_stacks):
-        typer.echo("--format svg draws the nodes of one stack: name one, without --all-stacks", err=True)
-        raise typer.Exit(MISUSED)
+        raise ended("--format svg draws the nodes of one stack: name one, without --all-stacks", MISUSED)
     if history and (len(paths) > 1 or all_stacks or output is Format.SVG):
-        typer.echo("--history is for one stack: name it, without --all-stacks and --format svg", err=True)
-        raise typer.Exit(MISUSED)
+        raise ended("--history is for one stack: name it, without --all-stacks and --format svg", MISUSED)
     if save and history != LIVE:
-        typer.echo("--save is for --history live: a file is not saved into another", err=True)
-        raise typer.Exit(MISUSED)
+        raise ended("--save is for --history live: a file is not saved into another", MISUSED)
     try:
         settings = {str(path): load(path) for path in paths}
     except StackFileError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(FOUND) from error
+        raise ended(error, FOUND) from error
     if history:
         _chosen(next(iter(settings.values())), history, save, cluster, output)
         return
@@ -107,13 +99,10 @@ def plan(
             else (with_cml(report(name, each), stack) for name, stack, each in planned)
         )
         _written(list(reports), output)
-    strict = [
-        each
-        for each in shared
-        if any(stack_settings.capacity.overcommitment == "error" for _, stack_settings, _ in each.stacks)
-    ]
-    if any(each.problems for each in strict):
-        raise typer.Exit(FOUND)
+    for each in shared:
+        strict = any(stack.capacity.overcommitment == "error" for _, stack, _ in each.stacks)
+        if strict and each.problems:
+            raise typer.Exit(FOUND)
 
 
 def _on_cml(stack: "StackSettings") -> dict[str, object]:
@@ -152,8 +141,7 @@ def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: st
         jobs, notes = _live(stack, name, save) if history == LIVE else (read(Path(history)), ())
         compared = compare(stack, name, jobs, notes)
     except (HistoryError, NoSuchClusterError, ClusterUnreachableError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     if output is Format.JSON:
         typer.echo(json.dumps(as_object(compared), indent=2))
     else:

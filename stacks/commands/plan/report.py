@@ -17,8 +17,9 @@ from components.queues.budget import on_nodes
 from components.tenant.demand import Usage, total
 from components.tenant.settings import hard
 from core.nodes import GPU_RESOURCE
+from core.problems import few
 from core.quantities import shown
-from stacks.planning.overcommitment import few, overcommitments
+from stacks.planning.overcommitment import MOST_NAMED, overcommitments
 from stacks.planning.plan import ClusterPlan, Plan, TenantPlan, TooSmall
 from stacks.settings import StackSettings
 
@@ -183,7 +184,7 @@ def _too_small(each: TooSmall) -> str:
     )
     return (
         f"Not at once: {each.name} has less than its RayClusters start with ({', '.join(amounts)}): if they start in "
-        f"the order of the file, others have to end before {few(each.waiting)} can start."
+        f"the order of the file, others have to end before {few(each.waiting, MOST_NAMED)} can start."
     )
 
 
@@ -281,11 +282,13 @@ def _tenant_object(tenant: TenantPlan) -> dict[str, object]:
 
 def numbers(usage: Mapping[str, Decimal]) -> dict[str, float | int | None]:
     """GPUs, CPUs and bytes of memory."""
-    found: dict[str, float | int | None] = {}
-    for key, resource in (("gpus", GPU_RESOURCE), ("cpu", "cpu"), ("memory", "memory")):
-        value = usage.get(resource)
-        found[key] = None if value is None else int(value) if value == int(value) else float(value)
-    return found
+    resources = {"gpus": GPU_RESOURCE, "cpu": "cpu", "memory": "memory"}
+    return {key: plain(usage.get(resource)) for key, resource in resources.items()}
+
+
+def plain(value: Decimal | None) -> float | int | None:
+    """A number for JSON, whole if it is."""
+    return None if value is None else int(value) if value == int(value) else float(value)
 
 
 def _cost_object(cost: tuple[float, float] | None) -> dict[str, float] | None:

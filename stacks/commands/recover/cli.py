@@ -153,13 +153,10 @@ class Holder:
 
 def holders(message: str) -> list[Holder]:
     """The holders in Pulumi's error message; none if it is about something else."""
-    return list(_holders(message))
-
-
-def _holders(message: str) -> Iterator[Holder]:
-    for found in _HOLDER.finditer(message):
-        time = datetime.datetime.fromisoformat(found["time"])
-        yield Holder(found["user"], found["host"], int(found["pid"]), time)
+    return [
+        Holder(found["user"], found["host"], int(found["pid"]), datetime.datetime.fromisoformat(found["time"]))
+        for found in _HOLDER.finditer(message)
+    ]
 
 
 def release(pulumi: Cli, error: PulumiError, *, elsewhere: bool) -> list[Holder]:

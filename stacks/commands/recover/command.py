@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import stack_path
+from stacks.commands.check.command import MISUSED, ended, stack_path
 
 if TYPE_CHECKING:
     from stacks.commands.recover.cli import Cli
@@ -24,8 +24,8 @@ _UNREADABLE = (
 _CONFIG_FILE = "PULUMI_OPTION_CONFIG_FILE"
 """The variable in which Pulumi takes the option `--config-file`."""
 
-FAILED, MISUSED = 1, 2
-"""Exit codes: the stack could not be recovered; the command cannot be run as given."""
+FAILED = 1
+"""Exit code: the stack could not be recovered."""
 
 
 def recover(
@@ -56,7 +56,7 @@ def recover(
     from stacks.commands.recover.repair import ForeignObjectsError
 
     if not yes and not sys.stdin.isatty():
-        _stop("there is no terminal to ask on: add --yes", MISUSED)
+        raise ended("error: there is no terminal to ask on: add --yes", MISUSED)
     try:
         with _scope(stack) as scope:
             pulumis = [Cli(each, environment=scope.variables) for each in scope.stacks]
@@ -67,7 +67,8 @@ def recover(
             if not scope.whole:
                 raise typer.Exit(pulumis[0].show("up", *options))
     except (PulumiError, LockedError, ClusterUnreachableError, ForeignObjectsError, StacksError) as error:
-        _stop(f"{error}{_UNREADABLE if 'failed to load checkpoint' in str(error) else ''}", FAILED)
+        advice = _UNREADABLE if "failed to load checkpoint" in str(error) else ""
+        raise ended(f"error: {error}{advice}", FAILED) from error
     raise typer.Exit(foreground([sys.executable, "-m", "stacks", "up", stack, *options]))
 
 
@@ -136,8 +137,3 @@ def _lines(finding: "Finding") -> list[str]:
         *(f"unknown whether completed: {each['type']} {each['resource']['urn'].rpartition('::')[2]}" for each in begun),
         *(["The state has all objects that this stack created."] if finding.consistent else []),
     ]
-
-
-def _stop(message: str, code: int) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(code)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
 
 
 def render(
@@ -35,11 +35,9 @@ def render(
         parsed = stack_file(file, read(file))
         settings = installable(settings_of(parsed), parsed)
     except StackFileError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     if without_kubernetes(settings):
-        typer.echo(f"error: stack {stack_name(file)} is on Cloudera ML alone: it has no manifests", err=True)
-        raise typer.Exit(FOUND)
+        raise ended(f"error: stack {stack_name(file)} is on Cloudera ML alone: it has no manifests", FOUND)
     operator = settings.operator
     name = stack_name(file)
     try:
@@ -48,8 +46,7 @@ def render(
         found = rendered_stack(settings, name, tree)
         count = write(found, name, folder, path or folder.as_posix().strip("/"))
     except (ManifestError, MissingDefinitionError, OccupiedError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(FOUND) from error
+        raise ended(f"error: {error}", FOUND) from error
     typer.echo(f"{folder}: {count} objects in {len(found.stages)} stages, references to {len(found.secrets)} Secrets")
     for each in found.left:
         typer.echo(f"not in there: {each.what}: {each.why}")

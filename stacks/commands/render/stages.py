@@ -12,6 +12,7 @@ from components.operator.manifests import operator_objects
 from components.ray_cluster.scaled import scales
 from core.body import Body
 from core.images import with_mirrors
+from core.problems import few
 from stacks.objects.stack import Objects, render_as
 from stacks.settings import StackSettings
 
@@ -237,9 +238,8 @@ def _schedulers(stack: StackSettings) -> Iterator[tuple[str, str]]:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """The first names of a list, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"
+    """The first names, and the number of the others."""
+    return few(names, _SHOWN)
 
 
 def _named(bodies: Sequence[Body], *, scaling: bool = False) -> list[str]:

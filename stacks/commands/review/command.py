@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED
+from stacks.commands.check.command import FOUND, MISUSED, Price, ended
 
 
 class Format(StrEnum):
@@ -39,10 +39,7 @@ def review(
             help="Levels, options and exceptions of policies. Default: policies/configuration.yaml.",
         ),
     ] = None,
-    price: Annotated[
-        float | None,
-        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
-    ] = None,
+    price: Price = None,
 ) -> None:
     """Report what a change does to each stack file of this folder that it touches: errors, pods, GPUs and cost, rights,
     policies. Compares the files here, committed or not, with the commit where the branch left REVISION.
@@ -66,8 +63,7 @@ def review(
             price,
         )
     except (ConfigurationError, NoPreviewError, NoRehearsalError, NoSuchSourceError) as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else comment(found))
     if found.fails:
         raise typer.Exit(FOUND)
@@ -87,7 +83,6 @@ def changes(
     try:
         lines = found(preview)
     except NoPreviewError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     for line in lines:
         typer.echo(line)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from core.problems import in_one_line
+from core.problems import few, in_one_line
 from core.secrets import SECRET_VALUE
 from kuberay.edits import Verdict
 from policies.judge import Finding
@@ -81,10 +81,10 @@ def _head(review: Review) -> Iterator[str]:
     worst = review.stacks[0].result
     concerned = [plain(each.name) for each in review.stacks if each.result is worst]
     others = f"; {number - len(concerned)} more touched" if number > len(concerned) else ""
-    yield f"### Stack review: {_listed(concerned)}: {worst}{others}\n"
+    yield f"### Stack review: {few(concerned, _SHOWN)}: {worst}{others}\n"
     yield from in_markdown(Table("", _MAIN, tuple(_row(each) for each in review.stacks)))
     if files := review.change.program:
-        named = _listed([f"`{each}`" for each in files])
+        named = few([f"`{each}`" for each in files], _SHOWN)
         yield (
             f"\nThe program changes ({named}), which concerns all stacks. Both sides are computed by the new program: "
             "what it creates in another way, only a preview shows."
@@ -114,7 +114,7 @@ def _violations(each: Reviewed) -> str:
 def _of_stack(each: Reviewed, base: str) -> Iterator[str]:
     lines = list(_lines(each, base))
     if lines or each.touched.bases:
-        by = f", by its base {_listed([f'`{one}`' for one in each.touched.bases])}" if each.touched.bases else ""
+        by = f", by its base {few([f'`{one}`' for one in each.touched.bases], _SHOWN)}" if each.touched.bases else ""
         yield f"#### {plain(each.name)}{by}\n"
         yield from (f"- {line}" for line in lines)
 
@@ -221,11 +221,6 @@ def _some(lines: Sequence[str], where: str) -> Iterator[str]:
     yield from lines[:_SHOWN]
     if (more := len(lines) - _SHOWN) > 0:
         yield f"and {more} more: {where}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _short(text: str, where: str = "in full below") -> str:

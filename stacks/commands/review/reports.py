@@ -12,6 +12,7 @@ from typing import Any, cast
 from pydantic import BaseModel, Field, ValidationError
 
 from core.environment import environment_of
+from core.problems import few
 
 _UNCHANGED = frozenset({"same", "read", "refresh"})
 
@@ -43,8 +44,7 @@ class Step:
     @property
     def shown(self) -> str:
         """The fields, for people."""
-        more = len(self.fields) - _SHOWN
-        return ", ".join(self.fields[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        return few(self.fields, _SHOWN)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from os.path import normpath
 from pathlib import Path
@@ -339,13 +339,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _preview(preview: Preview) -> dict[str, Any]:
-    return {
-        "errors": preview.errors,
-        "steps": [
-            {"operation": each.operation, "resource": each.resource, "fields": list(each.fields)}
-            for each in preview.steps
-        ],
-    }
+    return {"errors": preview.errors, "steps": [asdict(each) for each in preview.steps]}
 
 
 def _rehearsal(rehearsal: Rehearsal) -> dict[str, Any]:

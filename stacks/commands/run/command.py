@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED
-from stacks.commands.status.command import Context, Stack, ended, failing, settings_of, target_of
+from stacks.commands.check.command import FOUND, MISUSED, ended
+from stacks.commands.status.command import Context, Stack, failing, settings_of, target_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED
-from stacks.commands.status.command import Context, Format, Stack, ended, failing, settings_of, tenants_of
+from stacks.commands.check.command import FOUND, MISUSED, ended
+from stacks.commands.status.command import Context, Format, Stack, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, stack_path
+from stacks.commands.check.command import MISUSED, ended, stack_path
 
 
 def show(
@@ -24,8 +24,7 @@ def show(
     try:
         merged = stack_file(file, read(file))
     except StackFileError as error:
-        typer.echo(error, err=True)
-        raise typer.Exit(MISUSED) from error
+        raise ended(error, MISUSED) from error
     try:
         settings_of(merged)
         valid = True

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
 from stacks.program.cancelled import EXIT_CODE
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
+    from core.body import Body
     from stacks.commands.status.cml import CmlStatus
     from stacks.commands.status.snapshot import Live
     from stacks.commands.status.targets import Target
@@ -126,7 +127,7 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
         target = target_of(cluster, settings, name)
         if target.cluster is None:
             raise ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
-        for line in lines(target.cluster, _urls(cluster, settings, target), connection):
+        for line in lines(target.cluster, _urls(cluster, settings, target.cluster), connection):
             typer.echo(line)
 
 
@@ -171,12 +172,6 @@ def failing() -> Iterator[None]:
         raise ended(error, MISUSED) from error
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_CODE) from None
-
-
-def ended(message: object, code: int) -> typer.Exit:
-    """The end of a command with a message, to be raised."""
-    typer.echo(message, err=True)
-    return typer.Exit(code)
 
 
 def settings_of(stack: str) -> "StackSettings":
@@ -232,23 +227,20 @@ def target_of(cluster: "Cluster", settings: "StackSettings", name: str) -> "Targ
     return target(name, live_of(cluster, settings, tenants).namespaces)
 
 
-def _urls(cluster: "Cluster", settings: "StackSettings", target: "Target") -> list[str]:
+def _urls(cluster: "Cluster", settings: "StackSettings", body: "Body") -> list[str]:
     """The URLs of live Ingresses; for an account that must not read them, that of the stack file."""
     from components.cluster import ForbiddenError
     from stacks.commands.status.dashboard import urls
 
-    if target.cluster is None:
-        return []
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
     try:
-        found = cluster.list("networking.k8s.io/v1", "ingresses", target.namespace) or ()
-        return list(urls(target.cluster, found))
+        return list(urls(body, cluster.list("networking.k8s.io/v1", "ingresses", namespace) or ()))
     except ForbiddenError:
         return [
             f"https://{each.ingress.host}"
             for tenant in settings.tenants
             for each in tenant.clusters
-            if tenant.namespace_name == target.namespace and each.name == target.cluster["metadata"]["name"]
-            if each.ingress
+            if (tenant.namespace_name, each.name) == (namespace, name) and each.ingress
         ]
 
 

@@ -11,14 +11,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
+
+from pydantic.alias_generators import to_camel
 
 from core.nodes import GPU_RESOURCE
 from core.problems import in_one_line
 from core.quantities import shown
-from stacks.commands.plan.report import NONE, Table, figure, numbers, triple
+from stacks.commands.plan.report import NONE, Table, figure, numbers, plain, triple
 from stacks.commands.status.budgets import COUNTED, QueueStatus, QuotaStatus
 from stacks.commands.status.clusters import ClusterStatus, Gpus, State
 from stacks.commands.status.cml import CmlState, CmlStatus
@@ -234,7 +236,7 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
         "ok": status.ok,
         "ready": sum(each.state is State.READY for each in status.clusters),
         "clusters": len(status.clusters),
-        "gpus": _gpus_object(status.gpus),
+        "gpus": asdict(status.gpus),
         "tenants": [_tenant_object(each) for each in status.tenants],
         "queues": [
             {
@@ -243,18 +245,14 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
                 "used": numbers(each.used),
                 "deserved": numbers(each.deserved),
                 "limit": numbers(each.limit),
-                "admitted": each.admitted,
-                "waiting": each.waiting,
-                "reasons": list(each.reasons),
+                **_values(each, "admitted", "waiting", "reasons"),
             }
             for each in status.queues
         ],
         "cml": [
             {
                 "cluster": each.name,
-                "state": each.state,
-                "ok": each.ok,
-                "head": each.head,
+                **_values(each, "state", "ok", "head"),
                 "workers": {"joined": each.joined, "desired": each.desired},
                 "gpus": each.gpus,
                 "dashboardUrl": each.url,
@@ -262,11 +260,13 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
             }
             for each in status.cml
         ],
-        "unreadable": [
-            {"namespace": each.namespace, "kinds": list(each.kinds), "reason": each.reason}
-            for each in status.unreadable
-        ],
+        "unreadable": [asdict(each) for each in status.unreadable],
     }
+
+
+def _values(each: object, *fields: str) -> dict[str, Any]:
+    """These fields of a status, by their names: `in_stack_file` is `inStackFile`."""
+    return {to_camel(field): getattr(each, field) for field in fields}
 
 
 @contextmanager
@@ -284,18 +284,10 @@ def _tenant_object(tenant: TenantStatus) -> dict[str, Any]:
         "tenant": tenant.name,
         "namespace": tenant.namespace,
         "ok": tenant.ok,
-        "gpus": _gpus_object(tenant.gpus),
+        "gpus": asdict(tenant.gpus),
         "clusters": [_cluster_object(each) for each in tenant.clusters],
         "externalClusters": [
-            {
-                "cluster": each.name,
-                "state": each.state,
-                "ok": each.ok,
-                "address": each.address,
-                "checked": each.checked,
-                "rayVersion": each.ray_version,
-                "reasons": list(each.reasons),
-            }
+            {"cluster": each.name, **_values(each, "state", "ok", "address", "checked", "ray_version", "reasons")}
             for each in tenant.external
         ],
         "jobs": [_job_object(each) for each in tenant.jobs],
@@ -309,41 +301,27 @@ def _tenant_object(tenant: TenantStatus) -> dict[str, Any]:
 def _cluster_object(cluster: ClusterStatus) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
-        "state": cluster.state,
-        "ok": cluster.ok,
-        "inStackFile": cluster.in_stack_file,
-        "owner": cluster.owner,
-        "age": cluster.age,
-        "head": cluster.head,
+        **_values(cluster, "state", "ok", "in_stack_file", "owner", "age", "head"),
         "groups": [{"group": each.name, "ready": each.ready, "desired": each.desired} for each in cluster.groups],
-        "gpus": _gpus_object(cluster.gpus),
-        "conditions": list(cluster.conditions),
-        "reasons": list(cluster.reasons),
+        "gpus": asdict(cluster.gpus),
+        **_values(cluster, "conditions", "reasons"),
     }
 
 
 def _job_object(job: JobStatus) -> dict[str, Any]:
     return {
         "job": job.name,
-        "ok": job.ok,
-        "inStackFile": job.in_stack_file,
+        **_values(job, "ok", "in_stack_file"),
         "jobDeploymentStatus": job.deployment,
         "jobStatus": job.job,
-        "reason": job.reason,
-        "message": job.message,
-        "cluster": job.cluster,
-        "age": job.age,
-        "since": job.since,
-        "duration": job.duration,
-        "reasons": list(job.reasons),
+        **_values(job, "reason", "message", "cluster", "age", "since", "duration", "reasons"),
     }
 
 
 def _service_object(service: ServiceStatus) -> dict[str, Any]:
     return {
         "service": service.name,
-        "ok": service.ok,
-        "inStackFile": service.in_stack_file,
+        **_values(service, "ok", "in_stack_file"),
         "serviceStatus": service.status,
         "endpoints": service.endpoints,
         "clusters": {role: service.clusters.get(role) for role in ("active", "pending")},
@@ -361,18 +339,9 @@ def _service_object(service: ServiceStatus) -> dict[str, Any]:
             }
             for each in service.applications
         ],
-        "conditions": list(service.conditions),
-        "reasons": list(service.reasons),
+        **_values(service, "conditions", "reasons"),
     }
-
-
-def _gpus_object(gpus: Gpus) -> dict[str, int | None]:
-    return {"held": gpus.held, "waiting": gpus.waiting, "most": gpus.most}
 
 
 def _amounts(amounts: Mapping[str, Decimal]) -> dict[str, float | int | None]:
-    found = {key: amounts.get(key) for key in COUNTED}
-    return {
-        key: None if value is None else int(value) if value == int(value) else float(value)
-        for key, value in found.items()
-    }
+    return {key: plain(amounts.get(key)) for key in COUNTED}

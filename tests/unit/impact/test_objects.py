@@ -26,53 +26,50 @@ def edited_stack(before: dict[str, Any], after: dict[str, Any]) -> Impact:
     return impact_of(stack(there, **before), stack(there, **after))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "kind", "verdict", "text"),
-    [
-        ({}, {"quota": {"gpus": 8}}, "ResourceQuota", Verdict.CREATES, "existing objects beyond the limit stay"),
-        ({"quota": {"gpus": 16}}, {"quota": {"gpus": 8}}, "ResourceQuota", Verdict.IN_PLACE, "16 -> 8"),
-        ({"quota": {"gpus": 16}}, {}, "ResourceQuota", Verdict.IN_PLACE, "nothing limits the namespace"),
-        ({}, {"podSecurity": "baseline"}, "Namespace", Verdict.IN_PLACE, "restricted -> baseline"),
-        ({}, {"network": {"policies": False}}, "NetworkPolicy", Verdict.IN_PLACE, ""),
-    ],
-)
-def test_an_edit_of_a_tenant(
-    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, text: str
-) -> None:
-    found = effects_on(kind, edited(before, after))
-    assert found[0].verdict is verdict
-    assert text in found[0].text
+def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
+    return edited_stack({"operator": before}, {"operator": after})
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "kind", "verdict", "text"),
+    ("impact", "kind", "verdict", "text"),
     [
         (
-            {"operator": {"version": "1.6.1"}},
-            {"operator": {"version": "1.6.2"}},
+            edited({}, {"quota": {"gpus": 8}}),
+            "ResourceQuota",
+            Verdict.CREATES,
+            "existing objects beyond the limit stay",
+        ),
+        (edited({"quota": {"gpus": 16}}, {"quota": {"gpus": 8}}), "ResourceQuota", Verdict.IN_PLACE, "16 -> 8"),
+        (edited({"quota": {"gpus": 16}}, {}), "ResourceQuota", Verdict.IN_PLACE, "nothing limits the namespace"),
+        (edited({}, {"podSecurity": "baseline"}), "Namespace", Verdict.IN_PLACE, "restricted -> baseline"),
+        (edited({}, {"network": {"policies": False}}), "NetworkPolicy", Verdict.IN_PLACE, ""),
+        (
+            of_operator({"version": "1.6.1"}, {"version": "1.6.2"}),
             "Operator",
             Verdict.ROLLING,
             "version 1.6.1 -> 1.6.2",
         ),
         (
-            {"operator": {"version": "1.6.2"}},
-            {"operator": {"version": "1.5.1"}},
+            of_operator({"version": "1.6.2"}, {"version": "1.5.1"}),
             "Operator",
             Verdict.REFUSED,
-            "the preview refuses an older version",
+            "refuses an older version",
         ),
-        ({}, {"operator": {"replicas": 2}}, "Operator", Verdict.ROLLING, "replicas: the operator restarts"),
-        ({}, {"operator": {"namespace": "other"}}, "Operator", Verdict.REPLACES, "ray-system -> other"),
-        ({"redis": {}}, {"redis": {"storage": {"size": "20Gi"}}}, "StatefulSet", Verdict.REPLACES, "at once"),
-        ({}, {"scheduler": {"volcano": {}}}, "Scheduler", Verdict.CREATES, "is installed"),
+        (of_operator({}, {"replicas": 2}), "Operator", Verdict.ROLLING, "replicas: the operator restarts"),
+        (of_operator({}, {"namespace": "other"}), "Operator", Verdict.REPLACES, "ray-system -> other"),
+        (
+            edited_stack({"redis": {}}, {"redis": {"storage": {"size": "20Gi"}}}),
+            "StatefulSet",
+            Verdict.REPLACES,
+            "at once",
+        ),
+        (edited_stack({}, {"scheduler": {"volcano": {}}}), "Scheduler", Verdict.CREATES, "is installed"),
     ],
 )
-def test_an_edit_of_the_platform(
-    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, text: str
-) -> None:
-    found = effects_on(kind, edited_stack(before, after))
-    assert found[0].verdict is verdict
-    assert text in found[0].text
+def test_an_edit_of_a_tenant_or_of_the_platform(impact: Impact, kind: str, verdict: Verdict, text: str) -> None:
+    [effect, *_] = effects_on(kind, impact)
+    assert effect.verdict is verdict
+    assert text in effect.text
 
 
 def test_gained_and_lost_rights_are_listed_with_their_namespaces() -> None:

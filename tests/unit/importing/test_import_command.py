@@ -184,6 +184,16 @@ spec:
 """
 
 
+def reached(address: str, folder: Path) -> tuple[dict[str, object], str]:
+    """The network of the tenant whose cluster has its Redis at an address, and the notes."""
+    file = folder / "cluster.yaml"
+    file.write_text(WITH_REFERENCES.replace("ADDRESS", f"'{address}'"))
+    result = run(file)
+    assert result.exit_code == 0, result.stderr
+    [tenant] = yaml.safe_load(result.stdout)["config"]["ray-platform:tenants"]
+    return tenant["network"], result.stderr
+
+
 @pytest.mark.parametrize(
     ("address", "target"),
     [
@@ -196,23 +206,15 @@ spec:
     ],
 )
 def test_pods_reach_what_they_reached_before(address: str, target: dict[str, object], tmp_path: Path) -> None:
-    file = tmp_path / "cluster.yaml"
-    file.write_text(WITH_REFERENCES.replace("ADDRESS", f"'{address}'"))
-    result = run(file)
-    assert result.exit_code == 0, result.stderr
-    [tenant] = yaml.safe_load(result.stdout)["config"]["ray-platform:tenants"]
-    assert tenant["network"] == {"egress": [{"internet": True}, target]}
+    network, _ = reached(address, tmp_path)
+    assert network == {"egress": [{"internet": True}, target]}
 
 
 @pytest.mark.parametrize("address", ["redis://[::1", "$(HOST).$(NS).svc:6379", "redis:$(PORT)", "redis:70000"])
 def test_an_address_whose_target_is_not_known_is_noted(address: str, tmp_path: Path) -> None:
-    file = tmp_path / "cluster.yaml"
-    file.write_text(WITH_REFERENCES.replace("ADDRESS", f"'{address}'"))
-    result = run(file)
-    assert result.exit_code == 0, result.stderr
-    [tenant] = yaml.safe_load(result.stdout)["config"]["ray-platform:tenants"]
-    assert tenant["network"] == {"egress": [{"internet": True}]}
-    assert f"tenant research: what its pods reach at {address!r} is not known; add their Redis" in result.stderr
+    network, notes = reached(address, tmp_path)
+    assert network == {"egress": [{"internet": True}]}
+    assert f"tenant research: what its pods reach at {address!r} is not known; add their Redis" in notes
 
 
 def test_notes_name_what_the_pods_need(tmp_path: Path) -> None:

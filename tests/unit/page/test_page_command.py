@@ -17,17 +17,7 @@ from stacks.planning.plan import plan_of
 from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
 from tests.unit.status.live import NOW, READY, found, pod, ray_cluster
-
-STACK = """\
-config:
-  ray-platform:nodes:
-    - {pool: a100, count: 2, cpu: 64, memory: 1000Gi, gpus: 8}
-  ray-platform:tenants:
-    - name: team-a
-      clusters:
-        - {name: training, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0", workers: {pool: a100}}
-    - {name: team-b}
-"""
+from tests.unit.status.test_status_command import STACK
 
 
 @pytest.fixture(autouse=True)

@@ -57,17 +57,16 @@ def test_the_lock_of_an_ended_process_is_removed_if_its_number_is_reused() -> No
     assert ran == [("cancel", "--yes")]
 
 
-def test_the_lock_of_another_machine_is_kept_unless_requested() -> None:
-    with pytest.raises(LockedError, match=r"@builder-7 \(process 1\).*another machine.*--cancel"):
-        release(Recorded("dev"), locked(1, host="builder-7"), elsewhere=False)
-    assert ran == []
-    release(Recorded("dev"), locked(1, host="builder-7"), elsewhere=True)
-    assert ran == [("cancel", "--yes")]
-
-
-def test_the_lock_of_pulumi_cloud_is_kept_unless_requested() -> None:
-    error = PulumiError("error: [409] Conflict: Another update is currently in progress.")
-    with pytest.raises(LockedError, match="add --cancel"):
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (locked(1, host="builder-7"), r"@builder-7 \(process 1\).*another machine.*--cancel"),
+        (PulumiError("error: [409] Conflict: Another update is currently in progress."), "add --cancel"),
+    ],
+    ids=["another machine", "Pulumi Cloud"],
+)
+def test_a_lock_from_elsewhere_is_kept_unless_requested(error: PulumiError, why: str) -> None:
+    with pytest.raises(LockedError, match=why):
         release(Recorded("dev"), error, elsewhere=False)
     assert ran == []
     release(Recorded("dev"), error, elsewhere=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stacks.commands.impact.sources import git
 from stacks.commands.review.comment import LONGEST, MARKER, comment
 from testbed.commands import stacks
 from tests.unit.review.story import (
@@ -31,6 +32,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("RAY_PLATFORM_POLICIES", raising=False)
     repository(tmp_path)
     return tmp_path
+
+
+def edit(folder: Path, old: str, new: str) -> None:
+    file = folder / "Pulumi.prod.yaml"
+    file.write_text(file.read_text().replace(old, new))
 
 
 review = partial(stacks, "review", "--base", "main")
@@ -83,8 +89,7 @@ def test_programs_get_the_parts(folder: Path) -> None:
 
 def test_a_violation_that_is_not_new_fails_too(folder: Path) -> None:
     checked_out(folder, "takes an image of anybody")
-    text = (folder / "Pulumi.prod.yaml").read_text()
-    (folder / "Pulumi.prod.yaml").write_text(text.replace("idleTimeout: 5m", "idleTimeout: 6m"))
+    edit(folder, "idleTimeout: 5m", "idleTimeout: 6m")
     done = stacks("review", "--base", "takes-an-image-of-anybody")
     assert "**Mandatory policy `img-registry`** (not new)" in done.stdout
     assert done.exit_code == 1
@@ -99,8 +104,7 @@ def test_files_of_the_base_set_levels_of_policies(folder: Path) -> None:
 
 
 def test_an_update_that_would_fail_is_named(folder: Path) -> None:
-    stack = (folder / "Pulumi.prod.yaml").read_text()
-    (folder / "Pulumi.prod.yaml").write_text(stack.replace("2.60.0", "2.61.0"))
+    edit(folder, "2.60.0", "2.61.0")
     done = review()
     assert "### Stack review: prod: `pulumi up` ends with an error" in done.stdout
     assert "- **`pulumi up` fails**: RayCluster team-a/training: rayVersion" in done.stdout
@@ -151,8 +155,6 @@ def test_a_comment_on_very_many_stacks_is_cut(folder: Path) -> None:
     ],
 )
 def test_wrong_use_ends_with_2_and_one_message(folder: Path, arguments: list[str], message: str) -> None:
-    from stacks.commands.impact.sources import git
-
     tree = git(folder, "write-tree").strip()
     of_nobody = git(folder, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit-tree", "-m", "alone", tree).strip()
     git(folder, "branch", "alone", of_nobody)

@@ -70,13 +70,6 @@ def test_an_account_is_only_created_if_it_is_set_or_needed() -> None:
     assert own_accounts(tenant({"name": "c", **tokens}, rayDeployer={})) == []
 
 
-def stack(**settings_of_tenant: Any) -> Recorder:
-    """The resources of a stack with an existing operator, and one tenant whose RayCluster is a head alone."""
-    cluster = {"name": "c", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
-    settings = parse({"tenants": [{"name": "team-a", "clusters": [cluster], **settings_of_tenant}]})
-    return record(lambda: build(settings))
-
-
 def account_of_the_head(recorder: Recorder) -> str | None:
     spec = recorder.registered["team-a/c-ray-cluster"].inputs["spec"]
     account: str | None = spec["headGroupSpec"]["template"]["spec"].get("serviceAccountName")
@@ -85,10 +78,10 @@ def account_of_the_head(recorder: Recorder) -> str | None:
 
 @pytest.mark.usefixtures("kubectl_that_renders")
 def test_a_tenants_rayclusters_run_as_its_ray_deployer_if_it_has_one() -> None:
-    with_deployer = stack(rayDeployer={"serviceAccount": "runner"})
+    with_deployer = record(lambda: build(stack_of({"name": "c"}, rayDeployer={"serviceAccount": "runner"})))
     assert account_of_the_head(with_deployer) == "runner"
     assert with_deployer.made_before("team-a/ray-deployer-role-binding", "team-a/c-ray-cluster")
-    without = stack()
+    without = record(lambda: build(stack_of({"name": "c"})))
     assert account_of_the_head(without) is None
     assert not [name for name in without.registered if "ray-deployer" in name]
 

@@ -131,18 +131,6 @@ def test_an_unknown_format_is_wrong_use() -> None:
     assert check("--format", "xml", "good").exit_code == 2
 
 
-def test_neither_pulumi_nor_a_kubernetes_client_is_loaded() -> None:
-    """They take longer to load than a check takes, and a check needs neither an engine nor a cluster."""
-    program = (
-        "import sys\nfrom stacks.__main__ import app\n"
-        f"sys.argv = ['stacks', 'check', {str(ROOT / 'Pulumi.dev.yaml')!r}]\n"
-        "try:\n    app()\n"
-        "finally:\n    print([each for each in ('pulumi', 'kubernetes', 'grpc') if each in sys.modules])"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ran.stdout.splitlines() == ["1 file: no findings", "[]"], ran.stderr
-
-
 def test_it_runs_as_a_module() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "stacks", "check", "dev"], cwd=ROOT, capture_output=True, text=True, check=False

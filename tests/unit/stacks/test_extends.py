@@ -1,7 +1,6 @@
 """`ray-platform:extends`: how files merge, and that all who read a stack file read its bases."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,13 @@ from core.yaml_reader.document import PATCHES
 from policies import read
 from policies.read import of_config, of_stack_file
 from stacks.commands.check.findings import as_annotations, check
+from stacks.commands.impact.sources import git
 from stacks.commands.schema.stack_file import BASE_FILE, FILE, base_schema_text
 from stacks.load import load
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 from testbed.commands import stacks
+from tests.unit.review.story import commit
 
 FILES = Path(__file__).parents[2] / "stack_files" / "good"
 GOOD = [each for each in sorted(FILES.glob("*.yaml")) if "secure:" not in each.read_text()]
@@ -186,9 +187,8 @@ def test_an_error_of_a_base_is_annotated_once_for_all_that_extend_it(folder: Pat
 
 
 def test_impact_reads_the_bases_of_the_revision(folder: Path) -> None:
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
-        subprocess.run([*git, *arguments], cwd=folder, check=True)
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "first")
     assert "The edit affects nothing" in stacks("impact", "--to", "prod").stdout
     (folder / "bases" / "common.yaml").write_text(BASE.replace("5m", "6m"))
     assert "the autoscaler applies the new idle timeout" in stacks("impact", "--to", "prod").stdout
@@ -197,9 +197,8 @@ def test_impact_reads_the_bases_of_the_revision(folder: Path) -> None:
 def test_a_base_above_the_folder_is_read_at_a_revision(folder: Path) -> None:
     (folder / "envs").mkdir()
     (folder / "envs" / "Pulumi.up.yaml").write_text(STACK.replace("bases/", "../bases/"))
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
-        subprocess.run([*git, *arguments], cwd=folder, check=True)
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "first")
     assert "The edit affects nothing" in stacks("impact", "--to", "envs/Pulumi.up.yaml").stdout
     (folder / "bases" / "common.yaml").rename(folder / "bases" / "other.yaml")
     (folder / "envs" / "Pulumi.up.yaml").write_text(STACK.replace("bases/common", "../bases/other"))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.secrets import FORMATS, SECRET_VALUE_HAS, secret_in
-from stacks.commands.check.findings import as_annotations, as_json, check, show
+from stacks.commands.check.findings import Checked, as_annotations, as_json, check, show
 
 MARK = "aB3dE5gH7jK9mN2pQ4rS6tU8vW1xY3zA5bC7"
 
@@ -56,6 +56,12 @@ def with_secret(place: tuple[Any, ...], key: str | None, text: str) -> str:
     return str(yaml.safe_dump(file))
 
 
+def shown(checked: Checked, capsys: pytest.CaptureFixture[str]) -> str:
+    """The findings in all formats."""
+    show([checked])
+    return "\n".join([capsys.readouterr().out, as_json([checked]), *as_annotations([checked])])
+
+
 def test_each_format_is_found_by_its_look() -> None:
     assert SECRETS.keys() == FORMATS.keys()
     assert {kind: secret_in(f"--key={text} more") for kind, text in SECRETS.items()} == {kind: kind for kind in SECRETS}
@@ -79,10 +85,8 @@ def test_no_format_shows_it(
     checked = check(file)
     if place[1].startswith("ray-platform:"):
         assert "plaintext-secret" in [finding.rule for finding in checked.findings]
-    show([checked])
-    shown = "\n".join([capsys.readouterr().out, as_json([checked]), *as_annotations([checked])])
     longest = max(text.replace("\n", " ").replace("@", " ").replace(":", " ").split(), key=len)
-    assert longest not in shown
+    assert longest not in shown(checked, capsys)
 
 
 @pytest.mark.parametrize("within", [{"note": SECRETS["a token of Hugging Face"]}, [SECRETS["a token of Hugging Face"]]])
@@ -96,9 +100,7 @@ def test_no_format_shows_one_within_an_unknown_field(
     written.write_text(yaml.safe_dump(file))
     checked = check(written)
     assert "unknown-field" in [finding.rule for finding in checked.findings]
-    show([checked])
-    shown = "\n".join([capsys.readouterr().out, as_json([checked]), *as_annotations([checked])])
-    assert SECRETS["a token of Hugging Face"] not in shown
+    assert SECRETS["a token of Hugging Face"] not in shown(checked, capsys)
 
 
 def test_the_level_of_a_rule_about_tokens_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,8 +36,8 @@ def stack(*jobs: dict[str, Any], **more: Any) -> StackSettings:
     return parse(values(*jobs, **more))
 
 
-def effects(before: StackSettings, after: StackSettings) -> list[str]:
-    found = [each for each in of_objects(render(before), render(after)) if each.kind == "RayJob"]
+def effects(before: StackSettings, after: StackSettings, kind: str = "RayJob") -> list[str]:
+    found = [each for each in of_objects(render(before), render(after)) if each.kind == kind]
     return [effect.text for each in found for effect in each.effects]
 
 
@@ -92,8 +92,9 @@ def test_a_job_that_no_node_holds_is_refused_at_its_worker_group() -> None:
     assert finding.path[:6] == ("ray-platform:tenants", 0, "jobs", 0, "cluster", "workerGroups")
 
 
-def test_the_pods_of_a_job_have_policies_of_their_own() -> None:
-    settings = stack(job(), network={"otherClusters": True})
+@pytest.mark.parametrize("key", ["jobs", "jobTemplates"])
+def test_the_pods_of_a_job_or_of_runs_have_policies_of_their_own(key: str) -> None:
+    settings = stack(network={"otherClusters": True}, **{key: [job()]})
     policies = {body["metadata"]["name"]: body for _, body in policies_of_clusters(settings, settings.tenants[0])}
     assert policies["cluster.train"]["spec"]["podSelector"] == {"matchLabels": {JOB_LABEL: "train"}}
     others = policies["clusters-other"]["spec"]["podSelector"]["matchExpressions"]
@@ -136,48 +137,31 @@ def test_a_job_waits_in_its_tenants_queue(scheduler: dict[str, Any]) -> None:
     assert "team-a" in labels.values()
 
 
-def template(name: str = "tune", **settings: Any) -> dict[str, Any]:
-    return job(name, **settings)
-
-
 def test_a_job_template_counts_in_no_plan() -> None:
-    assert plan_of(stack(jobTemplates=[template()])).tenants[0].clusters == ()
-
-
-def test_the_pods_of_its_runs_have_policies_of_their_own() -> None:
-    settings = stack(jobTemplates=[template()], network={"otherClusters": True})
-    policies = {body["metadata"]["name"]: body for _, body in policies_of_clusters(settings, settings.tenants[0])}
-    assert policies["cluster.tune"]["spec"]["podSelector"] == {"matchLabels": {JOB_LABEL: "tune"}}
-    others = policies["clusters-other"]["spec"]["podSelector"]["matchExpressions"]
-    assert {"key": JOB_LABEL, "operator": "DoesNotExist"} in others
+    assert plan_of(stack(jobTemplates=[job()])).tenants[0].clusters == ()
 
 
 def test_its_runs_wait_in_the_queue_of_the_template() -> None:
-    queued = {
-        "scheduler": {"volcano": {}},
-        "queues": [{"name": "shared", "allowedNamespaces": ["team-a"]}],
-    }
-    settings = stack(jobTemplates=[template(cluster={**EIGHT_GPUS, "queue": "shared"})], others=queued)
-    held = render(settings)[("RayCronJob", "team-a/tune")].body
+    queued = {"scheduler": {"volcano": {}}, "queues": [{"name": "shared", "allowedNamespaces": ["team-a"]}]}
+    settings = stack(jobTemplates=[job(cluster={**EIGHT_GPUS, "queue": "shared"})], others=queued)
+    held = render(settings)["RayCronJob", "team-a/train"].body
     assert held["metadata"]["labels"]["volcano.sh/queue-name"] == "shared"
 
 
 def test_a_new_template_is_shown_by_itself_and_not_with_all_its_objects() -> None:
-    before, after = stack(), stack(jobTemplates=[template(cron={"schedule": "@daily"})])
+    before, after = stack(), stack(jobTemplates=[job(cron={"schedule": "@daily"})])
     found = {f"{each.kind} {each.name}": each.effects for each in of_objects(render(before), render(after))}
-    assert [each.text for each in found["RayCronJob team-a/tune"]] == ["users of the tenant can run the job template"]
-    assert [name for name in found if "tune" in name.partition("/")[2]] == ["RayCronJob team-a/tune"]
+    assert [each.text for each in found["RayCronJob team-a/train"]] == ["users of the tenant can run the job template"]
+    assert [name for name in found if "train" in name.partition("/")[2]] == ["RayCronJob team-a/train"]
 
 
 def test_an_edit_of_a_schedule_stops_no_run() -> None:
-    before, after = (stack(jobTemplates=[template(cron={"schedule": when})]) for when in ("0 3 * * *", "0 4 * * *"))
-    found = {f"{each.kind} {each.name}": each.effects for each in of_objects(render(before), render(after))}
-    (effect,) = found["CronJob team-a/tune"]
-    assert effect.text.endswith(": applies from its next time on; what runs continues")
+    before, after = (stack(jobTemplates=[job(cron={"schedule": when})]) for when in ("0 3 * * *", "0 4 * * *"))
+    (text,) = effects(before, after, "CronJob")
+    assert text.endswith(": applies from its next time on; what runs continues")
 
 
 def test_an_edit_of_a_template_stops_no_run() -> None:
-    before, after = stack(jobTemplates=[template()]), stack(jobTemplates=[template(activeDeadlineSeconds=60)])
-    found = [each for each in of_objects(render(before), render(after)) if each.kind == "RayCronJob"]
-    (text,) = [effect.text for each in found for effect in each.effects]
+    before, after = stack(jobTemplates=[job()]), stack(jobTemplates=[job(activeDeadlineSeconds=60)])
+    (text,) = effects(before, after, "RayCronJob")
     assert text.endswith(": applies to runs that are created from now on; existing ones stay as they are")

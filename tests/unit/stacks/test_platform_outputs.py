@@ -20,13 +20,7 @@ def platform(redis: dict[str, Any] | None = None, queues: list[Any] | None = Non
     """The outputs of the platform's stack, with these settings of its Redis and its tenant team-a."""
     tenant_settings = {"name": "team-a", "clusterNames": ["adhoc"], **tenant}
     scheduled = {} if queues is None else {"scheduler": {"volcano": {}}, "queues": queues}
-    stack = parse(
-        {
-            "tenants": [tenant_settings, {"name": "team-b"}],
-            **scheduled,
-            **({"redis": redis} if redis is not None else {}),
-        }
-    )
+    stack = parse({"tenants": [tenant_settings, {"name": "team-b"}], "redis": redis, **scheduled})
     return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **exported(stack)}
 
 
@@ -122,6 +116,14 @@ def made(settings: StackSettings) -> Recorder:
     return record(lambda: build(settings))
 
 
+def referred_to(monkeypatch: pytest.MonkeyPatch, **tenant: Any) -> None:
+    """The platform's stack has the outputs of `platform`."""
+    outputs = platform(**tenant)
+    monkeypatch.setattr(
+        pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))
+    )
+
+
 def test_with_names_alone_only_ray_clusters_and_their_objects_are_created() -> None:
     stack = parse({"platform": {}, "tenants": [{"name": "team-a", "namespace": "research", "clusters": [CLUSTER]}]})
     recorder = made(stack)
@@ -133,10 +135,7 @@ def test_with_names_alone_only_ray_clusters_and_their_objects_are_created() -> N
 
 
 def test_the_outputs_of_the_platforms_stack_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = platform(rayDeployer={"serviceAccount": "runner"})
-    monkeypatch.setattr(
-        pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))
-    )
+    referred_to(monkeypatch, rayDeployer={"serviceAccount": "runner"})
     recorder = made(tenants_own())
     cluster = recorder.registered["team-a/adhoc-ray-cluster"]
     assert cluster.inputs["metadata"]["namespace"] == "team-a"
@@ -144,9 +143,6 @@ def test_the_outputs_of_the_platforms_stack_are_used(monkeypatch: pytest.MonkeyP
 
 
 def test_a_mismatch_ends_the_program_with_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = platform(clusterNames=[])
-    monkeypatch.setattr(
-        pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))
-    )
+    referred_to(monkeypatch, clusterNames=[])
     with pytest.raises(pulumi.RunError, match=rf"does not match stack {PLATFORM}:\n  RayCluster 'adhoc' is not in"):
         made(tenants_own())

@@ -5,16 +5,10 @@ from typing import Any
 import pytest
 
 from tests.unit.findings import findings
+from tests.unit.stacks.test_programs_of_tenants import NIGHTLY
 
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False}
 KEPT = {**CLUSTER, "name": "kept", "faultTolerance": True}
-NIGHTLY = {
-    "name": "nightly",
-    "entrypoint": "python train.py",
-    "submissionMode": "HTTPMode",
-    "cluster": CLUSTER,
-    "cron": {"schedule": "0 3 * * *"},
-}
 
 
 def refused(tenant: dict[str, Any], redis: dict[str, Any] | None = None) -> list[tuple[str, str]]:
@@ -28,7 +22,7 @@ def refused(tenant: dict[str, Any], redis: dict[str, Any] | None = None) -> list
     ("tenant", "redis", "least", "pod"),
     [
         (
-            {"jobTemplates": [NIGHTLY]},
+            {"jobTemplates": [{**NIGHTLY, "cluster": CLUSTER}]},
             None,
             {"memory": "200Mi"},
             "the pod of job template 'nightly', whose resources are fixed",

@@ -64,3 +64,14 @@ def test_of_the_sdk_for_kubernetes_only_the_provider_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert int(done.stdout) <= 40
+
+
+@pytest.mark.parametrize("words", [["check", "dev"], ["plan", "dev", "--format", "svg"]], ids=["check", "plan"])
+def test_a_command_without_a_cluster_loads_neither_pulumi_nor_a_kubernetes_client(words: list[str]) -> None:
+    """They take longer to load than a check takes."""
+    program = (
+        f"import sys\nfrom stacks.__main__ import app\nsys.argv = ['stacks', *{words}]\ntry:\n    app()\n"
+        "finally:\n    print([each for each in ('pulumi', 'kubernetes', 'grpc', 'rich.table') if each in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

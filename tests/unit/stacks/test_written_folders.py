@@ -8,19 +8,10 @@ import pytest
 import yaml
 
 from stacks.commands.render.files import OccupiedError, write
-from stacks.commands.render.stages import Rendered, rendered_stack
-from stacks.load import load
+from stacks.commands.render.stages import Rendered
+from tests.unit.stacks.test_manifests import content, prod
 
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def prod() -> Rendered:
-    return rendered_stack(load(ROOT / "Pulumi.prod.yaml"), "prod", ())
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(each.relative_to(folder)): each.read_bytes() for each in sorted(folder.rglob("*")) if each.is_file()}
+__all__ = ["prod"]
 
 
 def test_a_folder_with_other_files_is_refused(prod: Rendered, tmp_path: Path) -> None:

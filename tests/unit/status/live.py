@@ -34,6 +34,7 @@ def condition(kind: str, status: str, message: str = "", reason: str = "Reported
 
 
 READY = (condition("HeadPodReady", "True"), condition("RayClusterProvisioned", "True"))
+SUSPENDED = condition("RayClusterSuspended", "True", "suspended")
 STARTING = (
     condition("HeadPodReady", "False", "containers not ready"),
     condition("RayClusterProvisioned", "False", "no"),

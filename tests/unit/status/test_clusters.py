@@ -8,6 +8,7 @@ from tests.unit.status.live import (
     NO_ROOM,
     READY,
     STARTING,
+    SUSPENDED,
     cluster,
     condition,
     found,
@@ -18,7 +19,6 @@ from tests.unit.status.live import (
     warning,
 )
 
-SUSPENDED = condition("RayClusterSuspended", "True", "suspended")
 QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "research"}}
 
 

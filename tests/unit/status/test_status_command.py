@@ -14,7 +14,7 @@ from stacks.commands.status.snapshot import Found, Live
 from stacks.commands.status.targets import WHO_WAKES
 from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
-from tests.unit.status.live import NOW, READY, STARTING, condition, found, pod, ray_cluster
+from tests.unit.status.live import NOW, READY, STARTING, SUSPENDED, found, pod, ray_cluster
 
 STACK = """\
 config:
@@ -195,11 +195,7 @@ def test_without_the_right_to_read_ingresses_the_stack_files_host_is_the_url(
     assert "https://ray.example.com\n" in done.stdout, done.output
 
 
-RESTING = {
-    "team-a": found(
-        rayclusters=[ray_cluster("training", condition("RayClusterSuspended", "True", "suspended"), suspend=True)]
-    )
-}
+RESTING = {"team-a": found(rayclusters=[ray_cluster("training", SUSPENDED, suspend=True)])}
 
 
 def test_a_suspended_cluster_is_woken(serve: Serve, in_memory: FakeCluster) -> None:

@@ -11,9 +11,8 @@ from stacks.commands.status.clusters import State
 from stacks.commands.status.targets import NotWokenError, target, wake_patch
 from tests.unit.planning.stacks import cluster as planned
 from tests.unit.planning.stacks import stack, tenant
-from tests.unit.status.live import READY, cluster, condition, found, metadata, ray_cluster
+from tests.unit.status.live import READY, SUSPENDED, cluster, found, metadata, ray_cluster
 
-SUSPENDED = condition("RayClusterSuspended", "True", "suspended")
 SINCE = "2026-01-01T11:00:00Z"
 BY_IDLE_TERMINATION = {
     "managedFields": [{"manager": FIELD_MANAGER, "time": SINCE, "fieldsV1": {"f:spec": {"f:suspend": {}}}}]
@@ -33,10 +32,6 @@ def test_a_cluster_that_rests_is_as_desired_and_shows_since_when() -> None:
     shown = cluster(resting())
     assert (shown.state, shown.ok) == (State.RESTING, True)
     assert shown.reasons == (f"it rests since {SINCE}: `python -m stacks wake STACK NAMESPACE/NAME` wakes it",)
-
-
-def test_a_cluster_that_somebody_else_suspended_does_not_rest() -> None:
-    assert cluster(ray_cluster("training", SUSPENDED, suspend=True)).state is State.SUSPENDED
 
 
 def test_waking_sets_suspend_to_false_because_kuberay_ignores_its_absence() -> None:
