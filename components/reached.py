@@ -103,10 +103,13 @@ class Reached(Resource, module="ray-platform", name="Reached"):
     status: pulumi.Output[Any]
 
     def __init__(self, name: str, args: ReachedArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        # Not the resource itself: lines about it are shown once it exists.
+        shown = opts.parent if opts else None
+
         async def wait(hook: pulumi.ResourceHookArgs) -> None:
             sent = hook.new_inputs
             assert sent is not None
-            await args.wait(sent["namespace"], lambda state: pulumi.log.info(state, resource=self, ephemeral=True))
+            await args.wait(sent["namespace"], lambda state: pulumi.log.info(state, resource=shown, ephemeral=True))
 
         hook = pulumi.ResourceHook(f"{name}-wait", wait)
         binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
