@@ -10,7 +10,7 @@ from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
-RESOURCES = 26
+RESOURCES = 27
 """Number of resources of a tenant with people, a quota and a RayCluster."""
 
 BYTES = 98_000

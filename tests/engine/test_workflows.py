@@ -125,7 +125,7 @@ def test_a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
     assert done.code == 0, done.output
     summary = (runner.checkout.parent / "summary.md").read_text()
     assert summary.startswith(f"{MARKER}\n")
-    assert "- **Preview**: 1 to update\n" in summary
+    assert "- **Preview**: 2 to update\n" in summary  # the RayCluster, and the wait for it
     assert "| kubernetes:ray.io/v1:RayCluster team-a/training-ray-cluster | update | " in summary
     runner.stack.edit(on_the_nodes_network)
     done = runner.run("pull-request.yaml", "Preview, held to the policies")
