@@ -69,9 +69,13 @@ class Part:
         )
         return replace(self, objects=made)
 
-    def body(self, name: str) -> Body:
-        """The body of its object of that name."""
-        return next(each.body for each in self.objects if each.name == name)
+
+def the_object(objects: Iterable[Object], name: str) -> Object:
+    """The object of that name in a list. Raises ValueError if there is none."""
+    for each in objects:
+        if each.name == name:
+            return each
+    raise ValueError(f"the list of objects has no {name!r}: pass the whole list of the function that makes it")
 
 
 def named(bodies: Iterable[Body], place: Path = ()) -> Iterator[Object]:

@@ -10,7 +10,7 @@ from components.bodies import in_namespace
 from components.cluster import Cluster
 from components.kubernetes import KubernetesObject, create, dependencies, field_manager, uid
 from components.kubernetes_cluster import KubernetesCluster
-from components.objects import Object
+from components.objects import Object, the_object
 from components.ray_cluster.changes import deletion_options, scaling_hooks
 from components.ray_cluster.manifests import (
     CLIENT_PORT,
@@ -120,7 +120,7 @@ class RayCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: RayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayCluster", name, None, opts)
         settings = args.settings
-        itself = next(each for each in args.objects if each.name == RAY_CLUSTER)
+        itself = the_object(args.objects, RAY_CLUSTER)
         spec = itself.body["spec"]
         if not requires_token(itself.body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)

@@ -10,7 +10,7 @@ from components.bodies import by_force, in_namespace
 from components.cluster import Cluster
 from components.kubernetes import create, dependencies, uid
 from components.kubernetes_cluster import KubernetesCluster
-from components.objects import Object
+from components.objects import Object, the_object
 from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 from components.ray_job.manifests import RAY_JOB, RUN_ANNOTATION
 from components.ray_job.progress import until_reached
@@ -81,7 +81,7 @@ class RayJob(pulumi.ComponentResource):
         super().__init__("ray-platform:index:RayJob", name, None, opts)
         settings, own = args.settings, args.settings.own_cluster
         inside = [replace(each, body=in_namespace(each.body, args.namespace)) for each in args.objects]
-        itself = next(each for each in inside if each.name == RAY_JOB)
+        itself = the_object(inside, RAY_JOB)
         beside = [each for each in inside if each is not itself]
         made = create(name, beside, pulumi.ResourceOptions(parent=self))
         if own:

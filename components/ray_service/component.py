@@ -9,7 +9,7 @@ from components.bodies import by_force, digest, in_namespace
 from components.cluster import Cluster
 from components.kubernetes import create, uid
 from components.kubernetes_cluster import KubernetesCluster
-from components.objects import Object
+from components.objects import Object, the_object
 from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 from components.ray_cluster.manifests import head_ports
 from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
@@ -57,7 +57,7 @@ class RayService(pulumi.ComponentResource):
         super().__init__("ray-platform:index:RayService", name, None, opts)
         settings = args.settings
         inside = [replace(each, body=in_namespace(each.body, args.namespace)) for each in args.objects]
-        itself = next(each for each in inside if each.name == RAY_SERVICE)
+        itself = the_object(inside, RAY_SERVICE)
         spec = itself.body["spec"]["rayClusterConfig"]
         made = create(name, [each for each in inside if each is not itself], pulumi.ResourceOptions(parent=self))
         owned = OwnedClusterArgs(settings.own_cluster, spec, args.namespace, args.cluster, SERVICE_LABEL)
