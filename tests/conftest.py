@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
+import hypothesis
 import pytest
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # has none
 
@@ -26,6 +27,10 @@ os.environ.update(collection())
 
 # As the Makefile does: without bytecode, which images often forbid, every process compiles what it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A test is not judged by its time: another process may have the machine.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 TIERS = ("unit", "engine", "stand_ins", "pods")
 

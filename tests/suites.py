@@ -173,7 +173,6 @@ def cases(name: str, count: int) -> Callable[[Test], Test]:
     decided = decision(name)
     common = settings(
         database=None,
-        deadline=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
         print_blob=True,

@@ -56,7 +56,7 @@ def sent(wire: Wire, prefix: str, command: Command) -> None:
     wire.send(name, prefix + key, *others)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.one_of(COMMANDS, BREAKS, st.just(ANSWER)), max_size=40))
 @example(
     steps=[("INCRBY", "KV", "1"), ("HSET", "KV", "g", ""), ("UNLINK", "KV"), "cut"]

@@ -13,8 +13,6 @@ from components import pulumi_internals
 from components.pulumi_internals import NotKnownError, resolved
 from testbed.recorder import record
 
-pytestmark = pytest.mark.unit
-
 
 class _Thing(pulumi.ComponentResource):
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:

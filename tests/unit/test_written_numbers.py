@@ -69,7 +69,7 @@ def leaves(value: Any) -> list[Any]:
     return [leaf for each in value.values() for leaf in leaves(each)] if isinstance(value, dict) else [value]
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=400, derandomize=True)
 @example("2.10", PLACES[0])
 @example("0022", PLACES[1])
 @example("12:30", PLACES[2])

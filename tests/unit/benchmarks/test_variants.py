@@ -56,7 +56,7 @@ def situations(draw: st.DrawFn) -> tuple[list[int], list[Running]]:
     return tasks, running
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(situations())
 def test_ray_launches_the_same_workers_if_full_ones_are_omitted(case: tuple[list[int], list[Running]]) -> None:
     tasks, running = case
@@ -66,7 +66,7 @@ def test_ray_launches_the_same_workers_if_full_ones_are_omitted(case: tuple[list
     assert (partial.launch, partial.unmet) == (whole.launch, whole.unmet)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(situations(), st.sampled_from(["ado", "tiling", "1+8"]))
 def test_the_model_launches_what_ray_launches(case: tuple[list[int], list[Running]], name: str) -> None:
     tasks, running = case

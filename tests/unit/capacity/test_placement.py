@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from components.capacity.limits import Account, eligible
@@ -36,7 +36,6 @@ def on(nodes: Nodes) -> list[tuple[str, int, int]]:
     return [(node.pool.pool, node.number, len(node.pods)) for node in nodes.nodes if node.pods]
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 9), st.integers(0, 70), st.integers(0, 1100), st.integers(0, 5), st.integers(1, 3)),
@@ -60,7 +59,6 @@ def test_no_node_exceeds_its_capacity_and_no_pod_is_lost(configured: list[tuple[
     assert placed + missing == sum(each.least * each.hosts for each in groups)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([1, 2, 4, 8]), max_size=40))
 def test_sizes_that_divide_a_node_remain_unplaced_only_if_gpus_are_short(sizes: list[int]) -> None:
     nodes = Nodes((A100,))
@@ -100,7 +98,6 @@ def test_a_node_runs_no_more_pods_than_a_kubelet_does() -> None:
     assert on(nodes) == [("a100", 0, PODS_PER_NODE), ("a100", 1, PODS_PER_NODE)]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 9), st.integers(0, 70), st.integers(0, 1100))
 def test_an_empty_node_holds_as_many_as_are_placed_on_it(gpus: int, cpu: int, memory: int) -> None:
     one = A100.model_copy(update={"count": 1})

@@ -43,7 +43,7 @@ def problems(
     return found, sum(number for _, number in Nodes(stack.nodes).start(workers))
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=300, derandomize=True)
 @given(st.lists(GROUP, min_size=1, max_size=3), st.integers(1, 128))
 def test_whatever_is_refused_finds_no_place(groups: list[dict[str, Any]], cpu: int) -> None:
     named = [{**group, "groupName": f"g{index}"} for index, group in enumerate(groups)]
@@ -51,7 +51,7 @@ def test_whatever_is_refused_finds_no_place(groups: list[dict[str, Any]], cpu: i
     assert not found or waiting
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True)
 @given(GROUP)
 def test_equal_workers_on_one_pool_are_refused_exactly_if_some_find_no_place(group: dict[str, Any]) -> None:
     # The head has nodes of its own.

@@ -135,7 +135,7 @@ class Failovers(RuleBasedStateMachine):
 
 
 TestFailovers = Failovers.TestCase
-TestFailovers.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestFailovers.settings = settings(max_examples=200, stateful_step_count=40)
 
 
 def test_a_repeated_read_does_not_see_later_writes() -> None:

@@ -97,7 +97,7 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
 
 
 @given(st.data())
-@settings(derandomize=True, max_examples=600, deadline=None)
+@settings(derandomize=True, max_examples=600)
 def test_wild_input_is_imported_or_refused(data: st.DataObject) -> None:
     document = DOCUMENTS[data.draw(st.sampled_from(sorted(DOCUMENTS)))]
     for _ in range(data.draw(st.integers(1, 3))):

@@ -37,7 +37,7 @@ def test_an_empty_value_needs_no_note() -> None:
 
 
 @given(VALUES, st.data())
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=300)
 def test_every_leaf_is_used_or_noted(document: Any, data: st.DataObject) -> None:
     reader = Reader(document)
     found = list(leaves(document))

@@ -94,7 +94,7 @@ JSON = st.recursive(
 
 
 @given(kind=st.sampled_from(KINDS), spec=JSON, metadata=JSON)
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, max_examples=300)
 def test_anything_is_judged(kind: str, spec: Any, metadata: Any) -> None:
     body = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
     assert validate(body, OperatorContext())

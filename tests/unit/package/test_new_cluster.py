@@ -16,8 +16,6 @@ from ray_platform.component import Settings
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
-pytestmark = pytest.mark.unit
-
 UID = "0f5c2f0e-1111-4c1e-9d0a-3a2b1c0d9e8f"
 
 KUBE_SYSTEM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": UID}}

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.nodes import GPU_RESOURCE
@@ -187,7 +187,6 @@ def tenants(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
-@settings(deadline=None)
 @given(tenants())
 def test_no_tenant_has_more_than_quota_and_nodes_and_none_has_less_in_turn_than_it_starts_with(
     tenants: list[dict[str, Any]],

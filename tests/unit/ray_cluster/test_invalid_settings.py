@@ -113,7 +113,7 @@ def test_a_single_word_of_a_shell_is_accepted(value: str) -> None:
 SHELL = st.text(st.sampled_from(list("ab'\"\\$`;&|(){} \n=,*~#!")), max_size=8)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True)
 @given(SHELL)
 def test_bash_parses_every_accepted_value_as_one_word(value: str) -> None:
     """KubeRay writes `--flag=value` into a command for bash, which here prints the number of words."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from components.ray_cluster.manifests import ray_cluster
@@ -55,7 +55,6 @@ def nodes_with_workers(draw: st.DrawFn) -> tuple[NodePool, Reserve, list[WorkerG
     return pool, reserve, chosen
 
 
-@settings(deadline=None)
 @given(nodes_with_workers())
 def test_workers_that_fit_by_gpus_fit_by_cpus_and_memory_beside_the_reserve(
     case: tuple[NodePool, Reserve, list[WorkerGroup]],

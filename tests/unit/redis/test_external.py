@@ -37,7 +37,7 @@ def written(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int = 
     return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ADDRESSES)
 def test_an_address_is_accepted_unless_it_is_no_servers(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     plain = (address.ipv4_mapped or address) if isinstance(address, ipaddress.IPv6Address) else address
@@ -51,7 +51,7 @@ def test_an_address_is_accepted_unless_it_is_no_servers(address: ipaddress.IPv4A
     assert rules(address=written(address)) == ({"value"} if nobodys else set())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 2**32 - 1).map(ipaddress.IPv4Address) | st.ip_addresses(v=6), st.sets(st.sampled_from(NETWORKS)))
 def test_an_address_is_in_one_of_its_own_networks(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: set[ipaddress.IPv4Network | ipaddress.IPv6Network]

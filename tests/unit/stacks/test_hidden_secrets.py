@@ -68,9 +68,7 @@ def test_each_format_is_found_by_its_look() -> None:
     assert all(SECRET_VALUE_HAS.search(text) for text in SECRETS.values())
 
 
-@settings(
-    max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=120, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     place=st.sampled_from(PLACES),
     key=st.sampled_from([None, "nonsense", "password", "url"]),
