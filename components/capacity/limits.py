@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
 from components.tenant.demand import Usage
+from core.body import ReadOnlyBody
 from core.nodes import GPU_PRODUCT_LABEL, NodePool, Taint
 from core.types import Settings
-
-Body = Mapping[str, Any]
 
 _NONE = Decimal(0)
 
@@ -23,7 +22,7 @@ class CapacitySettings(Settings):
     `error`: `check` and previews refuse it. `warning`: `plan` reports it. `allowed`: it is not reported."""
 
 
-def eligible(spec: Body, pools: Sequence[NodePool]) -> tuple[NodePool, ...]:
+def eligible(spec: ReadOnlyBody, pools: Sequence[NodePool]) -> tuple[NodePool, ...]:
     """The pools whose nodes a pod with that spec may run on.
 
     It evaluates nodeSelector, required node affinity and tolerations. A label that no pool of the stack file has, such
@@ -37,7 +36,7 @@ def _labels(pool: NodePool) -> dict[str, str]:
     return {**pool.labels, **({GPU_PRODUCT_LABEL: pool.gpu_product} if pool.gpu_product else {})}
 
 
-def _selected(spec: Body, pool: NodePool, known: set[str]) -> bool:
+def _selected(spec: ReadOnlyBody, pool: NodePool, known: set[str]) -> bool:
     labels = _labels(pool)
     for key, value in (spec.get("nodeSelector") or {}).items():
         if key in known and labels.get(key) != value:
@@ -52,7 +51,7 @@ def _selected(spec: Body, pool: NodePool, known: set[str]) -> bool:
     )
 
 
-def _matches(expression: Body, labels: Mapping[str, str]) -> bool:
+def _matches(expression: ReadOnlyBody, labels: Mapping[str, str]) -> bool:
     """As in Kubernetes (kubernetes.io, Assigning Pods to Nodes); comparisons of numbers always match."""
     value, values = labels.get(expression["key"]), expression.get("values") or ()
     match expression["operator"]:
@@ -67,7 +66,7 @@ def _matches(expression: Body, labels: Mapping[str, str]) -> bool:
     return True
 
 
-def _tolerated(spec: Body, pool: NodePool) -> bool:
+def _tolerated(spec: ReadOnlyBody, pool: NodePool) -> bool:
     tolerations = spec.get("tolerations") or ()
     return all(
         taint.effect == "PreferNoSchedule" or any(_tolerates(each, taint) for each in tolerations)
@@ -75,7 +74,7 @@ def _tolerated(spec: Body, pool: NodePool) -> bool:
     )
 
 
-def _tolerates(toleration: Body, taint: Taint) -> bool:
+def _tolerates(toleration: ReadOnlyBody, taint: Taint) -> bool:
     if toleration.get("effect") not in (None, "", taint.effect):
         return False
     if toleration.get("operator") == "Exists":

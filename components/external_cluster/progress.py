@@ -1,14 +1,13 @@
 """Waits until a Job that connects to an external cluster has done its part, or reports why it has not. Only reads."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.readiness import pod_reasons
 from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER_LABEL
 from components.waiting import until
-
-Body = Mapping[str, Any]
+from core.body import ReadOnlyBody
 
 
 class ConnectionFailedError(Exception):
@@ -65,7 +64,7 @@ def reported(cluster: Cluster, namespace: str, job: str) -> str | None:
     return _reached(live, pods, "running")
 
 
-def _look(cluster: Cluster, namespace: str, job: str) -> tuple[Body, Sequence[Body]]:
+def _look(cluster: Cluster, namespace: str, job: str) -> tuple[ReadOnlyBody, Sequence[ReadOnlyBody]]:
     live = cluster.get("batch/v1", "jobs", namespace, job)
     if live is None:
         raise ConnectionFailedError(f"Job {namespace}/{job} does not exist: it was deleted after its creation")
@@ -74,13 +73,13 @@ def _look(cluster: Cluster, namespace: str, job: str) -> tuple[Body, Sequence[Bo
     return live, pods
 
 
-def _reached(job: Body, pods: Sequence[Body], stage: str) -> str | None:
+def _reached(job: ReadOnlyBody, pods: Sequence[ReadOnlyBody], stage: str) -> str | None:
     if _condition(job, "Complete"):
         return (message_of(pods[-1]) if pods else None) or "SUCCEEDED"
     return "RUNNING" if stage == "running" and (job.get("status") or {}).get("ready") else None
 
 
-def failure_of(job: Body, pods: Sequence[Body]) -> str | None:
+def failure_of(job: ReadOnlyBody, pods: Sequence[ReadOnlyBody]) -> str | None:
     """Why the Job has failed; None if it has not."""
     failed = _condition(job, "Failed")
     if failed is None:
@@ -89,7 +88,7 @@ def failure_of(job: Body, pods: Sequence[Body]) -> str | None:
     return message or ": ".join(filter(None, [failed.get("reason"), failed.get("message")]))
 
 
-def state_of(pods: Sequence[Body]) -> str:
+def state_of(pods: Sequence[ReadOnlyBody]) -> str:
     """The state of the newest pod for people."""
     if not pods:
         return "it has no pod yet"
@@ -97,7 +96,7 @@ def state_of(pods: Sequence[Body]) -> str:
     return "; ".join([str(status.get("phase") or "Pending"), *pod_reasons(dict(pods[-1]), {})])
 
 
-def message_of(pod: Body) -> str | None:
+def message_of(pod: ReadOnlyBody) -> str | None:
     """What the pod has reported at its end."""
     for each in (pod.get("status") or {}).get("containerStatuses") or ():
         if message := (each.get("state", {}).get("terminated") or {}).get("message"):
@@ -105,6 +104,6 @@ def message_of(pod: Body) -> str | None:
     return None
 
 
-def _condition(job: Body, kind: str) -> Body | None:
+def _condition(job: ReadOnlyBody, kind: str) -> ReadOnlyBody | None:
     conditions = (job.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)

@@ -31,6 +31,7 @@ from components.ray_cluster.pods import (
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from components.tls.manifests import volumes
+from core.body import ReadOnlyBody
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
 from core.quantities import amount, shown
@@ -39,8 +40,6 @@ from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from kuberay.ray_start import LEAST_MEMORY, LEAST_OBJECT_STORE, is_gpu, problems_of_labels, problems_of_params
 from kuberay.rules import problem
-
-Body = Mapping[str, Any]
 
 _HEAD: Path = ("spec", "headGroupSpec")
 _OPTIONS: Path = ("spec", "autoscalerOptions")
@@ -57,7 +56,7 @@ _LIKE = 0.6
 """How similar two names of containers must be to count as a misspelling (difflib's ratio)."""
 
 
-def pod_problems(body: Body, level: PodSecurityLevel) -> Iterator[Problem]:
+def pod_problems(body: ReadOnlyBody, level: PodSecurityLevel) -> Iterator[Problem]:
     """Problems of all pods of a RayCluster that is otherwise valid; paths in its body.
 
     `level`: the Pod Security level of its namespace; `privileged` if it is not known.
@@ -69,14 +68,14 @@ def pod_problems(body: Body, level: PodSecurityLevel) -> Iterator[Problem]:
         yield from _of_ray_start(spec, group, path)
 
 
-def _groups(spec: Body) -> Iterator[tuple[Path, Body]]:
+def _groups(spec: ReadOnlyBody) -> Iterator[tuple[Path, ReadOnlyBody]]:
     """The head and the worker groups, each with its path in the body."""
     yield _HEAD, spec["headGroupSpec"]
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
         yield ("spec", "workerGroupSpecs", index), group
 
 
-def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
+def _of_ray_start(spec: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
     """What `ray start` refuses, or would offer without having it."""
     params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
     # Overrides may remove the version.
@@ -107,7 +106,7 @@ def due_to_defaults(settings: RayClusterSettings, problems: Sequence[Problem]) -
     return [Problem(("podDefaults",), "none", message, "pod-security")]
 
 
-def strictest_level(body: Body) -> PodSecurityLevel:
+def strictest_level(body: ReadOnlyBody) -> PodSecurityLevel:
     """The strictest level of Pod Security that admits the pods of a RayCluster."""
     levels: tuple[PodSecurityLevel, ...] = ("restricted", "baseline")
     for level in levels:
@@ -116,7 +115,9 @@ def strictest_level(body: Body) -> PodSecurityLevel:
     return "privileged"
 
 
-def _of_pods(template: Body, path: Path, options: Body | None, level: PodSecurityLevel) -> Iterator[Problem]:
+def _of_pods(
+    template: ReadOnlyBody, path: Path, options: ReadOnlyBody | None, level: PodSecurityLevel
+) -> Iterator[Problem]:
     """The problems of a group's pods. Groups with the same template have the same ones, which are found once."""
     text = json.dumps([_without_values(template), options], sort_keys=True, default=str)
     for found in _found(text, "headGroupSpec" in path, level):
@@ -124,7 +125,7 @@ def _of_pods(template: Body, path: Path, options: Body | None, level: PodSecurit
         yield replace(found, path=at)
 
 
-def _without_values(template: Body) -> Body:
+def _without_values(template: ReadOnlyBody) -> ReadOnlyBody:
     """The template without the values of its variables, which no rule reads and which differ most between tenants."""
     spec = template["spec"]
     containers = {
@@ -138,7 +139,7 @@ def _without_values(template: Body) -> Body:
     return {**template, "spec": {**spec, **containers}}
 
 
-def _without_value(variable: Body) -> Body:
+def _without_value(variable: ReadOnlyBody) -> ReadOnlyBody:
     return {**variable, "value": ""} if isinstance(variable.get("value"), str) else variable
 
 
@@ -164,7 +165,7 @@ def _found(text: str, head: bool, level: PodSecurityLevel) -> tuple[Problem, ...
     return (*found, *(() if found else violations(template, (), level, beside)))
 
 
-def _of_ray(pod: Body, ray: str) -> Iterator[Problem]:
+def _of_ray(pod: ReadOnlyBody, ray: str) -> Iterator[Problem]:
     """What the API server accepts, and KubeRay does not expect."""
     for index, container in enumerate(pod["containers"]):
         name, at = container.get("name", ""), ("spec", "containers", index)
@@ -186,7 +187,7 @@ def _taken(path: Path, name: str) -> Problem:
     return Problem(path, name, f"KubeRay adds a container {name!r} itself: use another name", "ray-container")
 
 
-def _endless(container: Body) -> Iterator[Problem]:
+def _endless(container: ReadOnlyBody) -> Iterator[Problem]:
     """KubeRay appends `ray start` to the command of Ray's container unless it is in there (pod.go: BuildPod)."""
     command = " ".join([*(container.get("command") or ()), *(container.get("args") or ())])
     if "ray start" not in command and any(each in command for each in _ENDLESS):
@@ -200,7 +201,7 @@ _STORE = "object-store-memory"
 _LEAST = shown("memory", Decimal(LEAST_MEMORY))
 
 
-def without_slots(body: Body) -> Iterator[Problem]:
+def without_slots(body: ReadOnlyBody) -> Iterator[Problem]:
     """The problem of a cluster that scales and may never have a worker, with a head that runs no task.
 
     One that does not scale may have no workers for a while.
@@ -218,7 +219,7 @@ def without_slots(body: Body) -> Iterator[Problem]:
     yield Problem(("spec", "workerGroupSpecs", 0, "maxReplicas"), 0, message, "no-worker-ever")
 
 
-def _without_memory(group: Body, path: Path) -> Iterator[Problem]:
+def _without_memory(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
     """Too little memory for Ray to start in a pod of a group; `path`: of the group."""
     ray = group["template"]["spec"]["containers"][0]
     limit = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
@@ -259,7 +260,7 @@ _HARMLESS = {"NVIDIA_VISIBLE_DEVICES": ("void", "none", ""), "CUDA_VISIBLE_DEVIC
 _MODE = "RAY_AUTH_MODE"
 
 
-def undone(settings: RayClusterSettings, body: Body) -> Iterator[Problem]:
+def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem]:
     """Variables and images of a rendered RayCluster that contradict its settings; paths in its body."""
     spec = body["spec"]
     for path, group in _groups(spec):
@@ -272,7 +273,7 @@ def undone(settings: RayClusterSettings, body: Body) -> Iterator[Problem]:
         yield from _other_version(settings, options, ("spec", "autoscalerOptions"))
 
 
-def _undoing(spec: Body, variable: Body) -> str | None:
+def _undoing(spec: ReadOnlyBody, variable: ReadOnlyBody) -> str | None:
     name, value = variable["name"], variable.get("value", "")
     if name in _OVERWRITTEN:
         return f"KubeRay sets {name} itself, and its value applies: remove it"
@@ -283,7 +284,7 @@ def _undoing(spec: Body, variable: Body) -> str | None:
     return None
 
 
-def _other_version(settings: RayClusterSettings, container: Body, path: Path) -> Iterator[Problem]:
+def _other_version(settings: RayClusterSettings, container: ReadOnlyBody, path: Path) -> Iterator[Problem]:
     image = container.get("image") or ""
     tagged = image_version(image)
     if settings.verify_image_tag and tagged not in (None, settings.ray_version):
@@ -307,7 +308,7 @@ _VOLUMES = {
 """Volumes that the stack adds to pods, with their content."""
 
 
-def reworded(settings: RayClusterSettings, problem: Problem, body: Body) -> Problem:
+def reworded(settings: RayClusterSettings, problem: Problem, body: ReadOnlyBody) -> Problem:
     """A problem from KubeRay's rules, in terms of the stack file if it is about a part that the stack adds."""
     match problem.path:
         case ("spec", "workerGroupSpecs", int(index), "template") if problem.rule == "required-field":
@@ -347,7 +348,7 @@ def _no_such_group(groups: Sequence[Any], index: int, problem: Problem) -> Probl
     return replace(problem, path=(*problem.path[:3], "groupName"), value=name, message=message)
 
 
-def logs_problems(settings: RayClusterSettings, logs: LogsSettings | None, body: Body) -> Iterator[Problem]:
+def logs_problems(settings: RayClusterSettings, logs: LogsSettings | None, body: ReadOnlyBody) -> Iterator[Problem]:
     """Parts of a rendered RayCluster by which its logs would not be collected; paths in its body."""
     if logs is None:
         return
@@ -360,7 +361,7 @@ def logs_problems(settings: RayClusterSettings, logs: LogsSettings | None, body:
         yield from _changed_for_logs((*path, "template", "spec"), group["template"]["spec"], expected)
 
 
-def _changed_for_logs(path: Path, pod: Body, expected: Beside) -> Iterator[Problem]:
+def _changed_for_logs(path: Path, pod: ReadOnlyBody, expected: Beside) -> Iterator[Problem]:
     """Changes by a pod template to what the collector needs."""
     named: dict[str, tuple[dict[str, Any], ...]] = {
         "initContainers": expected.init_containers,
@@ -387,7 +388,7 @@ _STORAGE_NAMESPACE = "RAY_external_storage_namespace"
 """KubeRay does not override it, and then cleans up another namespace (pod.go: configureGCSFaultTolerance)."""
 
 
-def redis_problems(settings: RayClusterSettings, place: RedisPlace | None, body: Body) -> Iterator[Problem]:
+def redis_problems(settings: RayClusterSettings, place: RedisPlace | None, body: ReadOnlyBody) -> Iterator[Problem]:
     """Problems of a rendered RayCluster that KubeRay would accept; paths in its body."""
     if not settings.fault_tolerance or place is None:
         return
@@ -399,7 +400,7 @@ def redis_problems(settings: RayClusterSettings, place: RedisPlace | None, body:
     yield from _reconnect_timeouts(spec)
 
 
-def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Body) -> Iterator[Problem]:
+def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: ReadOnlyBody) -> Iterator[Problem]:
     """Changes by a pod template to the containers, volumes and ports that the head has for Redis."""
     made, at = beside_head(settings, place), (*_HEAD, "template", "spec")
     for kind, expected, name in (
@@ -430,7 +431,7 @@ def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Body) -> Iter
                     )
 
 
-def _reconnect_timeouts(spec: Body) -> Iterator[Problem]:
+def _reconnect_timeouts(spec: ReadOnlyBody) -> Iterator[Problem]:
     """Worker timeouts that are not longer than the head's. Such workers and their tasks would end while the head
     restarts (kuberay#1036)."""
     in_head = _variable(_HEAD, spec["headGroupSpec"], RECONNECT_TIMEOUT)
@@ -450,7 +451,7 @@ def _reconnect_timeouts(spec: Body) -> Iterator[Problem]:
             return
 
 
-def _variable(path: Path, group: Body, name: str) -> tuple[Path, str] | None:
+def _variable(path: Path, group: ReadOnlyBody, name: str) -> tuple[Path, str] | None:
     """The path of an environment variable in Ray's container of a group, and its value."""
     for index, variable in enumerate(group["template"]["spec"]["containers"][0].get("env") or ()):
         if variable["name"] == name:
@@ -467,7 +468,7 @@ _MOST_GROUPS = 7
 """A Workload of Kueue has 8 pod sets, one of which is the head."""
 
 
-def unguarded_gang(settings: RayClusterSettings, body: Body) -> Iterator[Problem]:
+def unguarded_gang(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem]:
     """Worker groups that can scale although `gang` is `all`; the path is in the settings.
 
     KubeRay's gang is the head and minReplicas of each group. Raising minReplicas to maxReplicas implicitly would start
@@ -489,7 +490,7 @@ def unguarded_gang(settings: RayClusterSettings, body: Body) -> Iterator[Problem
 
 
 def not_with_kueue(
-    settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: Body
+    settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: ReadOnlyBody
 ) -> Iterator[Problem]:
     """Settings that Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go:
     validateCreate), and those that Kueue does not have; paths are in the settings.

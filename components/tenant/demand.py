@@ -5,13 +5,11 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from components.tenant.settings import ENTRIES, Amounts, LimitSettings, QuotaSettings, hard
+from core.body import ReadOnlyBody
 from core.problems import Path, Problem, dotted
 from core.quantities import amount, shown
-
-Body = Mapping[str, Any]
 
 Usage = dict[str, Decimal]
 """Amounts by the ResourceQuota's entries that count them: `requests.cpu`, `pods`."""
@@ -41,7 +39,7 @@ class Container:
     path: Path
     """In the body of the RayCluster; for a container that KubeRay adds, where its settings are."""
 
-    body: Body
+    body: ReadOnlyBody
 
     runs_ray: bool = False
     """Whether it is Ray's container."""
@@ -114,7 +112,7 @@ class Demand:
         return total([self.objects, *(_times(group.usage, group.at_first) for group in self.groups)])
 
 
-def demand(body: Body, limits: LimitSettings | None) -> Demand:
+def demand(body: ReadOnlyBody, limits: LimitSettings | None) -> Demand:
     """The usage of a RayCluster in a namespace with that LimitRange."""
     name, spec, given = body["metadata"]["name"], body["spec"], defaults(limits)
     head = spec["headGroupSpec"]
@@ -137,7 +135,7 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
     return Demand(name, runs, objects, bool(spec.get("enableInTreeAutoscaling")))
 
 
-def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
+def of_stateful_set(body: ReadOnlyBody, limits: LimitSettings | None) -> Demand:
     """The usage of a StatefulSet with its volumes in a namespace with that LimitRange."""
     name, spec = body["metadata"]["name"], body["spec"]
     group = group_of(("spec",), name, spec, defaults(limits))
@@ -161,7 +159,7 @@ def inside(groups: Iterable[Group], path: Path) -> tuple[Group, ...]:
     )
 
 
-def of_claim(body: Body) -> Demand:
+def of_claim(body: ReadOnlyBody) -> Demand:
     """The usage of a PersistentVolumeClaim (kubernetes, pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
     spec = body["spec"]
     each = {"persistentvolumeclaims": Decimal(1), "requests.storage": amount(spec["resources"]["requests"]["storage"])}
@@ -203,7 +201,7 @@ def _configured(amounts: Amounts) -> dict[str, str]:
     return {resource: value for resource in RESOURCES if (value := getattr(amounts, resource)) is not None}
 
 
-def _same(amounts: Mapping[str, str]) -> Body:
+def _same(amounts: Mapping[str, str]) -> ReadOnlyBody:
     return {"limits": amounts, "requests": amounts}
 
 
@@ -214,7 +212,7 @@ def _times(usage: Usage, number: int) -> Usage:
 def group_of(
     path: Path,
     title: str,
-    group: Body,
+    group: ReadOnlyBody,
     given: Given,
     beside: Iterable[Container] = (),
     before: Iterable[Container] = (),
@@ -229,7 +227,7 @@ def group_of(
     return Group(path, title, (*containers, *initial), each, *_numbers(group))
 
 
-def _cleaned_up(head: Group, body: Body, given: Given) -> Group:
+def _cleaned_up(head: Group, body: ReadOnlyBody, given: Given) -> Group:
     """The head with the maximum usage of the head and the later clean-up pod, which has the head's init containers."""
     job = Container(head.path, {"name": "redis-cleanup", "resources": _same(CLEANING_UP)})
     initial = list(_containers(head.path, body["template"]["spec"], "initContainers"))
@@ -238,7 +236,7 @@ def _cleaned_up(head: Group, body: Body, given: Given) -> Group:
     return replace(head, containers=(*head.containers, job), usage=most)
 
 
-def _numbers(group: Body) -> tuple[int, int | None, int]:
+def _numbers(group: ReadOnlyBody) -> tuple[int, int | None, int]:
     """Initial, maximum and minimum workers (controllers/ray/utils/util.go: GetWorkerGroupDesiredReplicas)."""
     if "groupName" not in group:
         return 1, 1, 1
@@ -249,7 +247,7 @@ def _numbers(group: Body) -> tuple[int, int | None, int]:
     return (at_first if most is None else min(at_first, most)), most, least
 
 
-def _containers(path: Path, pod: Body, key: str) -> Iterator[Container]:
+def _containers(path: Path, pod: ReadOnlyBody, key: str) -> Iterator[Container]:
     for index, body in enumerate(pod.get(key) or ()):
         runs_ray = key == "containers" and index == 0
         yield Container((*path, "template", "spec", key, index), body, runs_ray)
@@ -287,12 +285,12 @@ def _usage(container: Container, given: Given) -> Usage:
     return usage
 
 
-def head_service(head: Body) -> Usage:
+def head_service(head: ReadOnlyBody) -> Usage:
     """Usage of the head's Service (controllers/ray/common/service.go: getServicePorts)."""
     return service_usage(head, len(head["template"]["spec"]["containers"][0].get("ports") or ()))
 
 
-def service_usage(head: Body, ports: int) -> Usage:
+def service_usage(head: ReadOnlyBody, ports: int) -> Usage:
     """Usage of a Service of the head's type with that number of ports."""
     kind = head.get("serviceType")
     usage = {"services.loadbalancers": Decimal(1)} if kind == "LoadBalancer" else {}

@@ -14,6 +14,7 @@ from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
 from components.monitoring.targets import meta_label
+from core.body import ReadOnlyBody
 from local import paths
 from local.host_pods.states import HostPod, read_states
 from local.supervision import Program
@@ -21,8 +22,6 @@ from local.supervision import Program
 NAME = "targets"
 
 EVERY_SECONDS = 5.0
-
-Body = Mapping[str, Any]
 
 Group = dict[str, Any]
 """An entry of a file of `file_sd_configs`: `targets` with `labels`."""
@@ -32,13 +31,13 @@ Here = Mapping[tuple[str, str], Mapping[int, int]]
 
 
 def groups(
-    pods: Sequence[Body], services: Iterable[Body], slices: Iterable[Body], here: Here | None
+    pods: Sequence[ReadOnlyBody], services: Iterable[ReadOnlyBody], slices: Iterable[ReadOnlyBody], here: Here | None
 ) -> dict[str, list[Group]]:
     """The targets by role. `here`: on simulated nodes, where no other pod has a process; None on a real node."""
     return {"pod": list(_of_pods(pods, here)), "endpointslice": list(_of_services(services, slices, here))}
 
 
-def programs_here(pods: Iterable[Body], running: Iterable[HostPod]) -> Here:
+def programs_here(pods: Iterable[ReadOnlyBody], running: Iterable[HostPod]) -> Here:
     """The pods whose programs run on this machine: those of the Deployments that host-pods runs."""
     found = {}
     ports = {each.deployment: each.ports for each in running if each.state == "Running"}
@@ -50,7 +49,7 @@ def programs_here(pods: Iterable[Body], running: Iterable[HostPod]) -> Here:
     return found
 
 
-def _of_pods(pods: Iterable[Body], here: Here | None) -> Iterator[Group]:
+def _of_pods(pods: Iterable[ReadOnlyBody], here: Here | None) -> Iterator[Group]:
     for pod in pods:
         named = _labels("pod", pod) | {"__meta_kubernetes_pod_phase": pod["status"].get("phase", "")}
         spec, own = pod["spec"], (pod["metadata"]["namespace"], pod["metadata"]["name"])
@@ -61,7 +60,9 @@ def _of_pods(pods: Iterable[Body], here: Here | None) -> Iterator[Group]:
                     yield {"targets": [target], "labels": named | label}
 
 
-def _of_services(services: Iterable[Body], slices: Iterable[Body], here: Here | None) -> Iterator[Group]:
+def _of_services(
+    services: Iterable[ReadOnlyBody], slices: Iterable[ReadOnlyBody], here: Here | None
+) -> Iterator[Group]:
     known = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in services}
     for piece in slices:
         metadata = piece["metadata"]
@@ -80,7 +81,7 @@ def _of_services(services: Iterable[Body], slices: Iterable[Body], here: Here | 
                 yield {"targets": targets, "labels": _labels("service", service or {}) | label}
 
 
-def _pod_of(namespace: str, endpoint: Body) -> tuple[str, str]:
+def _pod_of(namespace: str, endpoint: ReadOnlyBody) -> tuple[str, str]:
     return namespace, (endpoint.get("targetRef") or {}).get("name", "")
 
 
@@ -91,7 +92,7 @@ def _target(address: str | None, port: int, pod: tuple[str, str], here: Here | N
     return f"127.0.0.1:{ports[port]}" if port in ports else None
 
 
-def _labels(of: Literal["pod", "service"], body: Body) -> dict[str, str]:
+def _labels(of: Literal["pod", "service"], body: ReadOnlyBody) -> dict[str, str]:
     """The labels of an object, before those of its targets (prometheus.io, kubernetes_sd_config)."""
     metadata = body["metadata"]
     own = {"__meta_kubernetes_namespace": metadata["namespace"], f"__meta_kubernetes_{of}_name": metadata["name"]}

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 from kubernetes import client
 
+from core.body import ReadOnlyBody
 from local.nodes import POOL_LABEL
-from local.rehearse.observed import OWNER_LABELS, Body, Observed, Pod, observed, pod_of
+from local.rehearse.observed import OWNER_LABELS, Observed, Pod, observed, pod_of
 from local.rehearse.observed import Cluster as RayState
 
 RAY = ("ray.io", "v1", "rayclusters")
@@ -37,12 +38,12 @@ class Cluster:
         """The RayClusters; none before the operator is installed."""
         return observed(self._custom(RAY), [], [], [], []).clusters
 
-    def ray(self, name: str) -> Body:
+    def ray(self, name: str) -> ReadOnlyBody:
         """A RayCluster, by `<namespace>/<name>`, or by the name of the RayJob or RayService that has it."""
         namespace, _, _ = name.partition("/")
         group, version, plural = RAY
         found = self._objects.get_namespaced_custom_object(group, version, namespace, plural, self._live(name))
-        return cast("Body", found)
+        return cast("ReadOnlyBody", found)
 
     def _live(self, name: str) -> str:
         """The RayCluster's own name, which KubeRay generates for a RayJob or RayService."""
@@ -53,7 +54,7 @@ class Cluster:
             self._names[name] = found[0] if found else own
         return self._names[name]
 
-    def _ray_clusters(self, namespace: str) -> list[Body]:
+    def _ray_clusters(self, namespace: str) -> list[ReadOnlyBody]:
         group, version, plural = RAY
         found: Any = self._objects.list_namespaced_custom_object(group, version, namespace, plural)
         return list(found["items"])
@@ -88,15 +89,15 @@ class Cluster:
             api_group, version, namespace, plural, own, patch, _content_type="application/json-patch+json"
         )
 
-    def _nodes(self) -> list[Body]:
+    def _nodes(self) -> list[ReadOnlyBody]:
         return self._items(self._core.list_node, label_selector=POOL_LABEL)
 
-    def _items(self, list_all: Callable[..., Any], *arguments: str, **options: Any) -> list[Body]:
+    def _items(self, list_all: Callable[..., Any], *arguments: str, **options: Any) -> list[ReadOnlyBody]:
         # Creating typed objects for a thousand pods takes seconds, and they are read several times a second.
         answer = list_all(*arguments, **options, _preload_content=False)
         return list(json.loads(answer.data)["items"])
 
-    def _custom(self, kind: tuple[str, str, str]) -> list[Body]:
+    def _custom(self, kind: tuple[str, str, str]) -> list[ReadOnlyBody]:
         try:
             found: Any = self._objects.list_cluster_custom_object(*kind)
         except client.ApiException as error:
@@ -106,6 +107,6 @@ class Cluster:
         return list(found["items"])
 
 
-def _labels(body: Body) -> Mapping[str, str]:
+def _labels(body: ReadOnlyBody) -> Mapping[str, str]:
     labels: Mapping[str, str] = body["metadata"].get("labels") or {}
     return labels

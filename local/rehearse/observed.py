@@ -5,14 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
+from core.body import ReadOnlyBody
 from core.nodes import GPU_RESOURCE
 from local.nodes import POOL_LABEL
-
-Body = Mapping[str, Any]
 
 HEAD = "head"
 """The plan's name of the head's group. KubeRay's label has `headgroup` (ray-operator/controllers/ray/utils/constant.go:
@@ -110,11 +108,11 @@ def _sums(amounts: Iterable[tuple[str, int]]) -> Counter[str]:
 
 
 def observed(
-    clusters: Sequence[Body],
-    pods: Sequence[Body],
-    nodes: Sequence[Body],
-    events: Sequence[Body],
-    groups: Sequence[Body],
+    clusters: Sequence[ReadOnlyBody],
+    pods: Sequence[ReadOnlyBody],
+    nodes: Sequence[ReadOnlyBody],
+    events: Sequence[ReadOnlyBody],
+    groups: Sequence[ReadOnlyBody],
 ) -> Observed:
     """The snapshot from lists of RayClusters, pods, nodes, events and PodGroups."""
     pools = {node["metadata"]["name"]: node["metadata"]["labels"][POOL_LABEL] for node in nodes}
@@ -127,7 +125,7 @@ def observed(
     )
 
 
-def pod_of(body: Body, pools: Mapping[str, str], gangs: Mapping[str, Body]) -> Pod | None:
+def pod_of(body: ReadOnlyBody, pools: Mapping[str, str], gangs: Mapping[str, ReadOnlyBody]) -> Pod | None:
     """A pod of a RayCluster or StatefulSet that has not ended; None for any other. `gangs`: PodGroups, by name."""
     metadata, status = body["metadata"], body.get("status") or {}
     labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
@@ -154,7 +152,7 @@ def _owner(labels: Mapping[str, str]) -> str | None:
     return next((labels[label] for label in OWNER_LABELS if label in labels), None)
 
 
-def _why(body: Body, gangs: Mapping[str, Body]) -> str:
+def _why(body: ReadOnlyBody, gangs: Mapping[str, ReadOnlyBody]) -> str:
     for condition in (body.get("status") or {}).get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False" and condition.get("message"):
             return str(condition["message"])
@@ -166,11 +164,11 @@ def _why(body: Body, gangs: Mapping[str, Body]) -> str:
     return next((str(each["message"]) for each in reversed(conditions) if each.get("message")), "")
 
 
-def _gpus(container: Body) -> int:
+def _gpus(container: ReadOnlyBody) -> int:
     return int(((container.get("resources") or {}).get("requests") or {}).get(GPU_RESOURCE, 0))
 
 
-def _cluster(body: Body) -> Cluster:
+def _cluster(body: ReadOnlyBody) -> Cluster:
     status = body.get("status") or {}
     provisioned = _condition(body, "RayClusterProvisioned")
     since = provisioned["lastTransitionTime"] if provisioned and provisioned["status"] == "True" else None
@@ -181,14 +179,14 @@ def _cluster(body: Body) -> Cluster:
     return Cluster(name, status.get("state") == "ready", seconds)
 
 
-def _failures(clusters: Sequence[Body]) -> Iterator[Refusal]:
+def _failures(clusters: Sequence[ReadOnlyBody]) -> Iterator[Refusal]:
     """Refusals of RayClusters whose pods the API server refuses at the moment."""
     for body in clusters:
         if refused(message := failure(body)):
             yield Refusal(f"RayCluster {_name(body)}", without_pod_name(message))
 
 
-def _events(events: Sequence[Body]) -> Iterator[Refusal]:
+def _events(events: Sequence[ReadOnlyBody]) -> Iterator[Refusal]:
     for event in events:
         about = event["involvedObject"]
         # A RayCluster itself reports current refusals.
@@ -202,7 +200,7 @@ def _events(events: Sequence[Body]) -> Iterator[Refusal]:
             )
 
 
-def failure(cluster: Body) -> str:
+def failure(cluster: ReadOnlyBody) -> str:
     """Why KubeRay could not create the pods of a RayCluster at its last attempt; empty if it could."""
     condition = _condition(cluster, "ReplicaFailure")
     return str(condition.get("message", "")) if condition and condition["status"] == "True" else ""
@@ -218,10 +216,10 @@ def without_pod_name(message: str) -> str:
     return _POD_NAME.sub(r"\1", " ".join(message.split()))
 
 
-def _condition(body: Body, kind: str) -> Body | None:
+def _condition(body: ReadOnlyBody, kind: str) -> ReadOnlyBody | None:
     conditions = (body.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), None)
 
 
-def _name(body: Body) -> str:
+def _name(body: ReadOnlyBody) -> str:
     return f"{body['metadata']['namespace']}/{body['metadata']['name']}"

@@ -10,8 +10,9 @@ from components.capacity.placement import Workers
 from components.idle_termination.manifests import demand_of_program
 from components.queues.budget import Room
 from components.ray_service.manifests import demand_of_update
-from components.tenant.demand import Body, Demand, of_stateful_set
+from components.tenant.demand import Demand, of_stateful_set
 from components.tenant.settings import hard
+from core.body import ReadOnlyBody
 from core.quantities import amount
 from stacks.objects.queues import queue_of
 from stacks.objects.ray_clusters import (
@@ -81,7 +82,7 @@ def submitters(stack: StackSettings) -> list[Workers]:
     ]
 
 
-def programs_of(stack: StackSettings, tenant: TenantSettings) -> Sequence[tuple[str, Body, Demand]]:
+def programs_of(stack: StackSettings, tenant: TenantSettings) -> Sequence[tuple[str, ReadOnlyBody, Demand]]:
     """The programs that run beside the tenant's RayClusters: the key that each is for, its Deployment or StatefulSet,
     and what its pod uses. Raises Problems as `rendered` does."""
     found = []
@@ -134,7 +135,7 @@ def _quota(tenant: TenantSettings) -> dict[str, Decimal]:
     return {entry: amount(most) for entry, most in hard(tenant.quota).items()} if tenant.quota else {}
 
 
-def workers_of(owner: str, body: Body, demand: Demand) -> list[Workers]:
+def workers_of(owner: str, body: ReadOnlyBody, demand: Demand) -> list[Workers]:
     """The pods of a RayCluster, RayJob, RayService or StatefulSet, in the order of the demand's groups."""
     found = []
     for group in demand.groups:

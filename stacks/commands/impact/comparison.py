@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from components.ray_cluster.manifests import SETTINGS_BY_LABEL
 from components.ray_cluster.pods import OPTIONS
 from components.rollout.settings import UpdatesSettings
 from components.tenant.demand import Usage
 from components.tls.manifests import secret_name
+from core.body import ReadOnlyBody
 from core.nodes import GPU_RESOURCE
 from core.stack_file import PROJECT
 from core.versions import release_of
@@ -28,8 +28,6 @@ from stacks.objects.stack import render
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import Plan, plan_of
 from stacks.settings import StackSettings
-
-Body = Mapping[str, Any]
 
 KEYS = "externalStorageNamespace"
 
@@ -129,7 +127,7 @@ def made_by(known: Known, stack: str) -> bool:
     return any(each.get("manager") == f"pulumi-{PROJECT}-{stack}" for each in managers)
 
 
-def _with_known_keys(before: Body, after: Body) -> Body:
+def _with_known_keys(before: ReadOnlyBody, after: ReadOnlyBody) -> ReadOnlyBody:
     """A RayCluster with the prefix of its keys in Redis, which only an update knows."""
     known, options = (body["spec"].get(OPTIONS) or {} for body in (before, after))
     if not options or KEYS in options or KEYS not in known:
@@ -137,7 +135,7 @@ def _with_known_keys(before: Body, after: Body) -> Body:
     return {**after, "spec": {**after["spec"], OPTIONS: {**options, KEYS: known[KEYS]}}}
 
 
-def _with_external_metadata(before: Body, after: Body) -> Body:
+def _with_external_metadata(before: ReadOnlyBody, after: ReadOnlyBody) -> ReadOnlyBody:
     """A RayCluster with the labels and annotations of other managers, which an update keeps."""
     metadata = dict(after["metadata"])
     for part in ("labels", "annotations"):
@@ -148,7 +146,7 @@ def _with_external_metadata(before: Body, after: Body) -> Body:
 
 
 def _of_ray_clusters(
-    before: Mapping[str, Known], after: Mapping[str, Body], settings: Mapping[str, UpdatesSettings]
+    before: Mapping[str, Known], after: Mapping[str, ReadOnlyBody], settings: Mapping[str, UpdatesSettings]
 ) -> Iterator[ObjectImpact]:
     for name in dict.fromkeys([*before, *after]):
         yield of_ray_cluster(name, before.get(name), after.get(name), settings.get(name, BY_KUBERAY_ALONE))

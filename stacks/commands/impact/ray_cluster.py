@@ -4,9 +4,8 @@ For a RayService it follows the operator: ray-operator/controllers/ray/rayservic
 shouldUpdateCluster and shouldPrepareNewCluster.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
@@ -14,6 +13,7 @@ from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import DIGEST, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
+from core.body import ReadOnlyBody
 from core.problems import few
 from kuberay.edit_rules import rule_for
 from kuberay.edits import Rule, Steps, Verdict, differences, normal
@@ -35,14 +35,12 @@ from stacks.commands.impact.ray_pods import (
     shown,
 )
 
-Body = Mapping[str, Any]
-
 _SHOWN = 6
 """Number of fields that an effect names; for the rest it shows the count."""
 
 
 def of_ray_cluster(
-    name: str, before: Known | None, after: Body | None, updates: UpdatesSettings = BY_KUBERAY_ALONE
+    name: str, before: Known | None, after: ReadOnlyBody | None, updates: UpdatesSettings = BY_KUBERAY_ALONE
 ) -> ObjectImpact:
     """What happens to the RayCluster `name` and its pods. None: the RayCluster does not exist before or after the edit.
 
@@ -51,7 +49,7 @@ def of_ray_cluster(
     return impact("RayCluster", name, _effects(before, after, updates))
 
 
-def _effects(before: Known | None, after: Body | None, updates: UpdatesSettings) -> Iterator[Effect]:
+def _effects(before: Known | None, after: ReadOnlyBody | None, updates: UpdatesSettings) -> Iterator[Effect]:
     if after is None:
         assert before is not None
         yield _deleted(before)
@@ -62,13 +60,13 @@ def _effects(before: Known | None, after: Body | None, updates: UpdatesSettings)
         yield from _edited(before, after, updates)
 
 
-def _at_first(spec: Body) -> Range:
+def _at_first(spec: ReadOnlyBody) -> Range:
     """The pods with which a RayCluster starts."""
     number = sum(least_running(spec).values())
     return range_of(number, number)
 
 
-def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Effect]:
+def _edited(before: Known, after: ReadOnlyBody, updates: UpdatesSettings) -> Iterator[Effect]:
     if recreation := _recreated(before, after):
         yield recreation
         return
@@ -105,7 +103,7 @@ def _deleted(before: Known) -> Effect:
     )
 
 
-def _recreated(before: Known, after: Body) -> Effect | None:
+def _recreated(before: Known, after: ReadOnlyBody) -> Effect | None:
     """RayClusters that the program deletes and recreates, because KubeRay would ignore an edit in place."""
     why = ""
     if OPTIONS in before.body["spec"] and OPTIONS not in after["spec"]:
@@ -142,7 +140,7 @@ def _kept_by_kueue() -> Effect:
 
 
 def _by_rules(
-    before: Known, after: Body, changed: Iterable[Steps], updates: UpdatesSettings, all_recreated: bool
+    before: Known, after: ReadOnlyBody, changed: Iterable[Steps], updates: UpdatesSettings, all_recreated: bool
 ) -> Iterator[Effect]:
     """The effects of the rules for all fields that differ; fields with the same effect are combined."""
     kept = groups_of(after["spec"]).keys() & groups_of(before.body["spec"]).keys()
@@ -181,7 +179,7 @@ def _service(path: Steps) -> bool:
     return any(path[: len(each)] == each for each in of_service) or "ports" in path
 
 
-def _changed(before: Body, after: Body) -> Iterator[Steps]:
+def _changed(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Steps]:
     """The paths at which the new RayCluster differs from the old one."""
     for part in ("labels", "annotations"):
         was, will = (dict(body["metadata"].get(part) or {}) for body in (before, after))
@@ -193,7 +191,7 @@ def _changed(before: Body, after: Body) -> Iterator[Steps]:
         yield from differences(normal(unstamped(before["spec"])), normal(unstamped(after["spec"])), ("spec",))
 
 
-def _label(body: Body, label: str) -> str | None:
+def _label(body: ReadOnlyBody, label: str) -> str | None:
     value: str | None = (body["metadata"].get("labels") or {}).get(label)
     return value
 
@@ -218,7 +216,7 @@ _IN_PLACE = {
 }
 
 
-def of_ray_service(before: Body, after: Body) -> Iterator[Effect]:
+def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect]:
     """The effects of an edit."""
     was, will = before["spec"], after["spec"]
     replaced = _of_cluster(was[_CLUSTER], will)
@@ -234,7 +232,7 @@ def of_ray_service(before: Body, after: Body) -> Iterator[Effect]:
             yield Effect(Verdict.IGNORED, f"{part}: {_NEXT}", copied, source=f"{_CONTROLLER}: createRayClusterInstance")
 
 
-def _of_cluster(was: Body, spec: Body) -> Effect | None:
+def _of_cluster(was: ReadOnlyBody, spec: ReadOnlyBody) -> Effect | None:
     """What a change of its RayCluster does. `spec`: that of the RayService after it."""
     will, strategy = spec[_CLUSTER], spec.get("upgradeStrategy") or {}
     paths = list(differences(normal(was), normal(will)))
@@ -272,7 +270,7 @@ def _of_cluster(was: Body, spec: Body) -> Effect | None:
     return _replaced(fields, was, will, strategy)
 
 
-def _replaced(fields: str, was: Body, will: Body, strategy: Body) -> Effect:
+def _replaced(fields: str, was: ReadOnlyBody, will: ReadOnlyBody, strategy: ReadOnlyBody) -> Effect:
     ended, made = all_running(Known({"metadata": {}, "spec": was})), _at_first(will)
     if strategy.get("type") == INCREMENTAL:
         moves = f"requests move to it in steps of {strategy['clusterUpgradeOptions']['stepSizePercent']} %"
@@ -291,7 +289,7 @@ def _replaced(fields: str, was: Body, will: Body, strategy: Body) -> Effect:
     )
 
 
-def _suspended(was: Body, will: Body) -> Effect:
+def _suspended(was: ReadOnlyBody, will: ReadOnlyBody) -> Effect:
     if will.get("suspend"):
         ended = all_running(Known({"metadata": {}, "spec": was}))
         text = f"suspend: {ended.pods()} end, and nothing serves"

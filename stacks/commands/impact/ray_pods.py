@@ -6,9 +6,8 @@ continues with these pods, even if nothing else is edited (components/rollout/re
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from components.payloads.idle_termination import rests_since
 from components.queues.volcano import KUEUE_QUEUE_LABEL
@@ -16,6 +15,7 @@ from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.scaled import OWNED, Scaled, as_scaled, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, recreates, stamped
+from core.body import ReadOnlyBody
 from kuberay.edits import Rule, Verdict
 from kuberay.pods import (
     HEAD,
@@ -30,8 +30,6 @@ from kuberay.pods import (
 )
 from stacks.commands.impact.effects import Effect, Range
 
-Body = Mapping[str, Any]
-
 _OPERATOR = "kuberay ray-operator/controllers/ray/raycluster_controller.go: reconcilePods"
 
 
@@ -39,7 +37,7 @@ _OPERATOR = "kuberay ray-operator/controllers/ray/raycluster_controller.go: reco
 class Known:
     """A RayCluster before the edit."""
 
-    body: Body
+    body: ReadOnlyBody
 
     running: Counts | None = None
     """Its pods by group, if the cluster was read; None: their number follows from the stack file."""
@@ -47,14 +45,14 @@ class Known:
     release: str = "1.6"
     """Minor version of the operator."""
 
-    pods: Sequence[Body] = ()
+    pods: Sequence[ReadOnlyBody] = ()
     """The pods themselves, if the cluster was read."""
 
     updates: UpdatesSettings | None = None
     """How edits reached its pods before; None: unknown."""
 
 
-def of_pods(before: Known, after: Body) -> list[Effect]:
+def of_pods(before: Known, after: ReadOnlyBody) -> list[Effect]:
     """What KubeRay does to pods, for the smallest and the largest number of pods that may run."""
     few, many = (_change(before, after, counts) for counts in _bounds(before))
     if many.recreated:
@@ -85,7 +83,7 @@ def _recreated(before: Known, few: PodChange, many: PodChange) -> Effect:
     )
 
 
-def _ended(after: Body, group: str, ended: Range, of: Range) -> Effect:
+def _ended(after: ReadOnlyBody, group: str, ended: Range, of: Range) -> Effect:
     if after["spec"].get("suspend"):
         why, safer = "the RayCluster is suspended", "wait until nothing runs"
     elif groups_of(after["spec"]).get(group, {}).get("suspend"):
@@ -106,7 +104,7 @@ def _ended(after: Body, group: str, ended: Range, of: Range) -> Effect:
     return Effect(Verdict.ENDS, text, why, safer, _OPERATOR, ended=ended, groups=(group,))
 
 
-def _orphaned(after: Body, group: str, pods: Range) -> Effect:
+def _orphaned(after: ReadOnlyBody, group: str, pods: Range) -> Effect:
     name = shown(group)
     if group in groups_of(after["spec"]):
         return Effect(
@@ -135,7 +133,7 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
     )
 
 
-def beyond_most(before: Known, after: Body) -> Iterator[Effect]:
+def beyond_most(before: Known, after: ReadOnlyBody) -> Iterator[Effect]:
     """Workers that the autoscaler, not KubeRay, deletes because a group's maximum is lower now."""
     if not (scales(dict(after)) and scales(dict(before.body))):
         return
@@ -159,7 +157,7 @@ def beyond_most(before: Known, after: Body) -> Iterator[Effect]:
             )
 
 
-def _change(before: Known, after: Body, counts: Counts) -> PodChange:
+def _change(before: Known, after: ReadOnlyBody, counts: Counts) -> PodChange:
     """What KubeRay does if this many pods run."""
     was = before.body
     if before.running is None:
@@ -167,7 +165,7 @@ def _change(before: Known, after: Body, counts: Counts) -> PodChange:
     return change_of_pods(was["spec"], sent(was, after)["spec"], counts)
 
 
-def sent(before: Body, after: Body) -> Body:
+def sent(before: ReadOnlyBody, after: ReadOnlyBody) -> ReadOnlyBody:
     """The RayCluster that an update sends: with the values that the autoscaler has set."""
     if not scales(dict(after)):
         return after
@@ -178,7 +176,7 @@ def sent(before: Body, after: Body) -> Body:
     return as_scaled(dict(after), Scaled(None, alive))[0]
 
 
-def as_suspended(before: Known, after: Body) -> Body:
+def as_suspended(before: Known, after: ReadOnlyBody) -> ReadOnlyBody:
     """The RayCluster after an update, which leaves `suspend` as the idle termination or `wake` wrote it."""
     live = before.body["spec"].get("suspend")
     if before.running is None or "suspend" in after["spec"] or not (live is False or rests_since(before.body)):
@@ -232,7 +230,7 @@ _AT_ONCE = "`updates: {strategy: immediate}` recreates the head, and ends what r
 _WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, which waits for busy workers"
 
 
-def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updates: UpdatesSettings) -> Effect:
+def reached(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], updates: UpdatesSettings) -> Effect:
     """The effect on running pods of editing a rule's fields; `{groups}` in its text stands for `groups`."""
     plain = Effect(rule.verdict, rule.text, rule.reason, rule.safer, rule.source)
     if rule.pods is None or updates.strategy == "none" or recreates(after["spec"]):
@@ -263,7 +261,7 @@ def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updat
     return Effect(Verdict.NEW_PODS, text, why, safer, REPLACING, gone, gone, tuple(groups))
 
 
-def _at_once(before: Known, after: Body, rule: Rule, groups: Sequence[str], why: str) -> Effect:
+def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], why: str) -> Effect:
     if rule.pods == "workers":
         of, whose, verdict = tuple(groups), "workers of {groups}", Verdict.ENDS
     elif rule.pods == "head" and _outlived(before, after):
@@ -276,17 +274,17 @@ def _at_once(before: Known, after: Body, rule: Rule, groups: Sequence[str], why:
     return Effect(verdict, text, why, safer, REPLACING, ended, ended, of)
 
 
-def _outlived(before: Known, after: Body) -> bool:
+def _outlived(before: Known, after: ReadOnlyBody) -> bool:
     """Whether workers outlive the head."""
     return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 
-def _replaced_externally(after: Body) -> bool:
+def _replaced_externally(after: ReadOnlyBody) -> bool:
     """Whether KubeRay or Kueue replaces the RayCluster's pods, so that `updates` have no effect."""
     return recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
 
 
-def removed_group(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -> Effect:
+def removed_group(before: Known, after: ReadOnlyBody, effect: Effect, updates: UpdatesSettings) -> Effect:
     """The effect on the workers of a removed group, which KubeRay would orphan; other effects are returned unchanged.
 
     `effect`: one of `of_pods`.
@@ -332,7 +330,9 @@ _SAFER = (
 )
 
 
-def outdated_pods(before: Known, after: Body, updates: UpdatesSettings, effects: Iterable[Effect]) -> Iterator[Effect]:
+def outdated_pods(
+    before: Known, after: ReadOnlyBody, updates: UpdatesSettings, effects: Iterable[Effect]
+) -> Iterator[Effect]:
     """The effects of `updates` on pods that are older than the live RayCluster, without the pods that end by
     `effects`."""
     if updates.strategy == "none" or _replaced_externally(after):
@@ -384,7 +384,7 @@ def _of_group(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effec
     return Effect(Verdict.NEW_PODS, text, why, "", REPLACING, gone, gone, (name,))
 
 
-def _old(before: Known, after: Body) -> dict[str, int]:
+def _old(before: Known, after: ReadOnlyBody) -> dict[str, int]:
     """By group, the pods that were old before the edit and still are; without groups that the edit removes."""
     # Imported here: pods are only known if the cluster was read, and comparing two files must not import its client.
     from components.rollout.pods import group

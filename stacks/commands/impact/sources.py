@@ -4,16 +4,14 @@ import subprocess
 from collections.abc import Mapping
 from os.path import normpath
 from pathlib import Path
-from typing import Any
 
 from components.rollout.settings import UpdatesSettings
+from core.body import ReadOnlyBody
 from core.problems import Finding, StackFileError
 from core.stack_file import UNREADABLE, StackFile, stack_file
 from stacks.load import load, settings_of
 from stacks.objects import stack as render
 from stacks.settings import StackSettings
-
-Body = Mapping[str, Any]
 
 LIVE = "live"
 """The word that selects the cluster."""
@@ -92,7 +90,7 @@ def git(folder: Path, *arguments: str, missing: str = "") -> str:
     return done.stdout
 
 
-def ray_clusters(stack: StackSettings) -> Mapping[str, Body]:
+def ray_clusters(stack: StackSettings) -> Mapping[str, ReadOnlyBody]:
     """All RayClusters of a stack, without values that only an update knows: the prefixes of their keys in Redis."""
     return {name: each.body for (_, name), each in render.ray_clusters(stack).items()}
 
