@@ -113,7 +113,7 @@ def _predicted_to_wait(stack: StackSettings, plan: Plan) -> Counter[tuple[str, s
     found = Counter({(each.owner, each.group): number * each.hosts for each, number in plan.left_out})
     if _gangs(stack):
         late = {owner for owner, _ in found}
-        for cluster in _clusters(plan):
+        for cluster in plan.clusters:
             if cluster.name in late:
                 found |= _starts(cluster)
     return found
@@ -121,7 +121,7 @@ def _predicted_to_wait(stack: StackSettings, plan: Plan) -> Counter[tuple[str, s
 
 def _waiting(plan: Plan, late: Counter[tuple[str, str]], found: Observed) -> list[Waiting]:
     starts: Counter[tuple[str, str]] = Counter()
-    for cluster in _clusters(plan):
+    for cluster in plan.clusters:
         starts |= _starts(cluster)
     placed = Counter((pod.owner, pod.group) for pod in found.placed())
     pods = Counter((pod.owner, pod.group) for pod in found.waiting())
@@ -135,10 +135,6 @@ def _waiting(plan: Plan, late: Counter[tuple[str, str]], found: Observed) -> lis
             reasons = [pod.waits or UNREPORTED for pod in found.waiting() if (pod.owner, pod.group) == key]
             rows.append(Waiting(*key, Beside(late[key], waits), tuple(dict.fromkeys(reasons))))
     return rows
-
-
-def _clusters(plan: Plan) -> list[ClusterPlan]:
-    return [cluster for tenant in plan.tenants for cluster in tenant.clusters]
 
 
 def _starts(cluster: ClusterPlan) -> Counter[tuple[str, str]]:

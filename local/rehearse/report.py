@@ -54,7 +54,7 @@ class Rehearsed:
     def not_ready(self) -> tuple[str, ...]:
         """RayClusters of the stack that are not ready, or do not exist."""
         ready = {each.name for each in self.found.clusters if each.ready}
-        planned = [cluster.name for tenant in self.plan.tenants for cluster in tenant.clusters]
+        planned = [cluster.name for cluster in self.plan.clusters]
         return tuple(name for name in planned if name not in ready)
 
     @cached_property

@@ -159,10 +159,14 @@ class Plan:
     """Whether the stack file allows overcommitment, so that it is not reported."""
 
     @property
+    def clusters(self) -> list[ClusterPlan]:
+        """The RayClusters of all tenants."""
+        return [cluster for tenant in self.tenants for cluster in tenant.clusters]
+
+    @property
     def largest_gang(self) -> ClusterPlan | None:
         """The RayCluster that can use the most GPUs beside the initial pods of all others; the first of equals."""
-        clusters = [cluster for tenant in self.tenants for cluster in tenant.clusters]
-        return max(clusters, key=lambda each: each.beside[GPU_RESOURCE], default=None)
+        return max(self.clusters, key=lambda each: each.beside[GPU_RESOURCE], default=None)
 
 
 def plan_of(stack: StackSettings, price: float | None = None) -> Plan:

@@ -127,7 +127,7 @@ def live(plan: Plan, found: Found, namespaces: Mapping[str, Found]) -> list[Pool
 
 def _colours_of(plan: Plan, others: Iterable[str]) -> dict[str, int]:
     """A colour for each owner of pods: RayClusters in the order of the stack file, then the others by name."""
-    own = [cluster.name for tenant in plan.tenants for cluster in tenant.clusters]
+    own = [cluster.name for cluster in plan.clusters]
     return {name: place % COLOURS for place, name in enumerate(dict.fromkeys([*own, *sorted(set(others))]))}
 
 

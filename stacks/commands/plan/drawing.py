@@ -76,8 +76,7 @@ def _full(plan: Plan, sizes: Iterable[Workers]) -> Iterator[Node]:
 
 def _colours(plan: Plan) -> dict[tuple[str, str], str]:
     """By RayCluster and group."""
-    owners = [cluster for tenant in plan.tenants for cluster in tenant.clusters]
-    names = [(cluster.name, group.workers.group) for cluster in owners for group in cluster.groups]
+    names = [(cluster.name, group.workers.group) for cluster in plan.clusters for group in cluster.groups]
     return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(dict.fromkeys(names))}
 
 

@@ -20,7 +20,7 @@ from core.nodes import GPU_RESOURCE
 from core.problems import few
 from core.quantities import shown
 from stacks.planning.overcommitment import MOST_NAMED, overcommitments
-from stacks.planning.plan import ClusterPlan, Plan, TenantPlan, TooSmall
+from stacks.planning.plan import Plan, TenantPlan, TooSmall
 from stacks.settings import StackSettings
 
 NONE = "-"
@@ -96,7 +96,7 @@ def _pools(plan: Plan) -> Table:
 
 def _groups(plan: Plan) -> Table:
     rows = []
-    for cluster in _all_clusters(plan):
+    for cluster in plan.clusters:
         for group in cluster.groups:
             workers = group.workers
             most = "any" if workers.most is None else str(workers.most)
@@ -109,7 +109,7 @@ def _groups(plan: Plan) -> Table:
 
 def _clusters(plan: Plan) -> Table:
     rows = []
-    for each in _all_clusters(plan):
+    for each in plan.clusters:
         usages = (_zeros(each.starts), each.alone, each.beside)
         rows.append((each.name, each.queue or NONE, *(figure(usage, GPU_RESOURCE) for usage in usages)))
     columns = ("RayCluster", "Queue", "GPUs at first", "At its greatest", "Beside what all others start with")
@@ -156,7 +156,7 @@ def _queues(plan: Plan) -> Table:
 
 
 def _sentences(plan: Plan) -> Iterable[str]:
-    number = len(_all_clusters(plan))
+    number = len(plan.clusters)
     if number and not plan.left_out and not plan.too_small:
         yield f"All {number} RayClusters can start at once." if number > 1 else "The RayCluster can start."
     yield from map(_too_small, plan.too_small)
@@ -191,7 +191,7 @@ def _too_small(each: TooSmall) -> str:
 def _strays(plan: Plan) -> Iterable[str]:
     """Workers with GPUs that may run on several pools, which may be unintended."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for cluster in _all_clusters(plan):
+    for cluster in plan.clusters:
         for group in cluster.groups:
             if group.workers.gpus and len(group.pools) > 1:
                 found.setdefault(group.pools, []).append(group.workers.group)
@@ -200,10 +200,6 @@ def _strays(plan: Plan) -> Iterable[str]:
             f"Workers of {', '.join(dict.fromkeys(groups))} may run on any of {', '.join(pools)}: if this is "
             "unintended, set a gpuProduct, labels or taints that distinguish these pools."
         )
-
-
-def _all_clusters(plan: Plan) -> list[ClusterPlan]:
-    return [cluster for tenant in plan.tenants for cluster in tenant.clusters]
 
 
 def _zeros(usage: Usage) -> Usage:
