@@ -28,6 +28,19 @@ class Resource(pulumi.dynamic.Resource):
             super().__init__(*args, **kwargs)
 
 
+class KeepsInputs(pulumi.dynamic.ResourceProvider):
+    """The base of providers of resources without an object, whose deletion does something: the state has their inputs
+    of the last `up` unchanged."""
+
+    serialize_as_secret_always = False
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> pulumi.dynamic.DiffResult:
+        return pulumi.dynamic.DiffResult(changes=any(_olds.get(key) != _news.get(key) for key in {*_olds, *_news}))
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> pulumi.dynamic.UpdateResult:
+        return pulumi.dynamic.UpdateResult(dict(_news))
+
+
 @dataclass(frozen=True)
 class Keeper:
     """The Secret with a generated value."""

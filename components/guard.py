@@ -8,9 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult
 
 from components.cluster import Cluster
+from components.dynamic import KeepsInputs
 
 _NAMED = 10
 """The most objects that a message names. Of the others it reports only the number."""
@@ -20,10 +21,8 @@ class InUseError(Exception):
     """The deletion would delete objects in use, which the message names; or their use is not known."""
 
 
-class GuardProvider(ResourceProvider):
-    """The provider of a guard. It stores the inputs unchanged. `refuse` decides whether the guard may be deleted."""
-
-    serialize_as_secret_always = False
+class GuardProvider(KeepsInputs):
+    """The provider of a guard. `refuse` decides whether the guard may be deleted."""
 
     def refuse(self, props: Mapping[str, Any]) -> None:
         """Raises InUseError if the guarded objects must stay. `props`: the inputs of the last `up`."""
@@ -31,12 +30,6 @@ class GuardProvider(ResourceProvider):
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         return CreateResult("guard", dict(props))
-
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        return DiffResult(changes=any(_olds.get(key) != _news.get(key) for key in {*_olds, *_news}))
-
-    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
-        return UpdateResult(dict(_news))
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         # The plugin reports the exception as Python prints it. Without a traceback the message is readable.

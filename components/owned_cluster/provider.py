@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult
 
 from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
-from components.dynamic import Resource
+from components.dynamic import KeepsInputs, Resource
 from components.kubernetes_cluster import cluster_of
 from components.ray_cluster.pods import OPTIONS, storage_namespace
 from components.ray_cluster.storage_namespace import cleanup_warning
@@ -17,17 +17,9 @@ from components.ray_cluster.storage_namespace import cleanup_warning
 _PAUSE_SECONDS = 2.0
 
 
-class _Provider(ResourceProvider):
-    serialize_as_secret_always = False
-
+class _Provider(KeepsInputs):
     def create(self, props: dict[str, Any]) -> CreateResult:
         return CreateResult("clean-up", dict(props))
-
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        return DiffResult(changes=any(_olds.get(key) != _news.get(key) for key in {*_olds, *_news}))
-
-    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
-        return UpdateResult(dict(_news))
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         for line in cleaned_up(_props):
