@@ -7,8 +7,9 @@ from pydantic import Field, Strict
 from core.types import DnsLabel, Image, Memory, Settings
 
 LEAST_TTL_SECONDS = 20
-"""How long the cluster of an ended job stays, so that its head can be read: the program looks every five seconds
-(program/collector.py: LOOK_SECONDS), and waits at most five for the answer of a head."""
+"""How long the cluster of an ended job stays where the run history reads its head, or a container in the head's pod:
+the program looks every five seconds (components/payloads/run_history/collector.py: LOOK_SECONDS), and waits at most
+five for the answer of a head."""
 
 
 class RunHistorySettings(Settings):
@@ -29,8 +30,13 @@ class RunHistorySettings(Settings):
     """True: the heads of the jobs' clusters are asked, too, for Ray's events, the driver's exit code, and the logs of
     jobs in `HTTPMode` and `InteractiveMode`, which only a head has. For that the pod may read each Secret of the
     namespace whose name it knows: KubeRay names the token's Secret as the job's RayCluster, and generates that name.
-    The cluster of an ended job stays for 20 seconds, unless `ttlSecondsAfterFinished` is longer."""
+    The cluster of an ended job stays for 20 seconds, unless `ttlSecondsAfterFinished` is longer, as it does in
+    `SidecarMode` without this key: there a container in the head's pod has the log."""
 
     image: Image | None = None
     """Image of the pod, with Python and PyYAML. Default: that of the tenant's first RayCluster, RayJob, RayService or
     job template."""
+
+    def needs_head(self, submission_mode: str) -> bool:
+        """Whether the record of a job in that mode has something that is gone with its head's pod."""
+        return self.read_heads or submission_mode == "SidecarMode"

@@ -125,7 +125,8 @@ def rendered_job(stack: StackSettings, tenant: TenantSettings, job: RayJobSettin
 
 def _least_ttl(tenant: TenantSettings, job: RayJobSettings) -> int | None:
     """How long the cluster of a job stays after it, so that the run history can read its head."""
-    return LEAST_TTL_SECONDS if tenant.run_history and tenant.run_history.read_heads and job.shuts_down else None
+    history = tenant.run_history
+    return LEAST_TTL_SECONDS if history and history.needs_head(job.submission_mode) and job.shuts_down else None
 
 
 def _place(tenant: TenantSettings, job: RayJobSettings) -> RayClusterSettings | None:

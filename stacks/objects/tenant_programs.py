@@ -60,8 +60,8 @@ def problems_of_history(stack: StackSettings, tenant: TenantSettings) -> Iterato
     if _place(tenant) is None:
         message = f"tenant {tenant.name!r} has no RayCluster, job or service whose image the pod could have: set image"
         yield Problem(("runHistory",), None, message, "run-history-image")
-    if settings.read_heads:
-        for place, job in tenant.placed_jobs:
+    for place, job in tenant.placed_jobs:
+        if settings.needs_head(job.submission_mode):
             yield from (problem.below(place) for problem in _too_short(job))
 
 
@@ -77,8 +77,8 @@ def _too_short(job: RayJobSettings) -> Iterator[Problem]:
     for path, seconds in times:
         if seconds is not None and seconds < LEAST_TTL_SECONDS:
             message = (
-                f"runHistory.readHeads needs {LEAST_TTL_SECONDS} seconds after the end of a job to read its head: set "
-                f"{LEAST_TTL_SECONDS} or more, or remove readHeads"
+                f"runHistory reads the head of an ended job (readHeads, or SidecarMode), for which it needs "
+                f"{LEAST_TTL_SECONDS} seconds: set {LEAST_TTL_SECONDS} or more"
             )
             yield Problem(path, seconds, message, "run-history-ttl")
 

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -168,19 +168,21 @@ class Collector:
         except Exception as error:
             if attempts[-1]["log"] is None:
                 yield f"the log cannot be read: {error}"
+            elif attempts[-1]["log"]["grows"]:
+                yield f"the end of the log cannot be read: {error}"
             return
         self.store.write_log(name, len(attempts), log.text)
-        attempts[-1]["log"] = {"bytes": len(log.text), "cut": log.cut}
+        attempts[-1]["log"] = {"bytes": len(log.text), "cut": log.cut, "grows": log.grows}
         if log.grows:
             # Ray's status, by which KubeRay ends a RayJob, is ahead of the lines that the container prints.
-            yield "the end of the log may be missing: its container has not ended"
+            yield "the end of the log may be missing: it was still being written"
 
     def _log(self, record: Body, job: Body, pods: list[Body]) -> Log:
         if record["submissionMode"] in MODES_WITH_A_SUBMITTER:
             return log_of_submitter(self.api, self.configured.namespace, record, pods, self.configured.log_bytes)
         if not self.configured.read_heads:
             raise LookupError(f"in {record['submissionMode']} only the head has it, and readHeads is not set")
-        return self._head(job).log(self.configured.log_bytes)
+        return replace(self._head(job).log(self.configured.log_bytes), grows=not has_ended(job))
 
     def _read_head(self, record: Body, job: Body) -> Iterator[str]:
         """Reads what the head knows; why that is missing, if it is."""

@@ -30,7 +30,7 @@ class Log:
     """Whether its beginning is missing."""
 
     grows: bool = False
-    """Whether its container had not ended before it was read."""
+    """Whether it was still being written: its container, or the job of a head, had not ended before it was read."""
 
 
 def log_of_submitter(api: ApiServer, namespace: str, record: Body, pods: Iterable[Body], size: int) -> Log:

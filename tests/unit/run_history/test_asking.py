@@ -80,7 +80,7 @@ def test_of_a_long_log_the_end_is_kept_from_a_whole_line_on(dashboard: str, tmp_
     program = collector(cluster, tmp_path, read_heads=True, log_bytes=12)
     program.look(BEGIN)
     assert program.store.log(ID, 1) == b"log\n"
-    assert only(program.store.records.values())["attempts"][0]["log"] == {"bytes": 4, "cut": True}
+    assert only(program.store.records.values())["attempts"][0]["log"] == {"bytes": 4, "cut": True, "grows": False}
 
 
 def test_without_read_heads_no_head_and_no_secret_is_asked_for(dashboard: str, tmp_path: Path) -> None:
@@ -115,7 +115,10 @@ def test_a_head_that_is_gone_is_named_and_what_it_has_answered_before_stays(dash
     program.look(BEGIN + 5 + TRIES_SECONDS)
     found = only(program.store.records.values())
     assert (found["complete"], found["exitCode"]) == (True, 3)
-    assert [each.partition(":")[0] for each in found["missing"]] == ["the head cannot be read"]
+    assert [each.partition(":")[0] for each in found["missing"]] == [
+        "the end of the log cannot be read",
+        "the head cannot be read",
+    ]
     assert program.store.log(ID, 1) == b"driver\nlog\n"
 
 

@@ -27,7 +27,7 @@ def test_the_end_of_the_log_is_kept_from_its_first_whole_line_on(cluster: Cluste
     assert log
     assert log.startswith(b"line 9")
     assert log.endswith(b"line 999\n")
-    assert record(tmp_path)["attempts"][0]["log"] == {"bytes": len(log), "cut": True}
+    assert record(tmp_path)["attempts"][0]["log"] == {"bytes": len(log), "cut": True, "grows": False}
 
 
 def test_a_running_jobs_log_is_read_at_times_and_survives_its_deletion(cluster: Cluster, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_log_is_read_again_until_its_container_has_ended(cluster: Cluster, tmp
     found = record(tmp_path)
     assert (found["complete"], found["missing"]) == (
         False,
-        ["the end of the log may be missing: its container has not ended"],
+        ["the end of the log may be missing: it was still being written"],
     )
     cluster.objects["pods"] = []
     submitter(cluster, b"Tailing logs until the job exits:\nprepared\n")
@@ -64,6 +64,19 @@ def test_a_log_is_read_again_until_its_container_has_ended(cluster: Cluster, tmp
     found = record(tmp_path)
     assert (found["complete"], found["missing"]) == (True, [])
     assert program.store.log(ID, 1) == b"Tailing logs until the job exits:\nprepared\n"
+
+
+def test_a_log_whose_end_went_with_its_pod_is_not_said_to_be_whole(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.objects["rayjobs"] = [rayjob()]
+    submitter(cluster, b"Tailing logs until the job exits:\n", ended=False)
+    program = collector(cluster, tmp_path)
+    program.look(BEGIN)
+    cluster.objects |= {"rayjobs": [rayjob(**ENDED)], "pods": []}
+    program.look(BEGIN + HOUR)
+    program.look(BEGIN + HOUR + TRIES_SECONDS)
+    found = record(tmp_path)
+    assert (found["complete"], found["attempts"][0]["log"]["grows"]) == (True, True)
+    assert found["missing"] == ["the end of the log cannot be read: no pod has submitted the job"]
 
 
 def test_each_attempt_has_its_own_log(cluster: Cluster, tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ def test_the_cluster_of_an_ended_job_stays_until_its_head_is_read_and_no_job_sta
     assert before["metadata"] == after["metadata"]
     template = template_objects(with_it, with_it.tenants[0], with_it.tenants[0].job_templates[0])["finetune"]
     assert template["spec"]["jobTemplate"]["ttlSecondsAfterFinished"] == 20
+    in_head = {"name": "train", **JOB, "submissionMode": "SidecarMode"}
+    sidecar = stack({}, jobs=[in_head], podSecurity="baseline")
+    assert (
+        rendered_job(sidecar, sidecar.tenants[0], sidecar.tenants[0].jobs[0])["spec"]["ttlSecondsAfterFinished"] == 20
+    )
     longer = stack({"readHeads": True}, jobs=[{"name": "train", **JOB, "ttlSecondsAfterFinished": 60}])
     body = rendered_job(longer, longer.tenants[0], longer.tenants[0].jobs[0])
     assert body["spec"]["ttlSecondsAfterFinished"] == 60
