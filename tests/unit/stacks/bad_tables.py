@@ -71,7 +71,7 @@ def places(text: str, path: tuple[str | int, ...]) -> set[tuple[int, int]]:
         if isinstance(value, yaml.MappingNode):
             found = next(((each, below) for each, below in value.value if each.value == str(step)), None)
         else:
-            found = next(((None, below) for at, below in enumerate(value.value) if at == step), None)
+            found = next(((None, below) for at, below in enumerate(value.value) if at == step), None) if value else None
         if found is None:
             break
         key, value = found
