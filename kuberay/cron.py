@@ -31,7 +31,7 @@ def schedule_fault(schedule: str) -> str | None:
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, space, schedule = schedule.partition(" ")
         zone = zone.partition("=")[2]
-        if not space or not _is_zone(zone):
+        if not space or not is_zone(zone):
             return f"{zone!r} is not a time zone with a schedule behind it"
         schedule = schedule.strip()
     if schedule.startswith("@"):
@@ -57,7 +57,7 @@ def cron_job_fault(schedule: str) -> str | None:
 
 def is_zone_of_cron_job(name: str) -> bool:
     """Whether a CronJob may have this time zone (kubernetes, pkg/apis/batch/validation: validateTimeZone)."""
-    return name != "" and name.lower() != "local" and _is_zone(name)
+    return name != "" and name.lower() != "local" and is_zone(name)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ def _ever(schedule: str) -> bool:
     return dated or bool(weekdays.numbers)
 
 
-def _is_zone(name: str) -> bool:
+def is_zone(name: str) -> bool:
+    """Whether Go knows a time zone (time.LoadLocation)."""
     if name in ("", "UTC", "Local"):
         return True
     try:

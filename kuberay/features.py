@@ -8,7 +8,7 @@ from core.problems import Path
 from core.versions import version_tuple
 from kuberay.formats import generic_version, integer, older
 from kuberay.releases import FIRST_RAY_WITH_KUBERNETES_TOKENS, FIRST_RAY_WITH_TOKENS
-from kuberay.rules import Cluster, Found, problem
+from kuberay.rules import SETS_V2, V2_VARIABLE, Cluster, Found, problem
 
 
 def check_authentication(cluster: Cluster) -> Found:
@@ -54,11 +54,6 @@ def _ray_version(cluster: Cluster, kubernetes: bool) -> Found:
         yield problem("auth-ray-version", (*cluster.path, "rayVersion"), ray_version or None, message)
 
 
-V2_VARIABLE = "RAY_enable_autoscaler_v2"
-
-_SETS_V2 = ("1", "true")
-
-
 def check_autoscaler(cluster: Cluster) -> Found:
     """The rules of ValidateRayClusterSpec on the autoscaler's options, the head and all workers."""
     options = cluster.spec.get("autoscalerOptions", {})
@@ -68,7 +63,7 @@ def check_autoscaler(cluster: Cluster) -> Found:
         yield problem("autoscaler-idle-timeout", path, idle, f"idleTimeoutSeconds is {idle}: give 0 or more")
     if variable := cluster.head_env(V2_VARIABLE):
         path, value = variable
-        if not cluster.autoscaling and value in _SETS_V2:
+        if not cluster.autoscaling and value in SETS_V2:
             message = (
                 f"{V2_VARIABLE} is set but there is no autoscaling: set enableInTreeAutoscaling to true, or remove it"
             )
@@ -96,7 +91,7 @@ def check_scaled_group(cluster: Cluster, path: Path, group: Body) -> Found:
     if idle is not None and idle < 0:
         message = f"idleTimeoutSeconds is {idle}: give 0 or more"
         yield problem("group-idle-timeout", (*path, "idleTimeoutSeconds"), idle, message)
-    elif idle is not None and not _is_v2(cluster):
+    elif idle is not None and not cluster.sets_autoscaler_v2:
         message = "idleTimeoutSeconds of a group needs autoscaler v2: set autoscalerOptions.version to v2"
         yield problem("group-idle-timeout", (*path, "idleTimeoutSeconds"), idle, message)
     if group.get("suspend"):
@@ -110,12 +105,6 @@ def check_scaled_group(cluster: Cluster, path: Path, group: Body) -> Found:
                 "a group cannot be suspended while the autoscaler is on: remove suspend, or enableInTreeAutoscaling"
             )
             yield problem("group-suspend", (*path, "suspend"), True, message)
-
-
-def _is_v2(cluster: Cluster) -> bool:
-    """validateWorkerGroupIdleTimeout: the version, or the variable of older operators."""
-    variable = cluster.head_env(V2_VARIABLE)
-    return cluster.autoscaler_v2 or (variable is not None and variable[1] in _SETS_V2)
 
 
 ENABLED_ANNOTATION = "ray.io/ft-enabled"

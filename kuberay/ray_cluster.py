@@ -4,7 +4,7 @@ import re
 
 from core.body import Body
 from core.problems import Path
-from kuberay import features, formats
+from kuberay import features, formats, options
 from kuberay.rules import Cluster, Found, problem
 
 _RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
@@ -24,6 +24,7 @@ def check(cluster: Cluster) -> Found:
     yield from features.check_autoscaler(cluster)
     yield from features.check_gcs_fault_tolerance(cluster)
     yield from features.check_authentication(cluster)
+    yield from options.check(cluster)
 
 
 def standalone(body: Body, cluster: Cluster) -> Found:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from core.body import Body
 from core.problems import Path
 from kuberay import features, ray_cluster
-from kuberay.cron import schedule_fault
+from kuberay.cron import is_zone, schedule_fault
 from kuberay.formats import is_json_of_numbers, is_mapping, older, semver_numbers
 from kuberay.releases import OperatorContext
 from kuberay.rules import Cluster, Found, problem
@@ -224,12 +224,34 @@ def _order(event: str, times: Mapping[str, tuple[int, int]], path: Path) -> Foun
             yield problem("deletion-order", (*path, index, "condition", "ttlSeconds"), seconds, message)
 
 
+_LONGEST_CRON_JOB = 36
+"""Characters of a RayCronJob's name in 1.7, which appends eleven to those of its RayJobs (constant.go:
+MaxRayCronJobNameLength)."""
+
+
+def _new_of_cron_jobs(body: Body) -> Found:
+    """What ValidateRayCronJobSpec refuses since 1.7."""
+    name, spec = body["metadata"].get("name", ""), body["spec"]
+    if len(name) > _LONGEST_CRON_JOB:
+        message = f"KubeRay 1.7 makes RayJobs with longer names of it: use at most {_LONGEST_CRON_JOB} characters"
+        yield problem("ray-cron-job-name", ("metadata", "name"), name, message)
+    if "TZ" in spec["schedule"]:
+        message = "KubeRay 1.7 takes no time zone in a schedule: set timeZone"
+        yield problem("cron-time-zone", ("spec", "schedule"), spec["schedule"], message)
+    zone = spec.get("timeZone", "UTC")
+    if not is_zone(zone):
+        message = f"{zone!r} is not a time zone: write a name such as Europe/Berlin, or Etc/UTC"
+        yield problem("cron-time-zone", ("spec", "timeZone"), zone, message)
+
+
 def check_cron_job(body: Body, operator: OperatorContext) -> Found:
     """All rules on a RayCronJob (validation.go: ValidateRayCronJobSpec)."""
     spec = body["spec"]
     if not operator.enabled("RayCronJob"):
         message = "the operator serves no RayCronJob without its feature gate RayCronJob: enable it"
         yield problem("cron-feature-gate", ("kind",), body["kind"], message)
+    if operator.since("1.7"):
+        yield from _new_of_cron_jobs(body)
     if fault := schedule_fault(spec["schedule"]):
         message = f"{spec['schedule']!r} is not a valid schedule, {fault}: write for example '0 3 * * *' or '@daily'"
         yield problem("cron-schedule", ("spec", "schedule"), spec["schedule"], message)

@@ -49,6 +49,10 @@ FIRST_RAY_WITH_KUBERNETES_TOKENS = "2.55.0"
 """Ray authenticates by token, and by Kubernetes' tokens, since these versions; KubeRay refuses `authOptions` with them
 for an older one (ray-operator/controllers/ray/utils/validation.go)."""
 
+FIRST_RAY_WITH_GROUP_PRIORITY = "2.56.0"
+"""Ray's autoscaler heeds priorities of worker groups since this version (validation.go at v1.7.0:
+validateWorkerGroupPriority)."""
+
 FIRST_RAY_WITH_REDIS_USERS = "2.41.0"
 """Ray knows users of Redis since this version (ray-operator/controllers/ray/common/pod.go)."""
 
@@ -67,6 +71,14 @@ def is_supported(version: str) -> bool:
     return row is not None and version_tuple(version) >= version_tuple(row.first)
 
 
+def known(version: str) -> str:
+    """The release whose facts hold for a version: its own, or the newest known one for a later one of that major
+    version."""
+    release, newest = release_of(version), next(iter(RELEASES))
+    same_major = version_tuple(release)[0] == version_tuple(newest)[0]
+    return newest if same_major and newer(release, newest) else release
+
+
 def newer(release: str, than: str) -> bool:
     """Whether a minor version is newer than another."""
     return version_tuple(release) > version_tuple(than)
@@ -82,8 +94,8 @@ def crd_release(crd: dict[str, Any]) -> str | None:
 
 
 def too_old(operator: str, ray_versions: Iterable[str]) -> list[str]:
-    """The versions of Ray that an operator of a supported version does not support."""
-    oldest = RELEASES[release_of(operator)].oldest_ray
+    """The versions of Ray that an operator of a supported or a later version does not support."""
+    oldest = RELEASES[known(operator)].oldest_ray
     return [version for version in ray_versions if version_tuple(version) < version_tuple(oldest)]
 
 
@@ -92,7 +104,7 @@ def check_ray(operator: str, ray_versions: Iterable[str]) -> None:
     if old := too_old(operator, ray_versions):
         raise UnsupportedVersionError(
             f"KubeRay {operator} does not support Ray {', '.join(old)}: set rayVersion and image to "
-            f"{RELEASES[release_of(operator)].oldest_ray} or later"
+            f"{RELEASES[known(operator)].oldest_ray} or later"
         )
 
 
@@ -135,6 +147,22 @@ FEATURE_GATES: Mapping[str, Mapping[str, bool]] = {
 """Feature gates by release of the operator, with their defaults (ray-operator/pkg/features/features.go at v1.5.1,
 v1.6.2 and v1.7.0). An operator does not start with an unknown gate."""
 
+WRITES = ("create", "update", "patch", "delete")
+
+RIGHTS_OF_GATES: Mapping[str, tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = {
+    "RayCronJob": (("ray.io", ("raycronjobs", "raycronjobs/status", "raycronjobs/finalizers"), ()),),
+    "RayServiceIncrementalUpgrade": (("gateway.networking.k8s.io", ("gateways", "httproutes"), ()),),
+    "RayClusterNetworkPolicy": (("networking.k8s.io", ("networkpolicies",), ()),),
+    "RayClusterMTLS": (
+        ("cert-manager.io", ("certificates", "certificates/status", "issuers"), ()),
+        ("", ("secrets",), ("update", "delete")),
+    ),
+    # Every operator of 1.7 watches claims (raycluster_controller.go: SetupWithManager).
+    "GCSFaultToleranceEmbeddedStorage": (("", ("persistentvolumeclaims",), WRITES),),
+}
+"""What the operator's ClusterRole has only for a feature gate: API group, resources and verbs, all verbs if there are
+none (ray-operator/main.go, and the rbac markers and SetupWithManager of controllers/ray, at v1.6.2 and v1.7.0)."""
+
 HOSTS_GATE = "RayMultiHostIndexing"
 """The feature gate for labels that identify the pods of a multi-host worker."""
 
@@ -144,8 +172,8 @@ class OperatorContext:
     """The properties of an operator that decide which rules apply."""
 
     version: str = "1.6.2"
-    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 and 1.7 the rules of 1.6 apply, those on fields that
-    a release lacks (SINCE), and of 1.7 the bound of a step of an incremental upgrade (ray_service.py)."""
+    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 the rules of 1.6 apply, and those on fields that it
+    lacks (SINCE); for 1.7 also its own (options.py)."""
 
     batch_scheduler: str | None = None
     """Gang scheduler for which the operator creates pod groups (`--batch-scheduler`)."""
@@ -239,9 +267,8 @@ SINCE: Mapping[str, Mapping[str, tuple[Steps, ...]]] = {
     },
 }
 """New fields by release and kind (ray-operator/config/crd/bases at its tag and at the one before). An empty path is the
-kind itself. With the CRDs of an older release the API server drops such fields silently. The schema here is that of
-1.6, so what is below the fields of 1.7 is not validated; tests/differential/test_releases.py compares the fields of 1.6
-with the CRDs of 1.5 and 1.6."""
+kind itself. With the CRDs of an older release the API server drops such fields silently.
+tests/differential/test_releases.py compares the fields of 1.6 with the CRDs of 1.5 and 1.6."""
 
 GONE: Mapping[str, str] = {"workloadRef": "1.7"}
 """New fields of one release that a later one no longer has, with that release."""

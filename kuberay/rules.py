@@ -63,6 +63,13 @@ RULES: Mapping[str, str] = {
     "autoscaler-idle-timeout": "ValidateRayClusterSpec",
     "autoscaler-version-env": "ValidateRayClusterSpec",
     "autoscaler-restart-policy": "ValidateRayClusterSpec",
+    "autoscaler-start-command": "ValidateRayClusterSpec, of 1.7",
+    "group-priority": "validateWorkerGroupPriority, of 1.7",
+    "gcs-storage": "validateGcsFaultToleranceBackend, of 1.7",
+    "history-server": "ValidateRayClusterSpec, validateCollectorOptions, of 1.7",
+    "network-policy": "validateNetworkPolicy, of 1.7",
+    "tls-options": "validateTLSOptions, of 1.7",
+    "option-feature-gate": "ValidateRayClusterSpec, of 1.7",
     "redis-annotation": "ValidateRayClusterSpec",
     "redis-address-env": "ValidateRayClusterSpec",
     "redis-password": "ValidateRayClusterSpec",
@@ -91,6 +98,7 @@ RULES: Mapping[str, str] = {
     "service-incremental-upgrade": "ValidateClusterUpgradeOptions",
     "service-serve-config": "controllers/ray/rayservice_controller.go: updateServeDeployment",
     "cron-schedule": "ValidateRayCronJobSpec",
+    "cron-time-zone": "ValidateRayCronJobSpec, of 1.7",
     "scheduler-network-tier": "controllers/ray/batchscheduler/volcano: createPodGroup",
     "scheduler-ray-job": "controllers/ray/batchscheduler: DoBatchSchedulingOnSubmission",
     # Rules of this project: the operator accepts the value, and then does not do what was intended.
@@ -105,6 +113,12 @@ RULES: Mapping[str, str] = {
     "removed-field": "stricter",
 }
 """Each rule and its origin: the API server, a Go function of the operator, or `stricter` than both."""
+
+
+V2_VARIABLE = "RAY_enable_autoscaler_v2"
+
+SETS_V2 = ("1", "true")
+"""Its values that enable the autoscaler's second version."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +156,12 @@ class Cluster:
     def autoscaler_v2(self) -> bool:
         """util.go: IsAutoscalingV2Enabled, which ignores whether autoscaling is enabled."""
         return bool(self.spec.get("autoscalerOptions", {}).get("version") == "v2")
+
+    @property
+    def sets_autoscaler_v2(self) -> bool:
+        """validateWorkerGroupIdleTimeout: the version, or the variable of older operators."""
+        variable = self.head_env(V2_VARIABLE)
+        return self.autoscaler_v2 or (variable is not None and variable[1] in SETS_V2)
 
     def head_env(self, name: str) -> tuple[Path, str] | None:
         """Path and value of an environment variable of the head's Ray container (util.go: EnvVarByName)."""

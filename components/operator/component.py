@@ -92,4 +92,8 @@ class KubeRayOperator(pulumi.ComponentResource):
 
     def _existing(self, args: KubeRayOperatorArgs) -> str:
         namespace = args.settings.namespace
-        return upgrade.check_existing(upgrade.look(args.cluster, namespace), namespace, args.ray_versions)
+        live = upgrade.look(args.cluster, namespace)
+        version, warning = upgrade.check_existing(live, namespace, args.ray_versions)
+        if warning:
+            pulumi.log.warn(warning, self)
+        return version

@@ -1,13 +1,15 @@
 """Adapts KubeRay's kustomize tree to the operator's settings. Pure functions."""
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components.bodies import disruption_budget
 from components.manifest_files import UnexpectedManifestError
 from components.operator.settings import NAME, OperatorSettings, Toleration
 from core.body import Body
 from core.pods import level_labels
+from core.versions import release_of
+from kuberay.releases import FEATURE_GATES, RIGHTS_OF_GATES
 
 CLUSTER_SCOPED_RESOURCES = frozenset({"ingressclasses", "namespaces", "nodes", "customresourcedefinitions"})
 """Resources that a Role cannot grant: their rules stay in a ClusterRole."""
@@ -39,12 +41,13 @@ def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[
     Raises UnexpectedManifestError if the tree has no operator, or one of another version.
     """
     check_version(tree, settings)
+    gates = _gates(tree, settings)
     objects = [_namespace(settings.namespace)]
     objects += [
         adapted
         for body in tree
         if body["kind"] != "CustomResourceDefinition"
-        for adapted in _adapted(copy.deepcopy(body), settings)
+        for adapted in _adapted(copy.deepcopy(body), settings, gates)
     ]
     first = [body for body in objects if body["kind"] == "Namespace"]
     last = [body for body in objects if body["kind"] in _LAST]
@@ -67,7 +70,7 @@ def _namespace(name: str) -> Body:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": level_labels("restricted")}}
 
 
-def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
+def _adapted(body: Body, settings: OperatorSettings, gates: Mapping[str, bool]) -> list[Body]:
     if "namespace" in body["metadata"]:
         body["metadata"]["namespace"] = settings.namespace
     match body["kind"]:
@@ -76,6 +79,7 @@ def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
                 subject["namespace"] = settings.namespace
             return _narrowed_binding(body, settings) if body["kind"] == "ClusterRoleBinding" else [body]
         case "ClusterRole":
+            body["rules"] = list(needed(body["rules"], gates))
             if rule := POD_GROUP_RULES.get(settings.batch_scheduler or ""):
                 body["rules"].append(copy.deepcopy(rule))
             return _narrowed_role(body, settings)
@@ -85,6 +89,35 @@ def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
                 labels = body["spec"]["selector"]["matchLabels"]
                 return [body, disruption_budget(NAME, settings.namespace, labels)]
     return [body]
+
+
+def needed(rules: Iterable[Body], gates: Mapping[str, bool]) -> Iterator[Body]:
+    """The rules without the rights of feature gates that are off."""
+    unused = {
+        (group, resource): verbs
+        for gate, rights in RIGHTS_OF_GATES.items()
+        for group, resources, verbs in rights
+        for resource in resources
+        if not gates.get(gate)
+    }
+    for rule in rules:
+        kept: dict[tuple[str, ...], list[str]] = {}
+        for resource in rule["resources"]:
+            verbs = tuple(rule["verbs"])
+            if len(rule["apiGroups"]) == 1 and (gone := unused.get((rule["apiGroups"][0], resource))) is not None:
+                verbs = tuple(verb for verb in verbs if gone and verb not in gone)
+            kept.setdefault(verbs, []).append(resource)
+        yield from ({**rule, "resources": each, "verbs": list(verbs)} for verbs, each in kept.items() if verbs)
+
+
+def _gates(tree: Iterable[Body], settings: OperatorSettings) -> dict[str, bool]:
+    """The operator's feature gates: KubeRay's defaults, those of the tree, and those of the settings."""
+    gates = dict(FEATURE_GATES.get(release_of(settings.version), {}))
+    for body in tree:
+        if body["kind"] == "Deployment":
+            for container in _containers(body):
+                gates |= feature_gates(arguments(container.get("args", [])))
+    return gates | settings.feature_gates
 
 
 def _narrowed_role(role: Body, settings: OperatorSettings) -> list[Body]:

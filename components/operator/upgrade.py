@@ -24,6 +24,7 @@ from kuberay.releases import (
     crd_release,
     groups_with_hosts,
     is_supported,
+    known,
     marks_hosts,
     newer,
 )
@@ -69,8 +70,10 @@ def live_operator(crd: dict[str, Any] | None, deployment: dict[str, Any] | None)
     return Live(operator, crd_release(crd), served, marks)
 
 
-def check_existing(live: Live, namespace: str, ray_versions: Sequence[str]) -> str:
-    """The operator's version. Raises UnsupportedVersionError if operator, CRDs and the Ray versions are not compatible.
+def check_existing(live: Live, namespace: str, ray_versions: Sequence[str]) -> tuple[str, str | None]:
+    """The operator's version, and a warning if it is later than all known ones.
+
+    Raises UnsupportedVersionError if operator, CRDs and the Ray versions are not compatible.
 
     CRDs must be of the operator's own release. An operator that was upgraded without them loses fields, and has deleted
     workers (KubeRay issue 2084).
@@ -80,18 +83,29 @@ def check_existing(live: Live, namespace: str, ray_versions: Sequence[str]) -> s
             f"there is no Deployment {NAME} with a version in namespace {namespace!r}: set operator.namespace to where "
             "it is, or operator.install to manifests"
         )
-    elif not is_supported(live.operator):
+    elif not is_supported(live.operator) and known(live.operator) == release_of(live.operator):
         problem = f"operator {live.operator} is not supported: install a supported one"
-    elif live.crd != (release := release_of(live.operator)):
+    elif live.crd != known(live.operator):
+        release = release_of(live.operator)
         problem = f"the CRDs are not of the operator's release {release}: apply those of KubeRay v{live.operator}"
     elif "v1" not in live.served:
         problem = f"{RAY_CLUSTER_CRD} does not serve v1: apply the CRDs of KubeRay v{live.operator}"
     else:
         check_ray(live.operator, ray_versions)
-        return live.operator
+        return live.operator, _later(live.operator)
     raise UnsupportedVersionError(
         f"operator.install is existing, and the cluster has: {live}. Here {problem}. "
         f"Supported: operator {SUPPORTED} with the CRDs of the same release."
+    )
+
+
+def _later(version: str) -> str | None:
+    release = known(version)
+    if release == release_of(version):
+        return None
+    return (
+        f"operator {version} is later than KubeRay {release}, the last release known here: its new fields and feature "
+        f"gates are unknown to `check`, and RayClusters are judged by the rules of {release}"
     )
 
 

@@ -48,6 +48,7 @@ def problems_of_template(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     yield from _set_twice(cluster)
     yield from _network_topology(cluster)
     yield from _fault_tolerance(cluster)
+    yield from _of_kuberay(cluster)
     yield from mount_problems(cluster.storage, cluster.volumes, cluster.volume_mounts)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
@@ -158,6 +159,19 @@ def _fault_tolerance(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
             f"rayVersion is {cluster.ray_version!r}: raise rayVersion, or remove faultTolerance"
         )
         yield Problem(("faultTolerance",), True, message, "redis-users-need-ray")
+
+
+def _of_kuberay(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
+    """What KubeRay 1.7 can do itself and the stack does already."""
+    if "networkPolicy" in cluster.overrides:
+        message = (
+            "the stack makes the NetworkPolicies of a tenant's RayClusters, and with KubeRay's beside them pods may do "
+            "what either allows: remove it, and use network of the tenant"
+        )
+        yield Problem(("overrides", "networkPolicy"), None, message, "said-twice")
+    if cluster.tls and "tlsOptions" in cluster.overrides:
+        message = "conflicts with tls, by which the stack makes the certificates: remove one"
+        yield Problem(("overrides", "tlsOptions"), None, message, "said-twice")
 
 
 def _network_topology(cluster: ClusterTemplateSettings) -> Iterator[Problem]:

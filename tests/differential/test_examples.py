@@ -36,7 +36,11 @@ def test_the_schema_is_that_of_the_operators_crds() -> None:
     assert target().read_text() == generate(KUBERAY.share("config") / "crd" / "bases")
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.rule)
+BUILT = [example for example in EXAMPLES if example.rule in STRICTER or not example.operator.since("1.7")]
+"""No registry has the module of KubeRay 1.7, so the operator here does not judge what only 1.7 refuses."""
+
+
+@pytest.mark.parametrize("example", BUILT, ids=lambda example: example.rule)
 def test_an_example_is_judged_equally(operator: Operator, example: Example) -> None:
     tally = Tally()
     agree(operator, example.wrong, example.operator, tally)

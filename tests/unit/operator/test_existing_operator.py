@@ -16,7 +16,7 @@ def test_a_supported_operator_with_its_own_crds_is_accepted(tree: Tree) -> None:
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     live = live_operator(crd, deployment)
     assert live == Live("1.6.2", "1.6", ("v1", "v1alpha1"))
-    assert check_existing(live, "ray-system", ["2.60.0"]) == "1.6.2"
+    assert check_existing(live, "ray-system", ["2.60.0"]) == ("1.6.2", None)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,15 @@ def test_whether_the_operator_marks_workers_with_several_hosts_follows_from_its_
 
 
 def test_an_operator_of_an_earlier_release_is_accepted_with_crds_of_that_release() -> None:
-    assert check_existing(Live("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"]) == "1.5.1"
+    assert check_existing(Live("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"])[0] == "1.5.1"
+
+
+def test_of_a_later_release_a_warning_names_what_is_unknown() -> None:
+    version, warning = check_existing(Live("1.8.1", "1.7", ("v1",)), "ray-system", ["2.60.0"])
+    assert version == "1.8.1"
+    assert warning
+    assert warning.startswith("operator 1.8.1 is later than KubeRay 1.7, the last release known here")
+    assert check_existing(Live("1.7.3", "1.7", ("v1",)), "ray-system", ["2.60.0"]) == ("1.7.3", None)
 
 
 def test_without_an_image_tag_the_version_is_the_deployments_label(tree: Tree) -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from components.manifest_files import UnexpectedManifestError
-from components.operator.manifests import operator_objects
+from components.operator.manifests import needed, operator_objects
 from components.operator.settings import OperatorSettings, Toleration
 from core.problems import Problems
 
@@ -60,9 +60,38 @@ def test_the_rendered_tree_itself_is_not_changed(tree: Tree) -> None:
     assert str(tree) == before
 
 
+def test_it_has_the_rights_of_a_feature_gate_only_with_the_gate(tree: Tree) -> None:
+    shipped = next(body for body in tree if body["kind"] == "ClusterRole")["rules"]
+    gates = {"RayCronJob": True, "RayServiceIncrementalUpgrade": True}
+    assert objects(tree, feature_gates=gates)["ClusterRole", None, "kuberay-operator"]["rules"] == shipped
+    without = objects(tree)["ClusterRole", None, "kuberay-operator"]["rules"]
+    cut = {resource for rule in shipped for resource in rule["resources"]}
+    cut -= {resource for rule in without for resource in rule["resources"]}
+    of_cron_jobs = {"raycronjobs", "raycronjobs/status", "raycronjobs/finalizers"}
+    assert cut == {"gateways", "httproutes", *of_cron_jobs}
+
+
+OF_1_7 = [
+    {"apiGroups": [""], "resources": ["persistentvolumeclaims", "pods"], "verbs": ["create", "delete", "get", "watch"]},
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "delete", "get", "update"]},
+    {"apiGroups": ["cert-manager.io"], "resources": ["issuers"], "verbs": ["create", "get"]},
+    {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["create", "delete"]},
+]
+"""Rules of KubeRay 1.7.0 (ray-operator/config/rbac/role.yaml)."""
+
+
+def test_without_the_gates_of_1_7_it_only_watches_claims_and_creates_secrets() -> None:
+    assert list(needed(OF_1_7, {})) == [
+        {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get", "watch"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "watch"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get"]},
+    ]
+    assert [rule["resources"] for rule in needed(OF_1_7, {"RayClusterNetworkPolicy": True})][-1] == ["networkpolicies"]
+
+
 def test_an_operator_of_some_namespaces_has_roles_only_in_these(tree: Tree) -> None:
     made = objects(tree, watch_namespaces=("team-a", "team-b"))
-    shipped = next(body for body in tree if body["kind"] == "ClusterRole")
+    everywhere = objects(tree)["ClusterRole", None, "kuberay-operator"]
     for namespace in ("team-a", "team-b"):
         role = made["Role", namespace, "kuberay-operator"]
         binding = made["RoleBinding", namespace, "kuberay-operator"]
@@ -71,7 +100,7 @@ def test_an_operator_of_some_namespaces_has_roles_only_in_these(tree: Tree) -> N
             "kind": "Role",
             "name": "kuberay-operator",
         }
-        assert len(role["rules"]) == len(shipped["rules"]) - 1
+        assert len(role["rules"]) == len(everywhere["rules"]) - 1
         assert not any("ingressclasses" in rule["resources"] for rule in role["rules"])
     assert made["ClusterRole", None, "kuberay-operator"]["rules"] == [
         {"apiGroups": ["networking.k8s.io"], "resources": ["ingressclasses"], "verbs": ["get", "list", "watch"]}

@@ -37,7 +37,7 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
         reads = "read" if program == "volcano" else "render"
         monkeypatch.setattr(f"{component}.{reads}", lambda *_, **__: [])
     monkeypatch.setattr(facts, "uid_of", lambda *_: None)
-    monkeypatch.setattr(upgrade, "check_existing", lambda *_: "1.6.2")
+    monkeypatch.setattr(upgrade, "check_existing", lambda *_: ("1.6.2", None))
     monkeypatch.setattr(Installed, "check", lambda *_: "1.0.0")
     monkeypatch.setattr(facts, "check_kinds", lambda *_: None)
     monkeypatch.setattr(redis, "see", lambda *_: Seen({"username": "u", "password": "p"}, None))
