@@ -25,7 +25,7 @@ from kuberay.cron import cron_job_fault
 DEFAULT_IMAGE = "docker.io/library/redis:7.2.11"
 """Redis' own image. 7.2 is the last release line with a BSD licence."""
 
-_OLDEST = "7.0"
+OLDEST = "7.0"
 """The first release with an AOF of several files in a folder, by which a node sees whether it has data
 (scripts/redis.sh), and the last one with a feature that scripts or ACLs need."""
 
@@ -36,11 +36,11 @@ def _new_enough(image: str) -> str:
     """Refuses images named `redis` with a tag of an older release; of other names the tag may mean anything."""
     name, version = image.partition("@")[0].rpartition("/")[2].partition(":")[0], image_tag(image) or ""
     found = _VERSION_OF_REDIS.match(version)
-    oldest = tuple(map(int, _OLDEST.split(".")))
+    oldest = tuple(map(int, OLDEST.split(".")))
     # A tag of one number is the newest release that begins with it.
     if name == "redis" and found and (int(found[1]), int(found[2] or oldest[1])) < oldest:
         raise ValueError(
-            f"{image!r} is older than Redis {_OLDEST}, the first with a folder for its AOF: use a newer one"
+            f"{image!r} is older than Redis {OLDEST}, the first with a folder for its AOF: use a newer one"
         )
     return image
 
