@@ -95,7 +95,7 @@ def _gcs_storage(cluster: Cluster) -> Found:
         message = f"the backend {ROCKSDB} needs the operator's feature gate {gate}: enable it, or use redis"
         yield problem("option-feature-gate", (*at, "backend"), ROCKSDB, message)
     for field in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
-        if options.get(field):
+        if options.get(field, "") != "":
             yield problem(rule, (*at, field), None, f"the backend {ROCKSDB} has no Redis: remove {field}")
     storage = options.get("storage", {})
     if storage.get("claimName"):

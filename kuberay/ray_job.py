@@ -32,7 +32,7 @@ def check(spec: Body, path: Path, annotations: Mapping[str, str], operator: Oper
     yield from _check_deletion(spec, path, gate, cluster is not None and cluster.autoscaling)
     yield from _selector(spec, path)
     yield from _sidecar(spec, path)
-    yield from _submission(spec, path)
+    yield from _submission(spec, path, operator)
 
 
 def _ending(spec: Body, path: Path) -> Found:
@@ -95,7 +95,7 @@ def _sidecar(spec: Body, path: Path) -> Found:
         yield problem("job-sidecar", at, policy, message)
 
 
-def _submission(spec: Body, path: Path) -> Found:
+def _submission(spec: Body, path: Path, operator: OperatorContext) -> Found:
     """The submission of the job. The operator reads these fields after the cluster is ready."""
     mode = spec["submissionMode"]
     if mode not in MODES:
@@ -105,7 +105,10 @@ def _submission(spec: Body, path: Path) -> Found:
         message = "this is not a YAML mapping: write a runtime environment such as pip: [numpy]"
         yield problem("job-runtime-env", (*path, "runtimeEnvYAML"), spec["runtimeEnvYAML"], message)
     if spec.get("metadata") and "rayClusterSpec" in spec and mode in ("K8sJobMode", "SidecarMode"):
-        yield from _metadata(spec["rayClusterSpec"].get("rayVersion", ""), path)
+        ray_version = spec["rayClusterSpec"].get("rayVersion", "")
+        # KubeRay 1.7 assumes a Ray that is new enough where it is not told.
+        if ray_version or not operator.since("1.7"):
+            yield from _metadata(ray_version, path)
     if mode == "HTTPMode" and not is_json_of_numbers(spec.get("entrypointResources", "")):
         message = "this is not JSON of names and numbers: write for example '{\"TPU\": 1}'"
         yield problem("job-entrypoint-resources", (*path, "entrypointResources"), spec["entrypointResources"], message)

@@ -54,7 +54,8 @@ def _upgrade(spec: Body, cluster: Cluster) -> Found:
     if strategy_type is not None and strategy_type not in UPGRADES:
         message = f"{strategy_type!r} is not an upgrade type: use one of {', '.join(UPGRADES)}"
         yield problem("service-upgrade-strategy", (*at, "type"), strategy_type, message)
-    if strategy_type is None and gate:
+    # KubeRay 1.7 takes a strategy without a type.
+    if strategy_type is None and gate and not cluster.operator.since("1.7"):
         message = f"with the feature gate {_GATE} the operator needs the type: use one of {', '.join(UPGRADES)}"
         yield problem("service-upgrade-strategy", (*at, "type"), None, message)
     if strategy_type == INCREMENTAL and gate:
