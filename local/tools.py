@@ -92,7 +92,7 @@ class Tool:
     @property
     def folder(self) -> Path:
         """The folder of the installed tool, with `bin/` and `share/`."""
-        ours = sorted(self.source.glob("*.go"))
+        ours = sorted(file for pattern in ("*.go", "*/go.mod") for file in self.source.rglob(pattern))
         files = (self.source / "go.mod", self.source / "go.sum", *ours)
         pins = b"".join([str(LINKING).encode(), *(file.read_bytes() for file in files)])
         return paths.cache() / "tools" / f"{self.name}-{self.version}-{hashlib.sha256(pins).hexdigest()[:12]}"
@@ -194,6 +194,19 @@ PULUMI = Tool(
         architectures={"amd64": "x64"},
     ),
 )
+KUBERNETES_PROVIDER = "4.25.0"
+"""The release of Pulumi's provider for Kubernetes that PULUMI_KUBERNETES pins by its commit: the newest that Go's
+module proxy has."""
+
+PULUMI_KUBERNETES = Tool(
+    "pulumi-kubernetes",
+    "github.com/pulumi/pulumi-kubernetes/provider/v4",
+    {"pulumi-resource-kubernetes": "."},
+    stamps=lambda _: {"github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version": KUBERNETES_PROVIDER},
+    files=("cmd/pulumi-resource-kubernetes",),
+)
+"""Installed where the user has no such provider (local/plugins/selection.py)."""
+
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
 """The validation of manifests by an API server and the operator."""
 
@@ -252,7 +265,7 @@ VERSITYGW = Tool(
 )
 """A server of S3 for tests; its buckets are folders."""
 
-TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
+TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, PULUMI_KUBERNETES, KUBERNETES)
 """Fast ones first, so that a missing compiler or proxy shows early."""
 
 NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)

@@ -103,10 +103,11 @@ def _below(value: struct_pb2.Value, step: str | int) -> struct_pb2.Value | None:
     """The value below, created if missing; None if the existing value has another type."""
     if value.WhichOneof("kind") in (None, "null_value"):
         value.struct_value.SetInParent()
-    if value.WhichOneof("kind") == "struct_value" and isinstance(step, str):
+    if value.WhichOneof("kind") == "struct_value":
         fields = value.struct_value.fields
-        secret = SIGNATURE in fields and fields[SIGNATURE].string_value == SECRET
-        return _below(fields["value"], step) if secret else fields[step]
+        if SIGNATURE in fields and fields[SIGNATURE].string_value == SECRET:
+            return _below(fields["value"], step)
+        return fields[step] if isinstance(step, str) else None
     if value.WhichOneof("kind") == "list_value" and isinstance(step, int):
         return value.list_value.values[step]
     return None

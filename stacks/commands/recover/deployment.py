@@ -90,11 +90,7 @@ def unsettled(deployment: Mapping[str, Any]) -> list[str]:
     """URNs of resources that were being changed, so that the state may be outdated, and of objects that were added to
     it and not read yet."""
     begun = {operation["resource"]["urn"] for operation in pending(deployment) if operation["type"] != _CREATING}
-    return sorted(
-        row["urn"]
-        for row in _rows(deployment)
-        if row["urn"] in begun or (row["type"].startswith(_KUBERNETES) and not row.get("outputs"))
-    )
+    return sorted(row["urn"] for row in _rows(deployment) if row["urn"] in begun or _is_unread(row))
 
 
 def _ordered(rows: Sequence[Json]) -> list[Json]:
@@ -143,6 +139,11 @@ class _Rows:
         if urn in self._there:
             return
         made = {key: value for key, value in row.items() if key not in ("outputs", "initErrors")}
+        if _is_object(row):
+            # The provider's Diff of an object without a name in its outputs ends the provider. A preview before the
+            # object is read compares what was sent (pulumi-kubernetes 4.32, provider/pkg/provider: Diff,
+            # parseCheckpointObject).
+            made["outputs"] = {**row["inputs"], "__inputs": row["inputs"]}
         if not self._has(row.get("parent", "")):
             made.pop("parent", None)
         if reference := str(row.get("provider") or ""):
@@ -177,6 +178,12 @@ def _rows(deployment: Mapping[str, Any]) -> list[Json]:
 def _is_gone(row: Mapping[str, Any]) -> bool:
     """Whether only the state still has it: it was deleted to make room for its replacement."""
     return bool(row.get("pendingReplacement"))
+
+
+def _is_unread(row: Mapping[str, Any]) -> bool:
+    """Whether its outputs are what `_Rows.add` writes: the server gives an object its uid."""
+    outputs = row.get("outputs") or {}
+    return "__inputs" in outputs and "uid" not in outputs.get("metadata", {})
 
 
 def _is_object(row: Mapping[str, Any]) -> bool:

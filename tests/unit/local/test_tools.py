@@ -56,7 +56,10 @@ def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.Monke
     first = tool.folder
     assert first.name.startswith("example-v1.0.0-")
     (tool.source / "go.sum").write_text("changed")
-    assert tool.folder != first
+    second = tool.folder
+    (tool.source / "sdk").mkdir()
+    (tool.source / "sdk" / "sdk.go").write_text("package sdk")
+    assert len({first, second, tool.folder}) == 3
 
 
 def test_without_go_the_error_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

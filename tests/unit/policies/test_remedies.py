@@ -136,12 +136,15 @@ def test_every_remedy_has_a_case() -> None:
 
 
 def test_a_secret_that_holds_the_place_is_mended_inside() -> None:
+    """Also a list: the Kubernetes provider makes a whole list secret that has one."""
     made = pod()
     spec = made["spec"]
     spec["containers"][0]["securityContext"].pop("allowPrivilegeEscalation")
-    made["spec"] = {**SECRET, "value": spec}
+    made["spec"] = {**SECRET, "value": {**spec, "containers": {**SECRET, "value": spec["containers"]}}}
     after = mended(pack_that_mends("pod-no-privesc"), made, "kubernetes:core/v1:Pod")
-    assert after["spec"]["value"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+    containers = after["spec"]["value"]["containers"]
+    assert containers["value"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+    assert containers.items() >= SECRET.items()
     assert after["spec"].items() >= SECRET.items()
 
 
