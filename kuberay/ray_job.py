@@ -106,7 +106,7 @@ def _submission(spec: Body, path: Path, operator: OperatorContext) -> Found:
         yield problem("job-runtime-env", (*path, "runtimeEnvYAML"), spec["runtimeEnvYAML"], message)
     if spec.get("metadata") and "rayClusterSpec" in spec and mode in ("K8sJobMode", "SidecarMode"):
         ray_version = spec["rayClusterSpec"].get("rayVersion", "")
-        # KubeRay 1.7 assumes a Ray that is new enough where it is not told.
+        # Without a version KubeRay 1.7 assumes a Ray that is new enough.
         if ray_version or not operator.since("1.7"):
             yield from _metadata(ray_version, path)
     if mode == "HTTPMode" and not is_json_of_numbers(spec.get("entrypointResources", "")):
