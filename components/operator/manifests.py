@@ -79,6 +79,10 @@ def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
             if rule := POD_GROUP_RULES.get(settings.batch_scheduler or ""):
                 body["rules"].append(copy.deepcopy(rule))
             return _narrowed_role(body, settings)
+        case "Service":
+            # No other object needs it, and the Deployment is awaited. Pulumi waits until ten seconds after the last
+            # change of a Service's endpoints (pulumi-kubernetes 4.32, provider/pkg/await/service.go).
+            body["metadata"].setdefault("annotations", {})["pulumi.com/skipAwait"] = "true"
         case "Deployment":
             _adapt_deployment(body, settings)
             if settings.replicas > 1:
