@@ -32,7 +32,7 @@ app = typer.Typer(
 Stack = Annotated[str, typer.Option(help="Which Pulumi.STACK.yaml to use.")]
 Plugins = Annotated[
     Literal["auto", "real", "stand-in"],
-    typer.Option(envvar="PLUGINS", help="Pulumi's own plugins, the stand-ins, or whichever exists."),
+    typer.Option(envvar="PLUGINS", help="The plugins of your Pulumi, ours, or whichever exists."),
 ]
 Nodes = Annotated[
     Literal["simulated", "real"] | None,
@@ -70,7 +70,7 @@ def up(
     rehearsal.placement.check(images)
     if monitoring:
         Rehearsal.check_monitoring()
-    install_missing()
+    install_missing(selection.tools)
     rehearsal.placement.build(images)
     with rehearsal.exclusively():
         with step("Starting the cluster") as progress:

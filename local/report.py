@@ -18,13 +18,18 @@ from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
 from local.rehearse.report import Rehearsed, as_object
 from local.rehearse.report import report as of_rehearsed
+from local.tools import KUBERNETES_PROVIDER
 from stacks.commands.plan.text import markdown, show
 
 
 def parts(selection: Selection) -> None:
-    """Which of Pulumi's plugins are real ones and which are stand-ins."""
+    """Which of Pulumi's plugins are the user's and which are ours."""
+    ours = {
+        "stand-in": "stand-in, see docs/stand-ins.md",
+        "built": f"Pulumi's own {KUBERNETES_PROVIDER}, see docs/stand-ins.md",
+    }
     for plugin in selection.plugins:
-        where = "stand-in, see docs/stand-ins.md" if plugin.kind == "stand-in" else f"Pulumi's own, {plugin.path}"
+        where = ours.get(plugin.kind) or f"Pulumi's own, {plugin.path}"
         console.print(f"Pulumi plugin {plugin.name}: {where}", soft_wrap=True)
 
 

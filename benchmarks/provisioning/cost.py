@@ -19,10 +19,9 @@ PROGRAMS = {
     "local/plugins/language/program.py": "program",
     "pulumi-language-python-exec": "program",
     "pulumi.dynamic": "dynamic provider",
-    "local.plugins.kubernetes": "Kubernetes provider",
     "pulumi-resource-kubernetes": "Kubernetes provider",
 }
-"""Programs by a part of their command line, for the stand-ins and for Pulumi's plugins."""
+"""Programs by a part of their command line, of the stand-in and of Pulumi's plugins."""
 
 CHECKPOINTS = {"PULUMI_SKIP_CHECKPOINTS": "false"}
 """Writes the state at every step, which is Pulumi's default. The test harness disables that."""

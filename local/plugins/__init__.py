@@ -1,4 +1,4 @@
-"""Stand-ins for Pulumi's own plugins, for machines that cannot download these, and the choice between the two."""
+"""The choice between the plugins of the user's Pulumi and ours, and the stand-in for its language host."""
 
 from local.plugins.selection import Mode, Plugin, Selection, prepare_home, select
 

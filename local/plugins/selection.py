@@ -1,4 +1,4 @@
-"""The plugins that the engine uses: Pulumi's own, or the stand-ins of this checkout.
+"""The plugins that the engine uses: those of the user's Pulumi, or the ones that this checkout brings.
 
 The engine looks for them where an ordinary installation has its plugins, in a PULUMI_HOME: `Selection.install` puts
 links there. (On the PATH it would find them too, but warn about each one at every command.)
@@ -7,21 +7,24 @@ links there. (On the PATH it would find them too, but warn about each one at eve
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
+from core.provider import PROVIDER_VERSION
 from local.errors import RehearsalError
+from local.tools import KUBERNETES_PROVIDER, PULUMI_KUBERNETES, TOOLS, Tool
 
 Mode = Literal["auto", "real", "stand-in"]
-"""`real` takes Pulumi's own or fails; `auto` takes them if they exist, else the stand-ins; `stand-in` never does."""
+"""`real` takes the user's or fails; `auto` takes them if they exist, else ours; `stand-in` always takes ours."""
 
-STAND_INS = Path(__file__).resolve().parent / "bin"
+STAND_IN = Path(__file__).resolve().parent / "bin" / "language-python"
+"""The folder of the stand-in for the language host."""
 
 _MARK = b"-m local.plugins."
-"""A text of a stand-in's launcher: identifies stand-ins, also those of another checkout."""
+"""A text of the stand-in's launcher: identifies stand-ins, also those of another checkout."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Known:
     """The programs that the engine expects in each plugin folder; the first of all is the plugin itself."""
     advice: str
     """How a user gets Pulumi's own."""
+    ours: Literal["stand-in", "built"]
+    """What is used without it: a replacement, or Pulumi's own in the version that can be built."""
 
     @property
     def program(self) -> str:
@@ -51,22 +56,24 @@ KNOWN = (
             "resource-pulumi-python": ("pulumi-resource-pulumi-python",),
         },
         advice="install Pulumi (https://www.pulumi.com/docs/install/); it comes with it",
+        ours="stand-in",
     ),
     Known(
         name="resource-kubernetes",
         sdk="pulumi-kubernetes",
         folders={"resource-kubernetes": ("pulumi-resource-kubernetes",)},
         advice=f"run `pulumi plugin install resource kubernetes {version('pulumi-kubernetes')}`",
+        ours="built",
     ),
 )
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """The chosen plugin: Pulumi's own (`real`) or the stand-in, and the path of its program."""
+    """The chosen plugin: the user's (`real`) or ours, and the path of its program."""
 
     known: Known
-    kind: Literal["real", "stand-in"]
+    kind: Literal["real", "stand-in", "built"]
     path: Path
 
     @property
@@ -83,19 +90,32 @@ class Selection:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables that the engine needs besides PULUMI_HOME, so that it ignores plugins on the PATH."""
-        return {"PULUMI_IGNORE_AMBIENT_PLUGINS": "true"}
+        """Environment variables that the engine and the program need besides PULUMI_HOME, so that the engine ignores
+        plugins on the PATH, and the program asks for the provider that there is."""
+        built = {PROVIDER_VERSION: KUBERNETES_PROVIDER} if self._builds else {}
+        return {"PULUMI_IGNORE_AMBIENT_PLUGINS": "true", **built}
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of the rehearsal: without the provider if the user has one."""
+        return tuple(tool for tool in TOOLS if self._builds or tool is not PULUMI_KUBERNETES)
+
+    @property
+    def _builds(self) -> bool:
+        return any(plugin.kind == "built" for plugin in self.plugins)
 
     def install(self, pulumi_home: Path) -> None:
         """Puts links to the plugins into `pulumi_home`/plugins, and removes those of an earlier selection.
 
-        The folders have the version of the Python package: the engine looks for that one or a later one.
+        The folders have the version of the Python package, which the engine requires of a program that has it, and that
+        of the built provider, which our program asks for. The engine asks the plugin itself for its version.
         """
         for plugin in self.plugins:
+            built = (KUBERNETES_PROVIDER,) if plugin.kind == "built" else ()
             for folder, programs in plugin.known.folders.items():
                 beside = {name: plugin.path.with_name(name) for name in programs}
                 links = {name: path for name, path in beside.items() if path.exists()}
-                _link(pulumi_home / "plugins", folder, version(plugin.known.sdk), links)
+                _link(pulumi_home / "plugins", folder, (version(plugin.known.sdk), *built), links)
 
 
 def select(mode: Mode, environ: Mapping[str, str] = os.environ) -> Selection:
@@ -132,9 +152,10 @@ def _choose(known: Known, mode: Mode, environ: Mapping[str, str]) -> Plugin:
         places = "".join(f"\n  {place}" for place in _places(known, environ))
         raise RehearsalError(
             f"PLUGINS=real, but Pulumi's own {known.program} was found in none of these folders:{places}\n"
-            f"To get it {known.advice}. Or use PLUGINS=auto, which takes the stand-in where it is missing."
+            f"To get it {known.advice}. Or use PLUGINS=auto, which takes ours where it is missing."
         )
-    return Plugin(known, "stand-in", STAND_INS / known.name / known.program)
+    ours = PULUMI_KUBERNETES.program(known.program) if known.ours == "built" else STAND_IN / known.program
+    return Plugin(known, known.ours, ours)
 
 
 def _places(known: Known, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -164,10 +185,10 @@ def _is_stand_in(program: Path) -> bool:
         return _MARK in file.read(2048)
 
 
-def _link(plugins: Path, folder: str, sdk_version: str, links: Mapping[str, Path]) -> None:
+def _link(plugins: Path, folder: str, versions: Iterable[str], links: Mapping[str, Path]) -> None:
     """Makes `plugins` contain exactly these links of a plugin, for all its versions; changes nothing if it does
     already."""
-    desired = {plugins / f"{folder}-v{sdk_version}" / name: target for name, target in links.items()}
+    desired = {plugins / f"{folder}-v{each}" / name: target for each in versions for name, target in links.items()}
     existing = {file: file.readlink() if file.is_symlink() else None for file in plugins.glob(f"{folder}-v*/*")}
     if existing == desired:
         return

@@ -1,4 +1,4 @@
-"""Ends a stand-in when the engine, or somebody in a terminal, asks it to."""
+"""Ends the language host when the engine, or somebody in a terminal, asks it to."""
 
 import contextlib
 import select

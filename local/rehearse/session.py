@@ -71,6 +71,7 @@ class Session:
         self._stack, self._settings = stack, load(file)
         self.rehearsal = Rehearsal(run, "simulated")
         self._pulumi = RehearsalStack(self.rehearsal, plugins, stack, file)
+        self._tools = plugins.tools
         self._seconds: dict[str, float] = {}
 
     def run(self, ask: bool = True, keep: bool = False) -> Rehearsed:
@@ -80,7 +81,7 @@ class Session:
             RehearsalError: a part of the cluster ended or did not answer; its log stays until the next rehearsal.
         """
         plan, images = plan_of(self._settings), images_of(self._settings)
-        install_missing()
+        install_missing(self._tools)
         self.rehearsal.placement.build(images)
         self.end()
         with self.rehearsal.exclusively():

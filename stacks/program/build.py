@@ -13,6 +13,7 @@ from components.kubernetes_cluster import KubernetesCluster
 from components.pulumi_internals import NotKnownError, resolved, without_stack_traces
 from components.state import last_outputs, whole
 from core.environment import environment_of
+from core.provider import provider_version
 from core.stack_file import PROJECT
 from stacks.objects.cml import without_kubernetes
 from stacks.objects.ownership import Ownership, ownership_of
@@ -66,7 +67,7 @@ def build(
         kubeconfig=cluster.connection.kubeconfig,
         # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace all resources.
         cluster_identifier=f"{PROJECT}/{environment_of(stack)}",
-        opts=opts,
+        opts=pulumi.ResourceOptions.merge(pulumi.ResourceOptions(version=provider_version()), opts),
     )
     # Options of all top-level resources; their children inherit them.
     everywhere = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[provider]))

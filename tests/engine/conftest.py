@@ -36,7 +36,7 @@ def warm() -> Iterator[Mapping[str, str]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def starts_warm(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Lets Pulumi's Python processes start warm, except in tests of how the stand-ins start and end."""
+    """Lets Pulumi's Python processes start warm, except in tests of how the stand-in starts and ends."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.node.get_closest_marker("stand_ins"):
             for name, value in request.getfixturevalue("warm").items():
@@ -46,7 +46,7 @@ def starts_warm(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def plugins() -> Selection:
-    """Pulumi's own plugins or the stand-ins, as PLUGINS sets; the tests pass with both."""
+    """The plugins that PLUGINS selects; the tests pass with all."""
     return select(cast("Mode", os.environ.get("PLUGINS", "auto")))
 
 

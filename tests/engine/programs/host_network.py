@@ -11,7 +11,7 @@ kubernetes.core.v1.Pod(
     "pod",
     metadata=ObjectMetaArgs(name="it", namespace="default"),
     spec=kubernetes.core.v1.PodSpecArgs(
-        host_network=given.metadata.uid.apply(lambda uid: uid != ""),
+        host_network=given.id.apply(lambda identifier: identifier != ""),
         containers=[
             kubernetes.core.v1.ContainerArgs(name="main", image=pulumi.Output.secret("registry.example.com/hunter2")),
         ],

@@ -15,7 +15,7 @@ from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 
 from local.plugins.language import processes as language_processes
 from local.plugins.language.processes import Processes, ending, output
-from local.plugins.selection import STAND_INS
+from local.plugins.selection import STAND_IN
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(60)]
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(60)]
 def host(tmp_path: Path) -> Iterator[language_pb2_grpc.LanguageRuntimeStub]:
     """A running language host without an engine. It prints its port, and answers every client."""
     with subprocess.Popen(
-        [STAND_INS / "language-python" / "pulumi-language-python", "-v=9", "--logtostderr"],
+        [STAND_IN / "pulumi-language-python", "-v=9", "--logtostderr"],
         stdout=subprocess.PIPE,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path / "python")},

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from core.provider import PROVIDER_VERSION
 from local.errors import RehearsalError
 from local.plugins import Selection, select
-from local.plugins.selection import STAND_INS
+from local.plugins.selection import STAND_IN
+from local.tools import KUBERNETES_PROVIDER, PULUMI_KUBERNETES, TOOLS
 
 KUBERNETES = "pulumi-resource-kubernetes"
 LANGUAGE = "pulumi-language-python"
@@ -21,9 +23,14 @@ def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
     return path
 
 
+OURS = {"language-python": "stand-in", "resource-kubernetes": "built"}
+
+
 @pytest.fixture
-def machine(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user who has no Pulumi."""
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a user who has no Pulumi. Our provider is built."""
+    monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
+    program(PULUMI_KUBERNETES.program(KUBERNETES))
     (tmp_path / "bin").mkdir()
     return {"HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "bin")}
 
@@ -32,21 +39,33 @@ def chosen(selection: Selection) -> dict[str, str]:
     return {plugin.name: plugin.kind for plugin in selection.plugins}
 
 
-def test_without_pulumi_the_stand_ins_are_used(machine: dict[str, str]) -> None:
-    assert chosen(select("auto", machine)) == {"language-python": "stand-in", "resource-kubernetes": "stand-in"}
+def test_without_pulumi_ours_are_used(machine: dict[str, str]) -> None:
+    selection = select("auto", machine)
+    assert chosen(selection) == OURS
+    assert selection.tools == TOOLS
+    assert selection.environment[PROVIDER_VERSION] == KUBERNETES_PROVIDER
 
 
-def test_every_stand_in_can_be_executed(machine: dict[str, str]) -> None:
-    for plugin in select("stand-in", machine).plugins:
-        assert plugin.path.stat().st_mode & 0o111, plugin.path
+def test_the_stand_in_can_be_executed(machine: dict[str, str]) -> None:
+    assert select("stand-in", machine).plugins[0].path.stat().st_mode & 0o111
 
 
-def test_a_real_plugin_on_the_path_is_used_and_only_the_missing_one_is_a_stand_in(
+def test_a_provider_of_the_user_is_neither_built_nor_asked_for_in_another_version(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
+    program(tmp_path / "bin" / KUBERNETES)
+    selection = select("auto", machine)
+    assert chosen(selection) == OURS | {"resource-kubernetes": "real"}
+    assert [tool for tool in TOOLS if tool not in selection.tools] == [PULUMI_KUBERNETES]
+    assert PROVIDER_VERSION not in selection.environment
+
+
+def test_a_real_plugin_on_the_path_is_used_and_only_for_the_missing_one_ours(
     machine: dict[str, str], tmp_path: Path
 ) -> None:
     real = program(tmp_path / "bin" / LANGUAGE)
     selection = select("auto", machine)
-    assert chosen(selection) == {"language-python": "real", "resource-kubernetes": "stand-in"}
+    assert chosen(selection) == OURS | {"language-python": "real"}
     assert selection.plugins[0].path == real
 
 
@@ -74,22 +93,21 @@ def test_of_several_installed_versions_the_newest_is_used(machine: dict[str, str
 
 def test_an_installed_plugin_older_than_the_python_package_is_not_used(machine: dict[str, str], tmp_path: Path) -> None:
     program(tmp_path / "home" / ".pulumi" / "plugins" / "resource-kubernetes-v4.0.0" / KUBERNETES)
-    assert chosen(select("auto", machine))["resource-kubernetes"] == "stand-in"
+    assert chosen(select("auto", machine)) == OURS
 
 
-def test_the_stand_ins_can_be_forced_where_real_plugins_exist(machine: dict[str, str], tmp_path: Path) -> None:
+def test_ours_can_be_forced_where_real_plugins_exist(machine: dict[str, str], tmp_path: Path) -> None:
     program(tmp_path / "bin" / LANGUAGE)
     program(tmp_path / "bin" / KUBERNETES)
-    assert set(chosen(select("stand-in", machine)).values()) == {"stand-in"}
+    assert chosen(select("stand-in", machine)) == OURS
     assert set(chosen(select("real", machine)).values()) == {"real"}
 
 
 def test_another_checkouts_stand_in_on_the_path_is_not_taken_for_a_real_one(
     machine: dict[str, str], tmp_path: Path
 ) -> None:
-    for stand_in in STAND_INS.glob("*/pulumi-*"):
-        program(tmp_path / "bin" / stand_in.name, stand_in.read_text())
-    assert set(chosen(select("auto", machine)).values()) == {"stand-in"}
+    program(tmp_path / "bin" / LANGUAGE, (STAND_IN / LANGUAGE).read_text())
+    assert chosen(select("auto", machine)) == OURS
 
 
 def test_the_error_for_a_missing_real_plugin_names_the_places_and_how_to_install_it(
@@ -114,13 +132,12 @@ def installed(home: Path) -> dict[str, Path]:
 
 def test_the_engine_gets_the_plugins_where_it_looks_for_installed_ones(machine: dict[str, str], tmp_path: Path) -> None:
     select("stand-in", machine).install(tmp_path)
-    sdk, kubernetes = version("pulumi"), version("pulumi-kubernetes")
+    sdk, built = version("pulumi"), PULUMI_KUBERNETES.program(KUBERNETES)
     assert installed(tmp_path) == {
-        f"language-python-v{sdk}/{LANGUAGE}": STAND_INS / "language-python" / LANGUAGE,
-        f"resource-pulumi-python-v{sdk}/pulumi-resource-pulumi-python": (
-            STAND_INS / "language-python" / "pulumi-resource-pulumi-python"
-        ),
-        f"resource-kubernetes-v{kubernetes}/{KUBERNETES}": STAND_INS / "resource-kubernetes" / KUBERNETES,
+        f"language-python-v{sdk}/{LANGUAGE}": STAND_IN / LANGUAGE,
+        f"resource-pulumi-python-v{sdk}/pulumi-resource-pulumi-python": STAND_IN / "pulumi-resource-pulumi-python",
+        f"resource-kubernetes-v{version('pulumi-kubernetes')}/{KUBERNETES}": built,
+        f"resource-kubernetes-v{KUBERNETES_PROVIDER}/{KUBERNETES}": built,
     }
 
 
@@ -134,7 +151,7 @@ def test_another_selection_replaces_what_the_last_one_installed(machine: dict[st
     assert links[f"{folder}/{LANGUAGE}"] == real
     assert links[f"{folder}/{LANGUAGE}-exec"] == shim
     assert not list(tmp_path.glob("plugins/resource-pulumi-python-v*/"))
-    assert links[f"resource-kubernetes-v{version('pulumi-kubernetes')}/{KUBERNETES}"].is_relative_to(STAND_INS)
+    assert links[f"resource-kubernetes-v{KUBERNETES_PROVIDER}/{KUBERNETES}"] == PULUMI_KUBERNETES.program(KUBERNETES)
 
 
 def test_installing_the_same_selection_again_touches_nothing(machine: dict[str, str], tmp_path: Path) -> None:
@@ -147,5 +164,5 @@ def test_installing_the_same_selection_again_touches_nothing(machine: dict[str, 
 def test_a_newer_plugin_of_an_earlier_python_package_is_not_used(machine: dict[str, str], tmp_path: Path) -> None:
     program(tmp_path / "plugins" / "resource-kubernetes-v99.0.0" / KUBERNETES)
     select("stand-in", machine).install(tmp_path)
-    folders = [path.name for path in tmp_path.glob("plugins/resource-kubernetes-v*/")]
-    assert folders == [f"resource-kubernetes-v{version('pulumi-kubernetes')}"]
+    folders = {path.name for path in tmp_path.glob("plugins/resource-kubernetes-v*/")}
+    assert folders == {f"resource-kubernetes-v{each}" for each in (version("pulumi-kubernetes"), KUBERNETES_PROVIDER)}

@@ -1,4 +1,4 @@
-"""How a stand-in is asked to end, in a process of its own: signals are of the whole process."""
+"""How the language host is asked to end, in a process of its own: signals are of the whole process."""
 
 import subprocess
 import sys

@@ -75,7 +75,7 @@ def test_a_rehearsal_has_a_folder_beside_that_of_make_up() -> None:
 
 def test_a_part_that_ends_is_named_and_its_log_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands meet only an API server that does not answer."""
-    monkeypatch.setattr(rehearse_session, "install_missing", lambda: None)
+    monkeypatch.setattr(rehearse_session, "install_missing", lambda _tools: None)
     monkeypatch.setattr(SimulatedNodes, "build", lambda *_: None)
     session = Session("dev", paths.ROOT / "Pulumi.dev.yaml", select("stand-in"), tmp_path / "run")
     supervisor = session.rehearsal.supervisor
