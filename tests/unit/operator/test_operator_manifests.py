@@ -57,7 +57,7 @@ def test_fields_that_are_not_set_stay_as_in_kuberays_tree(tree: Tree) -> None:
 def test_up_does_not_wait_for_the_operators_service(tree: Tree) -> None:
     """Pulumi would, ten seconds longer than for the Deployment."""
     metadata = objects(tree)["Service", "ray-system", "kuberay-operator"]["metadata"]
-    assert metadata["annotations"] == {"pulumi.com/skipAwait": "true"}
+    assert metadata["annotations"]["pulumi.com/skipAwait"] == "true"
 
 
 def test_the_rendered_tree_itself_is_not_changed(tree: Tree) -> None:
