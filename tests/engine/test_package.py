@@ -19,7 +19,7 @@ from local.rehearsal import Rehearsal
 from testbed.harness import Project
 from testbed.platform_stack import Rays, existing
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("wheel"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(400)]
 
 PAGE = paths.ROOT / "docs" / "package.md"
 

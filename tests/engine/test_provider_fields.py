@@ -12,7 +12,7 @@ from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeProject
 from tests.engine.provider_stack import Stack, provider_stack
 
-pytestmark = [pytest.mark.stand_ins, pytest.mark.suite("stand-ins"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(180)]
 
 
 @pytest.fixture

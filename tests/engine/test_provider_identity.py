@@ -9,8 +9,8 @@ from tests.engine.conftest import MakeProject
 from tests.engine.provider_stack import Stack, provider_stack
 
 pytestmark = [
-    pytest.mark.stand_ins,
-    pytest.mark.suite("stand-ins"),
+    pytest.mark.engine,
+    pytest.mark.thorough,
     pytest.mark.shared_cluster,
     pytest.mark.timeout(180),
 ]

@@ -81,6 +81,7 @@ def test_immediate_replaces_all_old_pods(rolling: Stack, pods: Pods) -> None:
     rolling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_an_edit_of_a_mirror_alone_replaces_what_impact_predicts(rolling: Stack, pods: Pods) -> None:
     before, was = set(pods.live()), load(rolling.file)
     rolling.edit(lambda settings: settings.update(images={"mirrors": {"docker.io": "mirror.example"}}))
@@ -95,6 +96,7 @@ def test_an_edit_of_a_mirror_alone_replaces_what_impact_predicts(rolling: Stack,
     rolling.up()
 
 
+@pytest.mark.thorough
 def test_an_edit_of_one_group_leaves_the_others_alone(rolling: Stack, pods: Pods) -> None:
     def more_memory(settings: dict[str, Any]) -> None:
         training(settings)["workers"]["variants"][1]["memory"] = "8Gi"
@@ -108,6 +110,7 @@ def test_an_edit_of_one_group_leaves_the_others_alone(rolling: Stack, pods: Pods
     rolling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_the_next_up_replaces_a_pod_of_an_older_template(rolling: Stack, pods: Pods, core: client.CoreV1Api) -> None:
     old = next(iter(pods.names("a100-1gpu")))
     core.patch_namespaced_pod(old, NAMESPACE, {"metadata": {"annotations": {"ray-platform/template": "former"}}})
@@ -116,6 +119,7 @@ def test_the_next_up_replaces_a_pod_of_an_older_template(rolling: Stack, pods: P
     rolling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_a_new_group_deletes_no_pod(rolling: Stack, pods: Pods, rays: Rays) -> None:
     before = set(pods.live())
     rolling.edit(lambda settings: training(settings)["workers"]["variants"].append({"gpus": 4, "minReplicas": 1}))
@@ -124,6 +128,7 @@ def test_a_new_group_deletes_no_pod(rolling: Stack, pods: Pods, rays: Rays) -> N
     assert len(rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]) == 3
 
 
+@pytest.mark.thorough
 def test_another_version_of_ray_is_refused_if_the_head_would_stay(rolling: Stack) -> None:
     def newer(settings: dict[str, Any]) -> None:
         training(settings).update(updates={}, rayVersion="2.61.0", image="rayproject/ray:2.61.0")
@@ -136,6 +141,7 @@ def test_another_version_of_ray_is_refused_if_the_head_would_stay(rolling: Stack
     rolling.file.write_text(original)
 
 
+@pytest.mark.thorough
 def test_a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods, rays: Rays) -> None:
     def groups() -> list[str]:
         return [group["groupName"] for group in rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]]
@@ -161,6 +167,7 @@ def test_a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods
     rolling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_a_head_that_cannot_start_gets_the_edit_that_corrects_it(rolling: Stack, pods: Pods) -> None:
     """Although this strategy leaves a head alone that runs."""
 

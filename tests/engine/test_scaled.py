@@ -90,6 +90,7 @@ def test_an_edit_of_another_setting_keeps_the_workers(scaling: Stack, autoscaler
     scaling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(
     scaling: Stack, autoscaler: Autoscaler, rays: Rays
 ) -> None:
@@ -102,6 +103,7 @@ def test_an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(
     scaling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_groups_keep_their_workers_when_others_are_added_removed_or_moved(
     scaling: Stack, autoscaler: Autoscaler
 ) -> None:
@@ -133,6 +135,7 @@ def test_an_update_during_scaling_is_refused_and_succeeds_afterwards(scaling: St
     scaling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_scaling_between_the_last_read_and_the_update_is_restored(
     scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal
 ) -> None:
@@ -148,6 +151,7 @@ def test_scaling_between_the_last_read_and_the_update_is_restored(
     assert autoscaler.groups()["a100-1gpu"]["replicas"] == replicas + 1
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_last(
     scaling: Stack, autoscaler: Autoscaler
 ) -> None:
@@ -167,6 +171,7 @@ def test_a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrot
     scaling.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays) -> None:
     rays.patch(NAMESPACE, NAME, {"spec": {"suspend": True}}, field_manager=FIELD_MANAGER)
     scaling.changes_nothing(refreshed=True)
@@ -179,6 +184,7 @@ def test_an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays
     scaling.changes_nothing(refreshed=True)
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_the_stack_file_suspended_runs_again_without_the_key(scaling: Stack, rays: Rays) -> None:
     scaling.edit(lambda settings: training(settings).update(overrides={"suspend": True}))
     scaling.up()

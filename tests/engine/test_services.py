@@ -71,6 +71,7 @@ def test_it_gets_a_cluster_with_its_label(up: Stack, rays: Rays) -> None:
     up.changes_nothing(refreshed=True)
 
 
+@pytest.mark.thorough
 def test_another_serve_config_keeps_the_cluster_and_another_cluster_does_not(
     up: Stack, services: Rays, rays: Rays
 ) -> None:
@@ -89,6 +90,7 @@ def test_another_serve_config_keeps_the_cluster_and_another_cluster_does_not(
     assert first in {each["metadata"]["name"] for each in rays.named(NAMESPACE, LABEL)}
 
 
+@pytest.mark.thorough
 def test_it_goes_with_its_entry_and_leaves_nothing(up: Stack, services: Rays, rays: Rays) -> None:
     up.edit(lambda settings: settings["tenants"][0].pop("services"))
     up.up()

@@ -1,7 +1,8 @@
 """Several tenants: limits, name conflicts, and protection against accidental removal."""
 
 import base64
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -36,7 +37,7 @@ def tenants(settings: dict[str, Any]) -> None:
             "owner": "ml-research",
             "costCenter": "4711",
             "quota": {"gpus": 8, "cpu": 64, "memory": "256Gi", "pods": 20, "rayClusters": 4},
-            "storage": STORAGE,
+            "storage": copy.deepcopy(STORAGE),
             "clusters": [{**cluster_of("b-c"), "storage": MOUNTS}, cluster_of("same")],
         },
         {"name": "a-b", "clusters": [cluster_of("c"), cluster_of("same")]},
@@ -52,6 +53,12 @@ def remove(name: str) -> Callable[[dict[str, Any]], None]:
     return lambda settings: settings["tenants"].remove(tenant(settings, name))
 
 
+def all_removable(settings: dict[str, Any]) -> None:
+    for each in settings["tenants"]:
+        each["allowDelete"] = True
+    tenant(settings, "a")["storage"][0]["retain"] = False
+
+
 @pytest.fixture(scope="module")
 def before(cluster: Rehearsal, operator: None) -> set[str]:
     """The objects in the cluster before the stack."""
@@ -59,12 +66,17 @@ def before(cluster: Rehearsal, operator: None) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def shared(stack_on_operator: MakeStack, before: set[str]) -> Stack:
+def shared(stack_on_operator: MakeStack, before: set[str]) -> Iterator[Stack]:
     """A stack with three tenants, after `pulumi up`. The tests use it in their order."""
     made = stack_on_operator("tenants")
     made.edit(tenants)
     made.up()
-    return made
+    yield made
+    if made.resources():
+        made.edit(tenants)
+        made.edit(all_removable)
+        made.up()
+        made.destroy()
 
 
 def pod(**container: Any) -> dict[str, Any]:
@@ -158,6 +170,7 @@ def test_storage_is_bound_and_mounted(shared: Stack, core: Any) -> None:
     assert ("HF_HOME", "/mnt/models") in {(each.name, each.value) for each in ray.env}
 
 
+@pytest.mark.thorough
 def test_a_retained_claim_is_not_replaced_and_its_class_must_suit_hf_home(shared: Stack, cluster: Rehearsal) -> None:
     other = [{**STORAGE[0], "storageClass": "buckets"}, STORAGE[1]]
     shared.edit(lambda settings: tenant(settings, "a").update(storage=other))
@@ -182,6 +195,7 @@ def test_a_tenant_with_running_clusters_is_neither_removed_nor_changed(shared: S
     assert len(before) > 6
 
 
+@pytest.mark.thorough
 def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(
     shared: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
@@ -195,6 +209,7 @@ def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_c
     rays.delete("idle", "foreign")
 
 
+@pytest.mark.thorough
 def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
     shared: Stack, cluster: Rehearsal, core: Any
 ) -> None:
@@ -223,6 +238,7 @@ def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
     assert [each for each in core.list_persistent_volume().items if each.metadata.name.startswith("a.")] == []
 
 
+@pytest.mark.thorough
 def test_destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:
     neighbour = identities(cluster, "a-b")
     refused = shared.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
