@@ -1,6 +1,7 @@
 """Every stack file under tests/stack_files is checked as a user would.
 
-A file in `bad` begins with a line for each finding: its place and the beginning of its message.
+`bad` has tables of good settings with what a case changes of them and what is found then (bad_tables.py), and files
+whose text matters: each begins with a line for each finding, its place and the beginning of its message.
 """
 
 import functools
@@ -13,14 +14,18 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from core.stack_file import PROJECT
 from stacks.commands.check import findings
 from stacks.commands.check.findings import Checked, as_annotations, as_json, show
 from stacks.load import load
 from stacks.settings import StackSettings
+from tests.unit.stacks.bad_tables import Case, cases, places
 
 FILES = Path(__file__).parents[2] / "stack_files"
 GOOD = sorted((FILES / "good").rglob("*.yaml"))
-BAD = sorted((FILES / "bad").rglob("*.yaml"))
+TABLES = sorted((FILES / "bad").glob("*.yaml"))
+CASES = [case for table in TABLES for case in cases(table)]
+BAD = sorted((FILES / "bad").glob("*/*.yaml"))
 EXPECT = re.compile(r"# expect: (\d+):(\d+) (.*)")
 
 
@@ -28,6 +33,12 @@ EXPECT = re.compile(r"# expect: (\d+):(\d+) (.*)")
 def check(file: Path) -> Checked:
     """Each file is checked once, and shown in three formats."""
     return findings.check(file)
+
+
+def check_case(case: Case, folder: Path) -> Checked:
+    file = folder / f"{case.name.replace('/', '.')}.yaml"
+    file.write_text(case.text)
+    return check(file)
 
 
 def name(file: Path) -> str:
@@ -48,21 +59,32 @@ def test_each_error_of_a_bad_file_is_found_at_its_place(file: Path) -> None:
     assert starts == [start for _, _, start in expected]
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_error_of_a_case_is_found_at_the_value_or_key_that_it_names(case: Case, tmp_path: Path) -> None:
+    found = check_case(case, tmp_path).findings
+    texts = sorted(str(finding).removeprefix(f"{PROJECT}:") for finding in found)
+    starts = sorted(case.finds)
+    assert [text[: len(start)] for text, start in zip(texts, starts, strict=False)] == starts
+    assert len(texts) == len(starts)
+    for finding in found:
+        assert (finding.line, finding.column) in places(case.text, finding.path)
+
+
 def test_every_bad_file_has_its_expected_findings() -> None:
     assert [name(file) for file in BAD if not EXPECT.match(file.read_text())] == []
 
 
-def test_no_finding_shows_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_finding_shows_a_secret(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     secrets = ["hunter2", "hf_abcdefgh", "wJalrXUtnFEMI"]
-    found = [check(file) for file in BAD]
+    found = [*map(check, BAD), *(check_case(case, tmp_path) for case in CASES)]
     show(found)
     for shown in (capsys.readouterr().out, as_json(found), "\n".join(as_annotations(found))):
         assert len(shown) > 10_000
         assert [secret for secret in secrets if secret in shown] == []
 
 
-def test_every_rule_has_a_unique_name_and_one_line() -> None:
-    for finding in json.loads(as_json(check(file) for file in BAD)):
+def test_every_rule_has_a_unique_name_and_one_line(tmp_path: Path) -> None:
+    for finding in json.loads(as_json([*map(check, BAD), *(check_case(case, tmp_path) for case in CASES)])):
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", finding["rule"])
         assert "\n" not in finding["message"]
         assert finding["message"][-1] != "."
