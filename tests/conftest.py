@@ -79,14 +79,20 @@ def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # Hypothesis reads the seed in the same hook
 def pytest_configure(config: pytest.Config) -> None:
-    """Lets tests reach their servers behind a proxy; draws a seed, which worker processes get with the other options;
-    lets Ctrl-C reach the programs that tests start, also where a shell has started the tests in the background, which
-    ignores it."""
+    """Lets tests reach their servers behind a proxy; draws a seed; lets Ctrl-C reach the programs that tests start,
+    also where a shell has started the tests in the background, which ignores it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.update(corrections(os.environ))
     if config.getoption(SEED) is None:
-        setattr(config.option, SEED, str(random.SystemRandom().randrange(2**32)))
+        given: Mapping[str, str] = getattr(config, "workerinput", {})
+        setattr(config.option, SEED, given.get(SEED) or str(random.SystemRandom().randrange(2**32)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Gives a worker process the seed of this one."""
+    node.workerinput[SEED] = node.config.getoption(SEED)
 
 
 def pytest_xdist_auto_num_workers() -> int:

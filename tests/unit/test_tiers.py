@@ -21,6 +21,13 @@ def test_cases(number):
 
 def test_they_are_printed():
     print("drawn:", len(drawn), hash(tuple(drawn)))
+
+def pytest_generate_tests(metafunc):
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", [metafunc.config.getoption("hypothesis_seed")])
+
+def test_seed(seed):
+    pass
 """
 
 
@@ -49,13 +56,19 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ran(project: Path, *arguments: str) -> tuple[str, str]:
-    """The cases of a run, and the seed that it names."""
+def output(project: Path, *arguments: str) -> str:
+    """What a run prints."""
     command = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", "--rootdir", str(project), *arguments]
     done = subprocess.run(
         [*command, str(project)], cwd=paths.ROOT, capture_output=True, text=True, check=True, timeout=120
     )
-    [drawn], [seed] = re.findall(r"drawn: (.*)", done.stdout), re.findall(r"--hypothesis-seed=(\d+)", done.stdout)
+    return done.stdout
+
+
+def ran(project: Path, *arguments: str) -> tuple[str, str]:
+    """The cases of a run, and the seed that it names."""
+    shown = output(project, *arguments)
+    [drawn], [seed] = re.findall(r"drawn: (.*)", shown), re.findall(r"--hypothesis-seed=(\d+)", shown)
     return drawn, seed
 
 
@@ -67,3 +80,9 @@ def test_each_run_draws_other_cases_and_its_seed_draws_them_again(project: Path)
     assert first != second
     assert ran(project, f"--hypothesis-seed={seed}") == (first, seed)
     assert ran(project, "--hypothesis-profile=many")[0].startswith("3000 ")
+
+
+@pytest.mark.thorough
+def test_all_processes_have_the_seed_that_the_summary_names(project: Path) -> None:
+    shown = output(project, "--verbose", "--numprocesses=2")
+    assert set(re.findall(r"test_seed\[(\d+)\]", shown)) == set(re.findall(r"--hypothesis-seed=(\d+)", shown))
