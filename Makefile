@@ -91,9 +91,7 @@ test: build
 	@$(PYTEST) -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 endif
 
-test-all: test test-rest ## All tests: three quarters of an hour on two cores.
-
-test-rest: thorough-unit thorough-engine thorough-pods ## What `make test` leaves out.
+test-all: test-quick quick-engine thorough-unit thorough-engine test-pods ## All tests: three quarters of an hour on two cores.
 
 test-quick: quick-unit ## Most unit tests: no server, a minute.
 
@@ -105,7 +103,7 @@ build: .venv/installed
 real-node: .venv/installed
 	@$(LOCAL) build --nodes real
 
-quick-pods thorough-pods: real-node
+quick-pods: real-node
 
 quick-%: build
 	@$(PYTEST) $($*) -m "not thorough" $(ARGS)
