@@ -67,7 +67,7 @@ def add(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """The dev stack with a RayJob. The tests use it in their order; each needs `up`."""
+    """The dev stack with a RayJob. Each test needs `up`."""
     made = stack_on_operator("dev")
     yield made
     made.destroy()

@@ -66,17 +66,24 @@ def before(cluster: Rehearsal, operator: None) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def shared(stack_on_operator: MakeStack, before: set[str]) -> Iterator[Stack]:
-    """A stack with three tenants, after `pulumi up`. The tests use it in their order."""
+def made(stack_on_operator: MakeStack, before: set[str]) -> Iterator[Stack]:
+    """A stack. Each test needs `shared`."""
     made = stack_on_operator("tenants")
-    made.edit(tenants)
-    made.up()
     yield made
     if made.resources():
         made.edit(tenants)
         made.edit(all_removable)
         made.up()
         made.destroy()
+
+
+@pytest.fixture
+def shared(made: Stack) -> Stack:
+    """The stack with three tenants, after `pulumi up`."""
+    made.reset_file()
+    made.edit(tenants)
+    made.settle()
+    return made
 
 
 def pod(**container: Any) -> dict[str, Any]:
@@ -195,8 +202,7 @@ def test_a_tenant_with_running_clusters_is_neither_removed_nor_changed(shared: S
     assert len(before) > 6
 
 
-@pytest.mark.thorough
-def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(
+def a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(
     shared: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     spec = rays.read("a", "same")["spec"]
@@ -209,8 +215,7 @@ def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_c
     rays.delete("idle", "foreign")
 
 
-@pytest.mark.thorough
-def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
+def a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
     shared: Stack, cluster: Rehearsal, core: Any
 ) -> None:
     neighbour = identities(cluster, "a-b")
@@ -238,8 +243,7 @@ def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
     assert [each for each in core.list_persistent_volume().items if each.metadata.name.startswith("a.")] == []
 
 
-@pytest.mark.thorough
-def test_destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:
+def destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:
     neighbour = identities(cluster, "a-b")
     refused = shared.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
     assert "tenant 'a-b' is not removed while there is RayCluster a-b/c, RayCluster a-b/same" in refused
@@ -249,3 +253,12 @@ def test_destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, be
     shared.destroy()
     assert shared.resources() == []
     assert existing(cluster) <= before
+
+
+@pytest.mark.thorough
+def test_tenants_are_removed_only_if_that_is_allowed(
+    shared: Stack, rays: Rays, cluster: Rehearsal, core: Any, before: set[str]
+) -> None:
+    a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(shared, rays, cluster)
+    a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(shared, cluster, core)
+    destroy_requires_allow_delete_too(shared, cluster, before)
