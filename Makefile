@@ -8,7 +8,6 @@ NODES ?=
 POLICIES ?= on
 TOOLS ?= auto
 DIR ?=
-SUITES ?= auto
 MONITORING ?=
 BASE ?= origin/main
 
@@ -16,14 +15,19 @@ export PLUGINS NODES POLICIES TOOLS MONITORING
 # Images often set it. Without bytecode each of the hundreds of Python processes compiles all that it imports again.
 unexport PYTHONDONTWRITEBYTECODE
 LOCAL = .venv/bin/python -m local
-TIERS = .venv/bin/python -m tests.tiers
+PYTEST = .venv/bin/python -m pytest
+
+# The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more.
+unit = tests/unit --numprocesses logical --dist worksteal
+engine = tests --ignore tests/unit --ignore tests/pods --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
+pods = tests/pods --verbose --numprocesses 2 --dist loadscope --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse gateway-image mirror wheel docs test test-quick test-differential test-stand-ins test-pods test-failover test-times bench-failover lint format requirements
+.PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse gateway-image mirror wheel docs test test-all test-quick test-rest test-differential test-pods test-failover bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  MONITORING=1 (with up)  BASE=main (with review)  CLEAN=1 (with down)  SUITES=auto|full|fresh (with test)"
+	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  MONITORING=1 (with up)  BASE=main (with review)  CLEAN=1 (with down)"
 	@echo "  Where programs that are missing come from: TOOLS=auto|build|FOLDER|URL (docs/tools.md)"
 
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK; recovers one that was killed.
@@ -79,34 +83,42 @@ wheel: .venv/installed ## Build the Python package for other Pulumi programs int
 docs: .venv/installed ## Build the pages as a site into site/; fails for a link that leads nowhere.
 	@.venv/bin/python -m local.site
 
-test: .venv/installed ## All tests, tier by tier (docs/testing.md); ARGS narrows unit and engine. Builds what is missing.
-	@$(LOCAL) build --tests
 ifeq ($(ARGS),)
-	@SUITES=$(SUITES) $(TIERS)
+test: test-quick quick-engine quick-pods ## Ten minutes: the parts of the program, one set with the real engine, one with real pods. ARGS="FILE": that, whatever it takes.
+	@echo "Passed. Left out: the tests with the marker thorough. make test-all runs them, too (docs/testing.md)."
 else
-	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: build
+	@$(PYTEST) -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 endif
 
-test-quick: .venv/installed ## Most unit tests: no server, a minute. Suites of many cases run a small share.
+test-all: test-quick quick-engine thorough-unit thorough-engine test-pods ## All tests: three quarters of an hour on two cores.
+
+test-quick: quick-unit ## Most unit tests: no server, a minute.
+
+.NOTPARALLEL:
+.PHONY: build real-node
+build: .venv/installed
 	@$(LOCAL) build --tests
-	@SUITES=share $(TIERS) --tier quick $(ARGS)
 
-test-stand-ins: .venv/installed ## The tests of the stand-ins for Pulumi's plugins, whatever has changed.
-	@$(LOCAL) build --tests
-	@$(TIERS) --tier stand-ins $(ARGS)
+real-node: .venv/installed
+	@$(LOCAL) build --nodes real
 
-test-differential: .venv/installed ## Our rules and the real thing judge generated cases of a fresh SEED; prints how many, and the differences.
-	@$(LOCAL) build --tests
-	@SUITES=fresh .venv/bin/python -m pytest tests -m differential --numprocesses logical --dist loadfile $(ARGS)
+quick-pods: real-node
 
-test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
-	@$(TIERS) --tier pods $(ARGS)
+quick-%: build
+	@$(PYTEST) $($*) -m "not thorough" $(ARGS)
 
-test-failover: .venv/installed ## The same for Redis and what keeps its tables there: 5 masters are lost, or FAILOVERS=N.
-	@$(TIERS) --tier failover $(ARGS)
+thorough-%: build
+	@$(PYTEST) $($*) -m thorough $(ARGS)
 
-test-times: .venv/installed ## Write docs/test-times.md: how long the tests of the last run took.
-	@.venv/bin/python -m tests.times
+test-differential: build ## Our rules and the real thing judge thousands of generated cases; prints how many, and the differences.
+	@$(PYTEST) tests -m differential --numprocesses logical --dist loadfile --hypothesis-profile many $(ARGS)
+
+test-pods: real-node ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
+	@$(PYTEST) $(pods) $(ARGS)
+
+test-failover: real-node ## The same for Redis and what keeps its tables there: 5 masters are lost, or FAILOVERS=N.
+	@$(PYTEST) tests/pods/failover --verbose $(ARGS)
 
 bench-failover: .venv/installed ## As root: lose 100 masters of Redis with the gateway and 100 without; two hours. ARGS="--losses 20 --without 0".
 	@$(LOCAL) build --nodes real

@@ -1,12 +1,11 @@
-"""The tiers of tests: each test is in one, and the summary counts them.
-
-A suite of tests/suite_inputs that has passed in full is recorded, so that it need not run in full again.
-"""
+"""The tiers of tests: each test is in one, and the summary counts them. Generated cases have a fresh seed, which the
+summary names."""
 
 import os
+import random
 import signal
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import hypothesis
@@ -15,8 +14,6 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] #
 
 from local.control_plane import collection
 from local.proxies import PROXIES, corrections
-from tests import suites
-from tests.suite_inputs import SUITES
 
 # Set before gRPC is imported. Its handlers for forks sometimes crash (a segmentation fault in its thread event_engine),
 # and are not needed: each child process here runs another program.
@@ -28,11 +25,17 @@ os.environ.update(collection())
 # As the Makefile does: without bytecode, which images often forbid, every process compiles what it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A test is not judged by its time: another process may have the machine.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+# A test is not judged by its time: another process may have the machine. A seed alone repeats a run.
+hypothesis.settings.register_profile(
+    "bounded", deadline=None, database=None, max_examples=200, suppress_health_check=list(hypothesis.HealthCheck)
+)
+hypothesis.settings.register_profile("many", hypothesis.settings.get_profile("bounded"), max_examples=3000)
+hypothesis.settings.load_profile("bounded")
 
-TIERS = ("unit", "engine", "stand_ins", "pods")
+SEED = "hypothesis_seed"
+"""The option with the seed of generated cases."""
+
+TIERS = ("unit", "engine", "pods")
 
 SLOWEST = 40
 """Number of engine tests whose times are shown."""
@@ -42,10 +45,6 @@ WAITING = ("tests/gateway/", "tests/redis/", "tests/rollout/")
 
 JUDGED = "judged by us and by the real thing"
 """The property of a test's report that `compared` records."""
-
-WHOLE = pytest.StashKey[dict[str, list[str]]]()
-"""The suites of which all tests will run, with the ids of these tests."""
-
 
 Compared = Callable[[str, str, Mapping[str, int]], None]
 """Who else judges, what, and the number of cases by verdict."""
@@ -78,13 +77,22 @@ def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, exceptions)
 
 
-def pytest_configure() -> None:
-    """Lets tests reach their servers behind a proxy; gives all processes the same seed; lets Ctrl-C reach the programs
-    that tests start, also where a shell has started the tests in the background, which ignores it."""
+@pytest.hookimpl(tryfirst=True)  # Hypothesis reads the seed in the same hook
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets tests reach their servers behind a proxy; draws a seed; lets Ctrl-C reach the programs that tests start,
+    also where a shell has started the tests in the background, which ignores it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.update(corrections(os.environ))
-    suites.session_seed()
+    if config.getoption(SEED) is None:
+        given: Mapping[str, str] = getattr(config, "workerinput", {})
+        setattr(config.option, SEED, given.get(SEED) or str(random.SystemRandom().randrange(2**32)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Gives a worker process the seed of this one."""
+    node.workerinput[SEED] = node.config.getoption(SEED)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -107,41 +115,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
     return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Leaves out suites that are skipped, sorts the tests, and stores the suites of which all tests will run."""
-    collected = _by_suite(items)
-    skipped = {item for name, tests in collected.items() if not suites.decision(name).share for item in tests}
-    if skipped:
-        config.hook.pytest_deselected(items=[item for item in items if item in skipped])
-        items[:] = [item for item in items if item not in skipped]
-    _sort(items)
-    yield
-    kept = _by_suite(items)
-    narrowed = any("::" in argument for argument in config.args) or config.getoption("lf", False)
-    config.stash[WHOLE] = {
-        name: sorted(item.nodeid for item in tests)
-        for name, tests in collected.items()
-        if not narrowed
-        and len(kept.get(name, [])) == len(tests)
-        and {str(item.path.relative_to(config.rootpath)) for item in tests} == set(SUITES[name].files)
-    }
-
-
-def _by_suite(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
-    found: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if marker := item.get_closest_marker("suite"):
-            name = marker.args[0]
-            if str(item.path.relative_to(item.config.rootpath)) not in SUITES[name].files:
-                raise pytest.UsageError(
-                    f"{item.nodeid} is of suite {name}, but its file is not: add it in tests/suite_inputs"
-                )
-            found[name].append(item)
-    return found
-
-
-def _sort(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts WAITING first, then the longest files, so that all processes end at about the same time.
 
     The time limits of tests estimate how long a file takes. Tests with real pods have their own order.
@@ -161,33 +136,9 @@ def _sort(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: longest[item.path], reverse=True)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker process reports which suites it collected in full to the process that records them."""
-    if (output := getattr(session.config, "workeroutput", None)) is not None:
-        output["whole"] = session.config.stash.get(WHOLE, {})
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Takes the report of a worker process; all have collected the same tests."""
-    node.config.stash[WHOLE] = getattr(node, "workeroutput", {}).get("whole", {})
-
-
-def _record_suites(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Records each suite of which all tests ran in full and passed, if its inputs have not changed meanwhile."""
-    outcomes = {
-        outcome: {report.nodeid for report in terminalreporter.stats.get(outcome, [])}
-        for outcome in ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
-    }
-    passed = outcomes.pop("passed").difference(*outcomes.values())
-    for name, tests in config.stash.get(WHOLE, {}).items():
-        if suites.decision(name).full and passed.issuperset(tests) and (now := suites.inputs_if_unchanged(name)):
-            suites.record_pass(name, now)
-            terminalreporter.write_line(f"suite {name}: all of it passed and is recorded")
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The times of the slowest engine tests, a line for each tier with its counts, and why tests were skipped."""
+    """The times of the slowest engine tests, a line for each tier with its counts, why tests were skipped, and the seed
+    of generated cases."""
     engine = [report for report in terminalreporter.stats.get("passed", []) if _in_tier(report, "engine")]
     if engine:
         terminalreporter.section("engine tests, seconds")
@@ -205,7 +156,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
     for reason, count in skipped.items():
         terminalreporter.write_line(f"{count} tests are skipped: {reason.removeprefix('Skipped: ')}")
-    _record_suites(terminalreporter, config)
+    terminalreporter.write_line(f"generated cases: to repeat them, add --hypothesis-seed={config.getoption(SEED)}")
 
 
 def _write_compared(terminalreporter: pytest.TerminalReporter) -> None:

@@ -21,15 +21,12 @@ from tests.differential import strategies
 from tests.differential.operator import Operator
 from tests.differential.test_generated import Case
 from tests.differential.values import SCHEDULES
-from tests.suites import cases as drawn
 from tests.unit.kuberay.examples import EXAMPLES
 from tests.unit.kuberay.manifests import SPECS
 
-pytestmark = [pytest.mark.engine, pytest.mark.differential, pytest.mark.suite("manifests")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.differential]
 
 NAMESPACE = "default"
-
-GENERATED = 300
 
 SECONDS = 60
 """An API server takes a few to serve a new kind."""
@@ -100,7 +97,6 @@ def test_generated_manifests_are_accepted_and_refused_like_by_a_real_api_server(
 ) -> None:
     tally: Counter[str] = Counter()
 
-    @drawn("manifests", GENERATED)
     @given(cases)
     def judge(case: Case) -> None:
         body, _ = case
@@ -128,7 +124,6 @@ def test_schedules_of_cron_jobs_are_accepted_and_refused_like_by_a_real_api_serv
         return False
 
     # At a time zone with nothing behind it robfig/cron panics, and the API server closes the connection.
-    @drawn("manifests", GENERATED)
     @given(SCHEDULES.filter(lambda schedule: "TZ" not in schedule or " " in schedule))
     def judge(schedule: str) -> None:
         answer = refused(schedule)

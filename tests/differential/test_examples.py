@@ -16,7 +16,7 @@ from tests.differential.operator import Operator
 from tests.unit.kuberay.examples import EXAMPLES, Example
 from tests.unit.kuberay.manifests import SPECS
 
-pytestmark = [pytest.mark.engine, pytest.mark.differential]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.differential]
 
 SAMPLES = KUBERAY.share("config") / "samples"
 

@@ -18,10 +18,8 @@ from local.install import install_missing
 from local.tools import KUBERNETES, POD_VALIDATION
 from tests.conftest import Compared
 from tests.differential.pod_templates import templates
-from tests.suites import cases as drawn
-from tests.suites import in_full
 
-pytestmark = [pytest.mark.engine, pytest.mark.differential, pytest.mark.suite("manifests")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.differential]
 
 Ask = Callable[[Any], Any]
 
@@ -63,19 +61,16 @@ def test_the_program_has_the_version_of_the_rehearsals_api_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cases", "count"),
+    ("name", "cases"),
     [
-        ("with one field", templates(1), 2000),
-        ("with some fields", templates(5), 1500),
-        ("secure ones with some fields", templates(4, secure=True), 1500),
+        ("with one field", templates(1)),
+        ("with some fields", templates(5)),
+        ("secure ones with some fields", templates(4, secure=True)),
     ],
 )
-def test_generated_templates_are_judged_equally(
-    ask: Ask, compared: Compared, name: str, cases: Any, count: int
-) -> None:
+def test_generated_templates_are_judged_equally(ask: Ask, compared: Compared, name: str, cases: Any) -> None:
     tally: Counter[str] = Counter()
 
-    @drawn("manifests", count)
     @given(cases)
     def judge(template: dict[str, Any]) -> None:
         answer = ask(template)
@@ -91,9 +86,7 @@ def test_generated_templates_are_judged_equally(
             tally[f"{level} {'refuses' if refused else 'admits'}"] += 1
 
     judge()
-    if in_full("manifests"):
-        assert min(tally["refused"], tally["accepted"]) >= count / 10
-        assert min(tally["baseline refuses"], tally["baseline admits"]) >= count / 200
+    assert min(tally["refused"], tally["accepted"], tally["baseline refuses"], tally["baseline admits"]) > 0
     valid = {verdict: tally.pop(verdict) for verdict in ("accepted", "refused") if verdict in tally}
     compared("the API server's validation of pods", f"pod templates {name}", valid)
     compared("Pod Security", f"pod templates {name}", tally)

@@ -12,7 +12,7 @@ from local.crd_schemas import VERSION
 from local.install import install_missing
 from local.tools import KUBERAY, KUBERAY_1_5, Tool
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 
 def fields(schema: dict[str, Any], at: Steps) -> Iterator[Steps]:

@@ -35,12 +35,11 @@ def warm() -> Iterator[Mapping[str, str]]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def starts_warm(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Lets Pulumi's Python processes start warm, except in tests of how the stand-in starts and ends."""
+def starts_warm(warm: Mapping[str, str]) -> Iterator[None]:
+    """Lets Pulumi's Python processes start warm."""
     with pytest.MonkeyPatch.context() as patch:
-        if not request.node.get_closest_marker("stand_ins"):
-            for name, value in request.getfixturevalue("warm").items():
-                patch.setenv(name, value)
+        for name, value in warm.items():
+            patch.setenv(name, value)
         yield
 
 

@@ -88,6 +88,7 @@ def test_each_cell_of_the_page_is_the_api_servers_answer(who: str, judge: Judge)
     assert wrong == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("who", COMPLETE)
 def test_only_actions_of_the_page_are_allowed(who: str, judge: Judge) -> None:
     person = PEOPLE[who]
@@ -146,6 +147,7 @@ def rules() -> Iterator[Any]:
             yield pytest.param(number, index, id=f"{role.body['metadata']['name']} in {place}: {what.strip()}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "index"), list(rules()))
 def test_without_this_rule_an_action_of_the_page_is_denied(
     number: int, index: int, judge: Judge, cluster: Rehearsal
@@ -172,6 +174,7 @@ def replace(cluster: Rehearsal, role: Role, body: dict[str, Any]) -> None:
         objects.patch_cluster_custom_object(RBAC, "v1", "clusterroles", name, patch)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", JOBS)
 def test_a_ray_user_creates_rayjobs_only_on_named_clusters_and_without_pod_templates(
     what: str, judge: Judge, rays: Rays
@@ -182,6 +185,7 @@ def test_a_ray_user_creates_rayjobs_only_on_named_clusters_and_without_pod_templ
     assert refused in refusal_of_job(PEOPLE["Ray user of training"], judge, spec)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", MODES)
 def test_a_rayjob_whose_submitter_could_not_start_is_refused(how: str, judge: Judge, rays: Rays) -> None:
     how_in, refused = MODES[how]
@@ -223,6 +227,7 @@ def test_a_raycluster_of_a_tenant_harms_no_other(what: str, judge: Judge, rays: 
     assert bool(refused) == bool(error)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["RayJob", "RayService", "RayCronJob"])
 def test_nor_does_a_raycluster_in_another_kind(kind: str, judge: Judge, rays: Rays) -> None:
     spec = own_cluster(rays)["spec"]
@@ -231,12 +236,14 @@ def test_nor_does_a_raycluster_in_another_kind(kind: str, judge: Judge, rays: Ra
     assert "may evict pods of other tenants" in refusal_of(PEOPLE["Ray cluster admin"], judge, inside(kind, spec))
 
 
+@pytest.mark.thorough
 def test_a_rayservice_takes_no_address_of_others(judge: Judge, rays: Rays) -> None:
     service = inside("RayService", own_cluster(rays)["spec"])
     service["spec"]["serveService"] = EXTERNAL
     assert "externalIPs take the traffic" in refusal_of(PEOPLE["Ray cluster admin"], judge, service)
 
 
+@pytest.mark.thorough
 def test_nor_do_services_and_pods_of_code_on_ray(judge: Judge) -> None:
     core: Any = client.CoreV1Api(acting_as(PEOPLE["ray-deployer"], judge.api))
     service = {"metadata": {"name": "takes"}, **EXTERNAL}
@@ -251,6 +258,7 @@ def test_nor_do_services_and_pods_of_code_on_ray(judge: Judge) -> None:
     assert refusal(lambda: core.create_namespaced_pod(OTHER_TEAM, pod, dry_run="All")) == ""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("namespace", ["kube-system", OPERATOR_NAMESPACE])
 def test_a_cluster_admin_makes_no_raycluster_that_runs_as_the_operator(
     namespace: str, judge: Judge, rays: Rays
@@ -261,6 +269,7 @@ def test_a_cluster_admin_makes_no_raycluster_that_runs_as_the_operator(
     assert refusal_of(PEOPLE["Cluster admin"], judge, own_cluster(rays)) == ""
 
 
+@pytest.mark.thorough
 def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: Rays, cluster: Rehearsal) -> None:
     """The operator makes the RayCluster of a RayJob; a RayJob that is deleted alone leaves it without an owner."""
     job = inside("RayJob", {**own_cluster(rays)["spec"], "enableInTreeAutoscaling": False})
@@ -285,6 +294,7 @@ def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: R
 JSON_PATCH = "application/json-patch+json"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("who", "what"), PATCHES)
 def test_an_account_may_only_scale_rayclusters_and_one_may_suspend_them(who: str, what: str, judge: Judge) -> None:
     patch, refused = PATCHES[who, what]

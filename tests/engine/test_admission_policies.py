@@ -25,7 +25,7 @@ from testbed.policies.case import Case, case, put
 from tests.engine.conftest import MakeStack
 from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
 GROUP = ray_cluster()["spec"]["workerGroupSpecs"][0]
 DELETION = {"deletionRules": [{"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED", "ttlSeconds": 60}}]}

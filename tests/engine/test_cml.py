@@ -25,7 +25,7 @@ from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
 from testbed.ray_python import serve_python
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Ray on Cloudera ML"), pytest.mark.timeout(700)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(700)]
 
 PARAMS = {"dashboard-agent-listen-port": "0", "object-store-memory": "100000000"}
 """Nodes of Ray on one machine have different ports."""

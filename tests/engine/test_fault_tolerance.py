@@ -11,7 +11,7 @@ from tests.engine.conftest import MakeStack
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.suite("Redis in a stack"),
+    pytest.mark.thorough,
     pytest.mark.shared_cluster,
     pytest.mark.timeout(1200),
 ]

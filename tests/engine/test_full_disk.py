@@ -21,7 +21,7 @@ from local.rehearsal import Rehearsal
 from testbed.machine import lacks
 from testbed.platform_stack import Rays, existing, on_operator
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("full disk"), pytest.mark.shared_cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
 MEGABYTES = 3
 

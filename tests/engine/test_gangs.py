@@ -22,7 +22,7 @@ from testbed.platform_stack import Stack, rehearsing
 from tests.engine.conftest import POOL, MakeStack
 from tests.engine.ray_gangs import RayGangs
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Volcano"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 NODES = POOL.model_copy(update={"count": 8})
 

@@ -26,7 +26,7 @@ from testbed.kubectl import Kubectl
 from testbed.platform_stack import DEV
 from tests.engine.ray_edits import ANY_CLUSTER, WITH_AUTOSCALER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, spec
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1800)]
 
 NAMESPACE, LIVE = "impact", "impact-live"
 

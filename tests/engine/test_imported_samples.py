@@ -16,7 +16,7 @@ from stacks.commands.importing.reader import Answers, RefusedError
 from stacks.commands.importing.writing import tenants
 from stacks.load import parse
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 ANSWERS = {
     "ray-job.pytorch-image-classifier.yaml": Answers(name="classifier"),

@@ -9,7 +9,7 @@ from kubernetes import client
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import PROGRAMS, MakeProject
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("recovery"), pytest.mark.shared_cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(240)]
 
 
 def test_an_interrupted_update_leaves_a_state_that_the_next_one_continues(

@@ -67,7 +67,7 @@ def add(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """The dev stack with a RayJob. The tests use it in their order; each needs `up`."""
+    """The dev stack with a RayJob. Each test needs `up`."""
     made = stack_on_operator("dev")
     yield made
     made.destroy()
@@ -97,6 +97,7 @@ def test_an_external_cluster_has_the_outputs_of_a_ray_cluster(up: Stack) -> None
     assert external["state"] == "ready"
 
 
+@pytest.mark.thorough
 def test_neither_drift_nor_a_refresh_starts_it_again(up: Stack, jobs: Rays) -> None:
     uid = jobs.read(NAMESPACE, NAME)["metadata"]["uid"]
     jobs.patch(NAMESPACE, NAME, {"spec": {"entrypoint": "python other.py", "activeDeadlineSeconds": 7200}})
@@ -106,6 +107,7 @@ def test_neither_drift_nor_a_refresh_starts_it_again(up: Stack, jobs: Rays) -> N
     assert jobs.read(NAMESPACE, NAME)["metadata"]["uid"] == uid
 
 
+@pytest.mark.thorough
 def test_suspending_it_deletes_its_cluster_and_not_itself(up: Stack, jobs: Rays, rays: Rays) -> None:
     # A simulated submitter ends, and KubeRay soon finds that Ray has no such job: an ended job cannot be suspended.
     up.edit(lambda settings: job(settings).update(submissionMode="HTTPMode"))
@@ -152,6 +154,7 @@ def test_a_run_equals_its_template_except_for_arguments(
     assert bool(reason) == bool(error)
 
 
+@pytest.mark.thorough
 def test_a_run_is_for_those_who_may_run_the_template_where_it_is(
     template: dict[str, Any], refused: Callable[..., str]
 ) -> None:
@@ -163,6 +166,7 @@ def test_a_run_is_for_those_who_may_run_the_template_where_it_is(
     assert 'cannot create resource \\"rayjobs\\"' in refused(run_of(template, [], "eve"), Person("eve"))
 
 
+@pytest.mark.thorough
 def test_without_its_template_nothing_is_run(
     template: dict[str, Any], refused: Callable[..., str], cluster: Rehearsal
 ) -> None:
@@ -174,6 +178,7 @@ def test_without_its_template_nothing_is_run(
     until(lambda: refused(run) == "", "the template is back", APPLIED)
 
 
+@pytest.mark.thorough
 def test_users_change_no_run_and_delete_only_their_own(
     template: dict[str, Any], cluster: Rehearsal, jobs: Rays, rays: Rays
 ) -> None:
@@ -199,6 +204,7 @@ def test_users_change_no_run_and_delete_only_their_own(
     assert jobs.exists(NAMESPACE, NAME)
 
 
+@pytest.mark.thorough
 def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
     template: dict[str, Any], cluster: Rehearsal, jobs: Rays
 ) -> None:
@@ -211,6 +217,7 @@ def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
     until(lambda: not jobs.exists(NAMESPACE, name), "it is deleted")
 
 
+@pytest.mark.thorough
 def test_a_schedule_creates_runs_with_the_rights_of_its_account_alone(
     template: dict[str, Any],
     cluster: Rehearsal,
@@ -248,6 +255,7 @@ def test_a_schedule_creates_runs_with_the_rights_of_its_account_alone(
     assert starts(CONCURRENCY="Replace", TIME="5") == (1, [])
 
 
+@pytest.mark.thorough
 def test_another_run_id_replaces_it(up: Stack, jobs: Rays, cluster: Rehearsal) -> None:
     batch = client.BatchV1Api(cluster.client())
 
@@ -271,6 +279,7 @@ def test_another_run_id_replaces_it(up: Stack, jobs: Rays, cluster: Rehearsal) -
     up.changes_nothing()
 
 
+@pytest.mark.thorough
 def test_a_job_that_does_not_run_in_time_is_reported_with_what_it_waits_for(up: Stack, cluster: Rehearsal) -> None:
     session = ClientSession(cluster.client())
     head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
@@ -282,6 +291,7 @@ def test_a_job_that_does_not_run_in_time_is_reported_with_what_it_waits_for(up: 
     assert "didn't match Pod's node affinity/selector" in str(error.value)
 
 
+@pytest.mark.thorough
 def test_it_goes_with_its_entry_and_leaves_nothing(up: Stack, jobs: Rays, rays: Rays) -> None:
 
     def remove(settings: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from tests.engine.conftest import MakeStack
 from tests.engine.people import Judge, Person, account, refusal
 from tests.engine.ray_gangs import KUEUE_API, Suspended
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Kueue"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 KUEUE, MANAGER = "kueue-system", "kueue-controller-manager"
 

@@ -9,7 +9,12 @@ import pytest
 
 from tests.engine.conftest import MakeProject
 
-pytestmark = [pytest.mark.stand_ins, pytest.mark.suite("stand-ins"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def starts_warm() -> None:
+    """These start new processes: how the language host starts and ends is tested."""
 
 
 def test_a_program_gets_its_project_stack_and_configuration(project: MakeProject) -> None:

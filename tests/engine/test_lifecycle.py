@@ -11,8 +11,8 @@ from testbed.harness import Project
 from tests.engine.conftest import PROGRAMS
 
 pytestmark = [
-    pytest.mark.stand_ins,
-    pytest.mark.suite("stand-ins"),
+    pytest.mark.engine,
+    pytest.mark.thorough,
     pytest.mark.shared_cluster,
     pytest.mark.timeout(240),
 ]

@@ -18,7 +18,7 @@ from testbed.log_collector import otelcol, written
 from testbed.log_receiver import Record, receiver_config, records
 from testbed.logged_secrets import KEYS, ONE_LINE, WITHOUT
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 JOB_FILE = "worker-0123456789abcdef-02000000-77.out"
 

@@ -21,7 +21,7 @@ from testbed.kubectl import Kubectl
 from testbed.platform_stack import Stack
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 OTHER = "77777777-2222-4c1e-9d0a-3a2b1c0d9e8f"
 

@@ -18,7 +18,7 @@ from testbed import mirroring
 from testbed.machine import lacks
 from testbed.pods.steps import until_successful
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(60)]
 
 RAY = "docker.io/rayproject/ray:2.60.0"
 

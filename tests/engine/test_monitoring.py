@@ -13,7 +13,7 @@ from stacks.load import load
 from stacks.objects.monitoring import objects_of_monitoring
 from testbed.kubectl import Kubectl
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(120)]
 
 FILE = Path(__file__).parents[1] / "stack_files" / "good" / "monitoring.yaml"
 

@@ -15,7 +15,7 @@ from local import paths, tools
 from local.plugins import Selection, prepare_home
 from local.pulumi import ENGINE, PROJECT
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 HIDDEN = "correct horse battery staple"
 

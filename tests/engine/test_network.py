@@ -13,7 +13,7 @@ from testbed.platform_stack import Stack, existing, training
 from tests.engine.conftest import MakeStack
 from tests.engine.people import Person, acting_as, refusal
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 FULL: dict[str, Any] = {
     "dashboardFrom": ["notebooks", {"namespace": "portal", "podLabels": {"app": "portal"}}],

@@ -9,7 +9,7 @@ from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays, existing, training
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("operator"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
 def only_the_operator(settings: dict[str, Any]) -> None:

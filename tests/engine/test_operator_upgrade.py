@@ -14,7 +14,7 @@ from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("operator"), pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(1500)]
 
 NAMESPACE = "team-a"
 OLD, NEW = KUBERAY_1_5.version.removeprefix("v"), KUBERAY.version.removeprefix("v")

@@ -16,7 +16,7 @@ from stacks.commands.page.view import View, html, policy
 from testbed.browser import PHONE, browser
 from tests.unit.page.sample import HOSTILE, view
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(120)]
 
 DESK: ViewportSize = {"width": 1280, "height": 900}
 

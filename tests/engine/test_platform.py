@@ -12,13 +12,13 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack) -> Stack:
-    """The dev stack after `pulumi up`. The tests use it in their order."""
+    """The dev stack after `pulumi up`."""
     dev = stack("dev")
     dev.up()
     return dev
 
 
-def test_the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
+def the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
     status = rays.read("team-a", "training")["status"]
     assert status["state"] == "ready"
     assert {each["type"]: each["status"] for each in status["conditions"]}["HeadPodReady"] == "True"
@@ -32,7 +32,7 @@ def test_the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
     assert made["dashboardUrl"] == "http://training-head-svc.team-a.svc:8265"
 
 
-def test_the_operator_has_only_the_rights_of_the_stack(up: Stack, cluster: Rehearsal) -> None:
+def the_operator_has_only_the_rights_of_the_stack(up: Stack, cluster: Rehearsal) -> None:
     """It runs on the host and must not use the host's rights, so that a missing permission is noticed."""
     kubeconfig = cluster.run / "host-pods" / "ray-system_kuberay-operator" / "kubeconfig"
     api = config.new_client_from_config(str(kubeconfig))
@@ -44,15 +44,13 @@ def test_the_operator_has_only_the_rights_of_the_stack(up: Stack, cluster: Rehea
         client.CoreV1Api(api).list_node()
 
 
-def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
+def a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
     assert "outputs:" not in up.changes_nothing().output
     up.pulumi("refresh", "--yes", "--skip-preview")
     assert "outputs:" not in up.changes_nothing().output
 
 
-def test_the_definitions_are_kept_while_an_external_ray_cluster_exists(
-    up: Stack, rays: Rays, cluster: Rehearsal
-) -> None:
+def the_definitions_are_kept_while_an_external_ray_cluster_exists(up: Stack, rays: Rays, cluster: Rehearsal) -> None:
     spec = rays.read("team-a", "training")["spec"]
     rays.create(
         "default",
@@ -70,9 +68,17 @@ def test_the_definitions_are_kept_while_an_external_ray_cluster_exists(
     rays.delete("default", "foreign")
 
 
-def test_destroy_leaves_nothing(up: Stack, cluster: Rehearsal) -> None:
+def destroy_leaves_nothing(up: Stack, cluster: Rehearsal) -> None:
     up.destroy()
     assert up.resources() == []
     left = existing(cluster)
     assert not {name for name in left if "ray" in name}
     assert "namespace team-a" not in left
+
+
+def test_the_platform_from_nothing_to_destroy(up: Stack, rays: Rays, cluster: Rehearsal) -> None:
+    the_cluster_is_ready_when_up_ends(up, rays)
+    the_operator_has_only_the_rights_of_the_stack(up, cluster)
+    a_second_up_and_a_refresh_change_nothing(up)
+    the_definitions_are_kept_while_an_external_ray_cluster_exists(up, rays, cluster)
+    destroy_leaves_nothing(up, cluster)

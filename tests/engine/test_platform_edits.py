@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 
 @pytest.fixture(scope="module")
 def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """The dev stack. The tests use it in their order; each needs `up`."""
+    """The dev stack. Each test needs `up`."""
     made = stack_on_operator("dev")
     yield made
     made.destroy()
@@ -37,6 +37,8 @@ def test_an_edit_of_the_stack_file_is_shown_by_the_preview_and_applied_by_up(up:
     up.up()
     assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 600
     up.changes_nothing()
+    assert up.outputs()["operator"] == {"version": "1.6.2", "namespace": "ray-system"}
+    assert not [each["urn"] for each in up.resources() if "kuberay-operator" in each["urn"]]
 
 
 def test_a_change_with_kubectl_is_shown_by_refresh_and_reverted_by_up(up: Stack, rays: Rays) -> None:

@@ -11,7 +11,7 @@ from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays, existing
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("recovery"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 CHANCE = random.Random(19)  # noqa: S311 -- it generates the same numbers each time
 

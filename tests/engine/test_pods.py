@@ -11,7 +11,7 @@ from local.rehearsal import Rehearsal
 from testbed.platform_stack import Stack, training
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 NAMESPACE = "guarded"
 

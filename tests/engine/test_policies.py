@@ -44,6 +44,7 @@ def test_the_preview_of_a_stack_that_violates_a_rule_fails(stack: MakeStack) -> 
     assert "training: spec.headGroupSpec.template.spec.hostNetwork: shares it with the node" in output
 
 
+@pytest.mark.thorough
 def test_the_same_violation_is_advice_if_the_stack_configures_that(stack: MakeStack) -> None:
     def advised(settings: dict[str, Any]) -> None:
         share_the_node(settings)
@@ -74,6 +75,7 @@ def test_a_preview_reports_unknown_values_and_up_judges_them(unknown: Project, t
     unknown.pulumi("destroy", "--yes", "--skip-preview")
 
 
+@pytest.mark.thorough
 def test_a_missing_field_is_remediated_and_stays(unknown: Project, core: client.CoreV1Api, tmp_path: Path) -> None:
     """The object also has a value that is unknown in a preview, and a secret, which stays secret."""
     levels = tmp_path / "levels.json"
@@ -89,6 +91,7 @@ def test_a_missing_field_is_remediated_and_stays(unknown: Project, core: client.
     unknown.pulumi("destroy", "--yes", "--skip-preview")
 
 
+@pytest.mark.thorough
 def test_secrets_are_judged_and_never_printed(unknown: Project) -> None:
     output = unknown.pulumi("preview", *POLICY_PACK, fails=True).output
     assert "hunter2" not in output

@@ -11,7 +11,7 @@ from local.nodes import live
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeProject
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(120)]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from testbed.kubectl import Kubectl
 from tests.engine.conftest import PROGRAMS, MakeProject
 from tests.unit.kuberay.manifests import manifest
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Volcano"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 VOLCANO = tools.VOLCANO.share("installer") / "volcano-development.yaml"
 KUBERAY = tools.KUBERAY.share("config") / "crd/bases"

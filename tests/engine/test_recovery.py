@@ -15,7 +15,7 @@ from testbed.aws import CREDENTIALS, bucket, key
 from testbed.harness import STATE_AT_END, Project
 from tests.engine.conftest import PROGRAMS, MakeProject
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("recovery"), pytest.mark.shared_cluster, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]
 
 NUMBERS = itertools.count(1)
 
@@ -82,6 +82,7 @@ def store(project: MakeProject, cluster: Rehearsal) -> Store:
     return store
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("made", "seconds"), MOMENTS.values(), ids=MOMENTS.keys())
 def test_one_command_recovers_a_killed_first_update(store: Store, made: int, seconds: float) -> None:
     before = store.killed(made, seconds, environment={})
@@ -93,6 +94,7 @@ def test_one_command_recovers_a_killed_first_update(store: Store, made: int, sec
     store.is_whole(before)
 
 
+@pytest.mark.thorough
 def test_a_killed_recovery_is_recovered(store: Store) -> None:
     """After an update that has written no state at all (PULUMI_SKIP_CHECKPOINTS): the created objects are unknown."""
     before = store.killed(SHELVES // 3)
@@ -114,6 +116,7 @@ def test_it_recovers_to_the_current_program(store: Store) -> None:
     assert store.high() == SHELVES
 
 
+@pytest.mark.thorough
 def test_it_recovers_an_update_that_replaces_what_exists(store: Store) -> None:
     """Pulumi deletes a changed ConfigMap before it creates the new one. Until then the state has a deleted object."""
     store.project.up()
@@ -125,6 +128,7 @@ def test_it_recovers_an_update_that_replaces_what_exists(store: Store) -> None:
     assert store.high() == SHELVES
 
 
+@pytest.mark.thorough
 def test_an_external_object_is_named_and_never_adopted(store: Store) -> None:
     store.killed(SHELVES // 3, environment={})
     foreign = client.V1ConfigMap(metadata={"name": f"shelf-{SHELVES - 1}"}, data={"height": "external"})
@@ -140,6 +144,7 @@ def test_an_external_object_is_named_and_never_adopted(store: Store) -> None:
     store.is_whole(before)
 
 
+@pytest.mark.thorough
 def test_a_stack_moves_into_a_bucket_and_is_recovered_there(store: Store, tmp_path: Path) -> None:
     """As docs/backends.md describes it. The passphrase encrypts the secrets in both, until a key service does."""
     store.project.configure("password", HIDDEN, "--secret")
@@ -172,6 +177,7 @@ def test_a_stack_moves_into_a_bucket_and_is_recovered_there(store: Store, tmp_pa
         assert not [each for each in stored if HIDDEN.encode() in each]
 
 
+@pytest.mark.thorough
 def test_a_killed_first_update_can_be_destroyed_completely(store: Store) -> None:
     """`pulumi destroy` only knows the state, so the state is recovered first."""
     store.killed(SHELVES // 2)
@@ -181,6 +187,7 @@ def test_a_killed_first_update_can_be_destroyed_completely(store: Store) -> None
     assert store.namespace not in {item["metadata"]["name"] for item in store.core.list_namespace().to_dict()["items"]}
 
 
+@pytest.mark.thorough
 def test_a_state_with_empty_attributes_can_be_read_again(project: MakeProject) -> None:
     """Pulumi empties them before it writes them. Two of the first dozen kills left such a state."""
     shop = project("")

@@ -17,7 +17,7 @@ from local.plugins import Selection
 from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("rehearsal"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(240)]
 
 POOL = NodePool(pool="a100", count=2, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 

@@ -17,7 +17,7 @@ from local.rehearse.session import Session
 from stacks.commands.review.reports import rehearsals
 from testbed.platform_stack import DEV
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("rehearsal"), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(1800)]
 
 Rehearse = Callable[[Path], Rehearsed]
 

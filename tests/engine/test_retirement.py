@@ -16,7 +16,7 @@ from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays
 from tests.engine.ray_edits import spec
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
 NAMESPACE, NAME = "retiring", "training"
 FULL = f"{NAMESPACE}/{NAME}"

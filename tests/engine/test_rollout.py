@@ -18,13 +18,21 @@ NAMESPACE, NAME = "team-a", "training"
 
 
 @pytest.fixture(scope="module")
-def rolling(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with a RayCluster with a worker, after `pulumi up`. The tests use it in their order."""
+def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+    """A stack with a RayCluster. Each test needs `rolling`."""
     made = stack_on_operator("rolling")
-    made.edit(two_groups)
-    made.up()
     yield made
     made.destroy()
+
+
+@pytest.fixture
+def rolling(dev: Stack) -> Stack:
+    """The stack after `pulumi up`, with workers of two groups, which an update replaces at once."""
+    dev.reset_file()
+    dev.edit(two_groups)
+    dev.edit(lambda settings: training(settings).update(updates={"strategy": "immediate"}))
+    dev.settle()
+    return dev
 
 
 def two_groups(settings: dict[str, Any]) -> None:
@@ -61,10 +69,10 @@ def pods(core: client.CoreV1Api) -> Pods:
     return Pods(core)
 
 
-def test_by_default_a_worker_with_unknown_work_stays(rolling: Stack, pods: Pods) -> None:
+def by_default_a_worker_with_unknown_work_stays(rolling: Stack, pods: Pods) -> None:
     """Pods on simulated nodes have no process that could report whether they are busy."""
     before = set(pods.live())
-    rolling.edit(lambda settings: training(settings).update(env={"LEVEL": "1"}))
+    rolling.edit(lambda settings: training(settings).update(env={"LEVEL": "1"}, updates={}))
     output = rolling.pulumi("up", "--yes", "--skip-preview").output
     assert "cannot be determined whether they are busy" in output
     assert "the head" in output
@@ -72,7 +80,7 @@ def test_by_default_a_worker_with_unknown_work_stays(rolling: Stack, pods: Pods)
     rolling.changes_nothing()
 
 
-def test_immediate_replaces_all_old_pods(rolling: Stack, pods: Pods) -> None:
+def immediate_replaces_all_old_pods(rolling: Stack, pods: Pods) -> None:
     before = set(pods.live())
     rolling.edit(lambda settings: training(settings).update(updates={"strategy": "immediate"}))
     rolling.up()
@@ -81,7 +89,12 @@ def test_immediate_replaces_all_old_pods(rolling: Stack, pods: Pods) -> None:
     rolling.changes_nothing()
 
 
-def test_an_edit_of_a_mirror_alone_replaces_what_impact_predicts(rolling: Stack, pods: Pods) -> None:
+def test_a_worker_with_unknown_work_stays_unless_the_stack_file_decides(rolling: Stack, pods: Pods) -> None:
+    by_default_a_worker_with_unknown_work_stays(rolling, pods)
+    immediate_replaces_all_old_pods(rolling, pods)
+
+
+def an_edit_of_a_mirror_alone_replaces_what_impact_predicts(rolling: Stack, pods: Pods) -> None:
     before, was = set(pods.live()), load(rolling.file)
     rolling.edit(lambda settings: settings.update(images={"mirrors": {"docker.io": "mirror.example"}}))
     [predicted] = [each for each in impact_of(was, load(rolling.file)).objects if each.kind == "RayCluster"]
@@ -95,7 +108,7 @@ def test_an_edit_of_a_mirror_alone_replaces_what_impact_predicts(rolling: Stack,
     rolling.up()
 
 
-def test_an_edit_of_one_group_leaves_the_others_alone(rolling: Stack, pods: Pods) -> None:
+def an_edit_of_one_group_leaves_the_others_alone(rolling: Stack, pods: Pods) -> None:
     def more_memory(settings: dict[str, Any]) -> None:
         training(settings)["workers"]["variants"][1]["memory"] = "8Gi"
 
@@ -108,7 +121,7 @@ def test_an_edit_of_one_group_leaves_the_others_alone(rolling: Stack, pods: Pods
     rolling.changes_nothing()
 
 
-def test_the_next_up_replaces_a_pod_of_an_older_template(rolling: Stack, pods: Pods, core: client.CoreV1Api) -> None:
+def the_next_up_replaces_a_pod_of_an_older_template(rolling: Stack, pods: Pods, core: client.CoreV1Api) -> None:
     old = next(iter(pods.names("a100-1gpu")))
     core.patch_namespaced_pod(old, NAMESPACE, {"metadata": {"annotations": {"ray-platform/template": "former"}}})
     rolling.up()
@@ -116,7 +129,7 @@ def test_the_next_up_replaces_a_pod_of_an_older_template(rolling: Stack, pods: P
     rolling.changes_nothing()
 
 
-def test_a_new_group_deletes_no_pod(rolling: Stack, pods: Pods, rays: Rays) -> None:
+def a_new_group_deletes_no_pod(rolling: Stack, pods: Pods, rays: Rays) -> None:
     before = set(pods.live())
     rolling.edit(lambda settings: training(settings)["workers"]["variants"].append({"gpus": 4, "minReplicas": 1}))
     rolling.up()
@@ -124,7 +137,7 @@ def test_a_new_group_deletes_no_pod(rolling: Stack, pods: Pods, rays: Rays) -> N
     assert len(rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]) == 3
 
 
-def test_another_version_of_ray_is_refused_if_the_head_would_stay(rolling: Stack) -> None:
+def another_version_of_ray_is_refused_if_the_head_would_stay(rolling: Stack) -> None:
     def newer(settings: dict[str, Any]) -> None:
         training(settings).update(updates={}, rayVersion="2.61.0", image="rayproject/ray:2.61.0")
 
@@ -136,7 +149,7 @@ def test_another_version_of_ray_is_refused_if_the_head_would_stay(rolling: Stack
     rolling.file.write_text(original)
 
 
-def test_a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods, rays: Rays) -> None:
+def a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods, rays: Rays) -> None:
     def groups() -> list[str]:
         return [group["groupName"] for group in rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]]
 
@@ -161,7 +174,7 @@ def test_a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods
     rolling.changes_nothing()
 
 
-def test_a_head_that_cannot_start_gets_the_edit_that_corrects_it(rolling: Stack, pods: Pods) -> None:
+def a_head_that_cannot_start_gets_the_edit_that_corrects_it(rolling: Stack, pods: Pods) -> None:
     """Although this strategy leaves a head alone that runs."""
 
     def nowhere(settings: dict[str, Any]) -> None:
@@ -179,3 +192,14 @@ def test_a_head_that_cannot_start_gets_the_edit_that_corrects_it(rolling: Stack,
     rolling.up()
     assert waits not in pods.live()
     rolling.changes_nothing()
+
+
+@pytest.mark.thorough
+def test_edits_reach_the_pods_that_they_concern(rolling: Stack, pods: Pods, core: client.CoreV1Api, rays: Rays) -> None:
+    an_edit_of_a_mirror_alone_replaces_what_impact_predicts(rolling, pods)
+    an_edit_of_one_group_leaves_the_others_alone(rolling, pods)
+    the_next_up_replaces_a_pod_of_an_older_template(rolling, pods, core)
+    a_new_group_deletes_no_pod(rolling, pods, rays)
+    another_version_of_ray_is_refused_if_the_head_would_stay(rolling)
+    a_removed_group_is_deleted_after_its_workers(rolling, pods, rays)
+    a_head_that_cannot_start_gets_the_edit_that_corrects_it(rolling, pods)

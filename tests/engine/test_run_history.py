@@ -26,7 +26,7 @@ from testbed.platform_stack import Rays, Stack, training
 from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
 NAMESPACE, NAME = "team-a", "recorded"
 

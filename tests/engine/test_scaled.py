@@ -59,12 +59,20 @@ class Autoscaler:
 
 
 @pytest.fixture(scope="module")
-def scaling(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with a RayCluster that scales, after `pulumi up`. The tests use it in their order."""
+def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+    """A stack with a RayCluster that scales. Each test needs `scaling`."""
     made = stack_on_operator("scaling")
-    made.up()
     yield made
     made.destroy()
+
+
+@pytest.fixture
+def scaling(dev: Stack) -> Stack:
+    """The stack after `pulumi up`, with its original file."""
+    dev.reset_file()
+    dev.edit(lambda settings: None)
+    dev.settle()
+    return dev
 
 
 @pytest.fixture
@@ -72,7 +80,7 @@ def autoscaler(rays: Rays) -> Autoscaler:
     return Autoscaler(rays)
 
 
-def test_scaling_is_not_a_difference(scaling: Stack, autoscaler: Autoscaler) -> None:
+def scaling_is_not_a_difference(scaling: Stack, autoscaler: Autoscaler) -> None:
     autoscaler.write("a100-1gpu", "replicas", 2)
     autoscaler.write("a100-8gpu", "replicas", 1)
     scaling.changes_nothing()
@@ -82,7 +90,7 @@ def test_scaling_is_not_a_difference(scaling: Stack, autoscaler: Autoscaler) -> 
     assert [group["replicas"] for group in autoscaler.groups().values()] == [2, 0, 0, 3]
 
 
-def test_an_edit_of_another_setting_keeps_the_workers(scaling: Stack, autoscaler: Autoscaler, rays: Rays) -> None:
+def an_edit_of_another_setting_keeps_the_workers(scaling: Stack, autoscaler: Autoscaler, rays: Rays) -> None:
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "research"}))
     scaling.up()
     assert rays.read(NAMESPACE, NAME)["metadata"]["labels"]["cost-center"] == "research"
@@ -90,9 +98,10 @@ def test_an_edit_of_another_setting_keeps_the_workers(scaling: Stack, autoscaler
     scaling.changes_nothing()
 
 
-def test_an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(
+def an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(
     scaling: Stack, autoscaler: Autoscaler, rays: Rays
 ) -> None:
+    autoscaler.write("a100-1gpu", "replicas", 2)
     autoscaler.write("a100-8gpu", "replicas", 3)
     scaling.edit(lambda settings: settings.update(images={"mirrors": {"docker.io": "mirror.example"}}))
     scaling.up()
@@ -102,9 +111,7 @@ def test_an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(
     scaling.changes_nothing()
 
 
-def test_groups_keep_their_workers_when_others_are_added_removed_or_moved(
-    scaling: Stack, autoscaler: Autoscaler
-) -> None:
+def groups_keep_their_workers_when_others_are_added_removed_or_moved(scaling: Stack, autoscaler: Autoscaler) -> None:
     def others(settings: dict[str, Any]) -> None:
         training(settings)["workers"] = {
             "pool": "a100",
@@ -118,7 +125,7 @@ def test_groups_keep_their_workers_when_others_are_added_removed_or_moved(
     scaling.changes_nothing()
 
 
-def test_an_update_during_scaling_is_refused_and_succeeds_afterwards(scaling: Stack, autoscaler: Autoscaler) -> None:
+def an_update_during_scaling_is_refused_and_succeeds_afterwards(scaling: Stack, autoscaler: Autoscaler) -> None:
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "teaching"}))
     with autoscaler.at_work("a100-1gpu"):
         output = scaling.pulumi("up", "--yes", "--skip-preview", fails=True).output
@@ -133,7 +140,13 @@ def test_an_update_during_scaling_is_refused_and_succeeds_afterwards(scaling: St
     scaling.changes_nothing()
 
 
-def test_scaling_between_the_last_read_and_the_update_is_restored(
+def test_an_update_keeps_what_the_autoscaler_has_set(scaling: Stack, autoscaler: Autoscaler, rays: Rays) -> None:
+    scaling_is_not_a_difference(scaling, autoscaler)
+    an_edit_of_another_setting_keeps_the_workers(scaling, autoscaler, rays)
+    an_update_during_scaling_is_refused_and_succeeds_afterwards(scaling, autoscaler)
+
+
+def scaling_between_the_last_read_and_the_update_is_restored(
     scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal
 ) -> None:
     """That moment is too short to hit on purpose, so the test itself sends the update, with another field manager."""
@@ -148,7 +161,7 @@ def test_scaling_between_the_last_read_and_the_update_is_restored(
     assert autoscaler.groups()["a100-1gpu"]["replicas"] == replicas + 1
 
 
-def test_a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_last(
+def a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_last(
     scaling: Stack, autoscaler: Autoscaler
 ) -> None:
     def workers() -> set[int]:
@@ -167,7 +180,7 @@ def test_a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrot
     scaling.changes_nothing()
 
 
-def test_an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays) -> None:
+def an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays) -> None:
     rays.patch(NAMESPACE, NAME, {"spec": {"suspend": True}}, field_manager=FIELD_MANAGER)
     scaling.changes_nothing(refreshed=True)
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "archive"}))
@@ -179,7 +192,7 @@ def test_an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays
     scaling.changes_nothing(refreshed=True)
 
 
-def test_a_cluster_that_the_stack_file_suspended_runs_again_without_the_key(scaling: Stack, rays: Rays) -> None:
+def a_cluster_that_the_stack_file_suspended_runs_again_without_the_key(scaling: Stack, rays: Rays) -> None:
     scaling.edit(lambda settings: training(settings).update(overrides={"suspend": True}))
     scaling.up()
     assert rays.read(NAMESPACE, NAME)["status"]["state"] == "suspended"
@@ -187,3 +200,15 @@ def test_a_cluster_that_the_stack_file_suspended_runs_again_without_the_key(scal
     scaling.up()
     assert rays.read(NAMESPACE, NAME)["status"]["state"] == "ready"
     scaling.changes_nothing(refreshed=True)
+
+
+@pytest.mark.thorough
+def test_other_edits_of_a_cluster_that_scales(
+    scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal
+) -> None:
+    an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(scaling, autoscaler, rays)
+    groups_keep_their_workers_when_others_are_added_removed_or_moved(scaling, autoscaler)
+    scaling_between_the_last_read_and_the_update_is_restored(scaling, autoscaler, rays, cluster)
+    a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_last(scaling, autoscaler)
+    an_update_does_not_wake_a_cluster_that_rests(scaling, rays)
+    a_cluster_that_the_stack_file_suspended_runs_again_without_the_key(scaling, rays)

@@ -49,13 +49,20 @@ def add(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def up(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """The dev stack with a RayService. The tests use it in their order."""
+def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+    """The dev stack. Each test needs `up`."""
     made = stack_on_operator("dev")
-    made.edit(add)
-    made.up()
     yield made
     made.destroy()
+
+
+@pytest.fixture
+def up(dev: Stack) -> Stack:
+    """The dev stack with a RayService, after `pulumi up`."""
+    dev.reset_file()
+    dev.edit(add)
+    dev.settle()
+    return dev
 
 
 def pending(services: Rays) -> str | None:
@@ -71,11 +78,9 @@ def test_it_gets_a_cluster_with_its_label(up: Stack, rays: Rays) -> None:
     up.changes_nothing(refreshed=True)
 
 
-def test_another_serve_config_keeps_the_cluster_and_another_cluster_does_not(
-    up: Stack, services: Rays, rays: Rays
-) -> None:
+def another_serve_config_keeps_the_cluster_and_another_cluster_does_not(up: Stack, services: Rays, rays: Rays) -> None:
+    until(lambda: pending(services), "KubeRay has created its RayCluster")
     first = pending(services)
-    assert first
     up.edit(lambda settings: service(settings)["serveConfigV2"]["applications"][0].update(args={"version": "2"}))
     assert "1 to update" in up.pulumi("preview").output
     up.up()
@@ -89,9 +94,15 @@ def test_another_serve_config_keeps_the_cluster_and_another_cluster_does_not(
     assert first in {each["metadata"]["name"] for each in rays.named(NAMESPACE, LABEL)}
 
 
-def test_it_goes_with_its_entry_and_leaves_nothing(up: Stack, services: Rays, rays: Rays) -> None:
+def it_goes_with_its_entry_and_leaves_nothing(up: Stack, services: Rays, rays: Rays) -> None:
     up.edit(lambda settings: settings["tenants"][0].pop("services"))
     up.up()
     assert not services.exists(NAMESPACE, NAME)
     until(lambda: not rays.named(NAMESPACE, LABEL), "its RayClusters are deleted")
     assert rays.exists(NAMESPACE, "training")
+
+
+@pytest.mark.thorough
+def test_a_service_is_edited_and_goes_with_its_entry(up: Stack, services: Rays, rays: Rays) -> None:
+    another_serve_config_keeps_the_cluster_and_another_cluster_does_not(up, services, rays)
+    it_goes_with_its_entry_and_leaves_nothing(up, services, rays)

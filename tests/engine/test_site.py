@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 from local.site import make
 from testbed.browser import PHONE, browser
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("pages"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 Scheme = Literal["light", "dark"]
 

@@ -19,7 +19,7 @@ from stacks.objects.ownership import stack_of
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("split"), pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 NAMES = ("amber", "blue", "green", "red")
 """The namespaces of the tenants."""

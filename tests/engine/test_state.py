@@ -8,7 +8,7 @@ import pytest
 from testbed.platform_stack import Edit
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
 RESOURCES = 27
 """Number of resources of a tenant with people, a quota and a RayCluster."""

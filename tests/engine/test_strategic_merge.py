@@ -11,7 +11,7 @@ import pytest
 from core.strategic_merge import merge
 from local.tools import KUBERNETES
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

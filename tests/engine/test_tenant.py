@@ -1,7 +1,8 @@
 """Several tenants: limits, name conflicts, and protection against accidental removal."""
 
 import base64
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -36,7 +37,7 @@ def tenants(settings: dict[str, Any]) -> None:
             "owner": "ml-research",
             "costCenter": "4711",
             "quota": {"gpus": 8, "cpu": 64, "memory": "256Gi", "pods": 20, "rayClusters": 4},
-            "storage": STORAGE,
+            "storage": copy.deepcopy(STORAGE),
             "clusters": [{**cluster_of("b-c"), "storage": MOUNTS}, cluster_of("same")],
         },
         {"name": "a-b", "clusters": [cluster_of("c"), cluster_of("same")]},
@@ -52,6 +53,12 @@ def remove(name: str) -> Callable[[dict[str, Any]], None]:
     return lambda settings: settings["tenants"].remove(tenant(settings, name))
 
 
+def all_removable(settings: dict[str, Any]) -> None:
+    for each in settings["tenants"]:
+        each["allowDelete"] = True
+    tenant(settings, "a")["storage"][0]["retain"] = False
+
+
 @pytest.fixture(scope="module")
 def before(cluster: Rehearsal, operator: None) -> set[str]:
     """The objects in the cluster before the stack."""
@@ -59,11 +66,23 @@ def before(cluster: Rehearsal, operator: None) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def shared(stack_on_operator: MakeStack, before: set[str]) -> Stack:
-    """A stack with three tenants, after `pulumi up`. The tests use it in their order."""
+def made(stack_on_operator: MakeStack, before: set[str]) -> Iterator[Stack]:
+    """A stack. Each test needs `shared`."""
     made = stack_on_operator("tenants")
+    yield made
+    if made.resources():
+        made.edit(tenants)
+        made.edit(all_removable)
+        made.up()
+        made.destroy()
+
+
+@pytest.fixture
+def shared(made: Stack) -> Stack:
+    """The stack with three tenants, after `pulumi up`."""
+    made.reset_file()
     made.edit(tenants)
-    made.up()
+    made.settle()
     return made
 
 
@@ -158,6 +177,7 @@ def test_storage_is_bound_and_mounted(shared: Stack, core: Any) -> None:
     assert ("HF_HOME", "/mnt/models") in {(each.name, each.value) for each in ray.env}
 
 
+@pytest.mark.thorough
 def test_a_retained_claim_is_not_replaced_and_its_class_must_suit_hf_home(shared: Stack, cluster: Rehearsal) -> None:
     other = [{**STORAGE[0], "storageClass": "buckets"}, STORAGE[1]]
     shared.edit(lambda settings: tenant(settings, "a").update(storage=other))
@@ -182,7 +202,7 @@ def test_a_tenant_with_running_clusters_is_neither_removed_nor_changed(shared: S
     assert len(before) > 6
 
 
-def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(
+def a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(
     shared: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     spec = rays.read("a", "same")["spec"]
@@ -195,7 +215,7 @@ def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_c
     rays.delete("idle", "foreign")
 
 
-def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
+def a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
     shared: Stack, cluster: Rehearsal, core: Any
 ) -> None:
     neighbour = identities(cluster, "a-b")
@@ -223,7 +243,7 @@ def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
     assert [each for each in core.list_persistent_volume().items if each.metadata.name.startswith("a.")] == []
 
 
-def test_destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:
+def destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:
     neighbour = identities(cluster, "a-b")
     refused = shared.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
     assert "tenant 'a-b' is not removed while there is RayCluster a-b/c, RayCluster a-b/same" in refused
@@ -233,3 +253,12 @@ def test_destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, be
     shared.destroy()
     assert shared.resources() == []
     assert existing(cluster) <= before
+
+
+@pytest.mark.thorough
+def test_tenants_are_removed_only_if_that_is_allowed(
+    shared: Stack, rays: Rays, cluster: Rehearsal, core: Any, before: set[str]
+) -> None:
+    a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(shared, rays, cluster)
+    a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(shared, cluster, core)
+    destroy_requires_allow_delete_too(shared, cluster, before)

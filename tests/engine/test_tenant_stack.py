@@ -13,7 +13,7 @@ from testbed.platform_stack import Rays, Stack, existing
 from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("split"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 OWNER = "owner"
 """A ServiceAccount in `default`, admin of only the tenant `team-own`."""

@@ -14,7 +14,7 @@ from local.install import install_missing, search_path
 from local.install.mirror import PIN, write_mirror
 from local.tools import ETCD, KUBERNETES, KWOK, PULUMI, Tool
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 
 @pytest.fixture

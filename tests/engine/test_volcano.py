@@ -17,7 +17,7 @@ from testbed.platform_stack import Rays, Stack, existing
 from tests.engine.conftest import MakeStack
 from tests.engine.people import Judge, Person, account, refusal
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Volcano"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 VOLCANO = "volcano-system"
 

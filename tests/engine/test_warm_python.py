@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(60)]
 
 REPORT = """
 import json, os, sys, time

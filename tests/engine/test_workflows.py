@@ -21,7 +21,7 @@ from testbed.platform_stack import Stack, training
 from tests.engine.conftest import MakeStack
 from tests.unit.review.story import commit
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("workflows"), pytest.mark.shared_cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
 EXAMPLES = paths.ROOT / "docs" / "examples"
 

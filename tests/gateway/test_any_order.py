@@ -12,7 +12,7 @@ from tests.gateway.nodes import Node
 from tests.gateway.process import Gateway
 from tests.gateway.wire import Wire
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 Command = tuple[str, ...]
 

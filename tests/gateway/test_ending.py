@@ -14,7 +14,7 @@ from tests.gateway.nodes import Nodes
 from tests.gateway.process import ROOT, Gateway
 from tests.gateway.waiting import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 
 def started(**settings: str) -> "subprocess.CompletedProcess[str]":

@@ -10,7 +10,7 @@ from tests.gateway.nodes import MASTER, Node, Nodes
 from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 
 def assert_has_all(node: Node, load: Load) -> None:

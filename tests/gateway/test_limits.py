@@ -14,7 +14,7 @@ from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import ClosedError, Wire
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 
 def lose_redis(nodes: Nodes) -> None:

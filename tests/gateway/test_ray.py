@@ -15,7 +15,7 @@ from tests.gateway.process import ROOT, Gateway
 from tests.gateway.ray_head import Head
 from tests.gateway.waiting import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 CLEANUP = """
 import sys

@@ -17,7 +17,7 @@ from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 Command = tuple[str | int, ...]
 

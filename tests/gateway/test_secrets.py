@@ -14,7 +14,7 @@ from tests.gateway.nodes import PASSWORD, Certificates, Nodes
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 CLIENT_PASSWORD = "a-password-of-the-clients"  # noqa: S105 - of this test
 

@@ -12,7 +12,7 @@ from testbed.pods.platform import CLUSTER, NAMESPACE, SUBMITTER, Platform
 from testbed.pods.steps import Steps, until
 from tests.pods.jobs import Jobs
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 NODES = "python -c \"import ray; ray.init(); print('cluster of', len(ray.nodes()))\""
 

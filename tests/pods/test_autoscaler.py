@@ -19,12 +19,18 @@ print("ran on", ray.get(where.remote(), timeout={seconds}))
 """
 
 
-@pytest.mark.parametrize(("gpus", "variant"), [(1, "1gpu"), (2, "2gpu"), (3, "4gpu"), (8, "8gpu")])
+MORE = [(2, "2gpu"), (3, "4gpu"), (8, "8gpu")]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "variant"), [(1, "1gpu"), *(pytest.param(*each, marks=pytest.mark.thorough) for each in MORE)]
+)
 def test_a_task_gets_the_smallest_worker_that_fits(platform: Platform, steps: Steps, gpus: int, variant: str) -> None:
     with steps.step(f"a task with {gpus} GPUs, on a worker of {variant}"):
         assert f"laptop-{variant}" in _ran(platform, f"num_gpus={gpus}")
 
 
+@pytest.mark.thorough
 def test_an_idle_worker_ends(platform: Platform, steps: Steps) -> None:
     with steps.step("the workers have ended"):
         until(lambda: not platform.workers(), "no worker is left")
@@ -47,6 +53,7 @@ print(*ray.get(tune.remote(), timeout=%d))
 """As SFTTrainer of ado asks for its workers: each has a node of its own, and all read one copy of the model."""
 
 
+@pytest.mark.thorough
 def test_a_task_for_a_full_worker_gets_a_whole_node_and_reads_the_model_of_the_head(
     platform: Platform, steps: Steps
 ) -> None:
@@ -58,6 +65,7 @@ def test_a_task_for_a_full_worker_gets_a_whole_node_and_reads_the_model_of_the_h
     assert "downloaded once" in output
 
 
+@pytest.mark.thorough
 def test_a_task_that_fits_no_worker_is_reported_and_starts_none(platform: Platform, steps: Steps) -> None:
     until(lambda: not platform.workers(), "no worker is left")
     with steps.step("a task that fits no worker is reported"):

@@ -21,7 +21,7 @@ from testbed.pods.node import Node
 from testbed.pods.steps import Steps, until
 from tests.pods.machine import traces
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("real node"), pytest.mark.timeout(180, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(180, func_only=True)]
 
 POOL = NodePool(pool="a100", count=1, cpu="8", memory="16Gi", gpus=4, gpu_product="NVIDIA-A100", labels={"tier": "x"})
 

@@ -9,7 +9,7 @@ from testbed.platform_stack import training
 from testbed.pods.platform import Platform
 from testbed.pods.steps import until, until_printed
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 BUSY = """
 import ray, time

@@ -13,7 +13,7 @@ from testbed.pods.laboratory import ADDRESS, RAY_START, laboratory
 from testbed.pods.platform import NAMESPACE, SMALL, Platform
 from testbed.pods.steps import Steps
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("jobs"), pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
 
 LABORATORY, TOKEN = "laboratory", "a-token-of-the-laboratory"
 

@@ -8,7 +8,7 @@ from testbed.pods.node import is_ready
 from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
 from testbed.pods.steps import WAIT_SECONDS, Steps, until, until_printed
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 OPERATOR = "app.kubernetes.io/component=kuberay-operator"
 

@@ -11,7 +11,7 @@ from testbed.pods.node import is_ready
 from testbed.pods.platform import CLUSTER, GANGS, NAMESPACE, Platform
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 GPUS = 5
 """Of the node's eight, for the only worker of each."""

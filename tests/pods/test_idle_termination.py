@@ -11,7 +11,7 @@ from components.ray_job.manifests import SUBMITTER
 from testbed.pods.platform import NAMESPACE, SMALL, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("jobs"), pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
 
 RESTS, JOB = "rests", "on-standing"
 

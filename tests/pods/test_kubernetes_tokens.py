@@ -8,7 +8,7 @@ import pytest
 from testbed.pods.platform import NAMESPACE, REVIEWED, USER, Platform
 from tests.pods.jobs import Jobs
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 
 @pytest.fixture(scope="module")

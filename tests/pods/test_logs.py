@@ -17,7 +17,7 @@ from testbed.log_receiver import PORT, Record, receiver_config, records
 from testbed.pods.platform import NAMESPACE, SMALL, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
 
 STORE = "log-store"
 

@@ -7,7 +7,7 @@ from testbed.machine import lacks
 from testbed.pods import mirror
 from testbed.pods.platform import Platform
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 
 def test_the_operators_image_is_that_of_the_mirror(without_clusters: Platform) -> None:

@@ -13,7 +13,7 @@ from testbed.pods.prometheus import Prometheus
 from testbed.pods.steps import Steps, until
 from testbed.ray_dashboards import queries
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("monitoring"), pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 HOLD = """
 import ray, sys, time

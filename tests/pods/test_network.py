@@ -17,7 +17,7 @@ from testbed.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, plugi
 from testbed.pods.steps import Steps, until
 from tests.pods.port_matrix import DESTINATIONS, PORTS, REACH, SOURCES
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 FILE = paths.ROOT / "tests" / "pods" / "Pulumi.network.yaml"
 

@@ -15,7 +15,7 @@ from components.run_history.manifests import POD
 from testbed.pods.platform import NAMESPACE, SMALL, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("jobs"), pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
 
 SUCCEEDS, FAILS, WAITS, INTERACTIVE, ENDLESS = "succeeds", "fails", "waits", "interactive", "endless"
 

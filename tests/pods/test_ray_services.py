@@ -13,7 +13,7 @@ from testbed.pods.serving import CLIENTS, NAME, asked, service
 from testbed.pods.steps import Steps, until
 from testbed.serve_configs import ACCEPTED, REFUSED
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("services"), pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
 
 REQUESTS = 1000
 

@@ -11,7 +11,7 @@ from local.images import REDIS
 from testbed.pods.node import Node, is_ready
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(180, func_only=True)]
 
 IMAGE = REDIS.reference.removeprefix("docker.io/library/")
 

@@ -9,7 +9,7 @@ from testbed.pods.platform import NAMESPACE, Platform
 from testbed.pods.steps import Steps, until
 from tests.pods.machine import traces
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(240, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(240, func_only=True)]
 
 
 def test_destroy_leaves_nothing_in_the_cluster(platform: Platform, steps: Steps) -> None:

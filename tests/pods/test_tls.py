@@ -4,7 +4,7 @@ import pytest
 
 from testbed.pods.platform import SECURED, Platform
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 TASK = """
 import ray, socket

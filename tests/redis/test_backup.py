@@ -10,7 +10,7 @@ from components.redis.manifests import backup_objects
 from components.redis.settings import RedisBackupSettings, RedisSettings
 from tests.redis.pods import Pods
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 KEEP = 2
 

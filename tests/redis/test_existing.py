@@ -12,7 +12,7 @@ from components.redis.existing_server import ExternalSettings
 from tests.gateway.nodes import PASSWORD, Node, Nodes
 from tests.redis.pods import Pods
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 SECRET = {"username": "default", "password": PASSWORD}
 

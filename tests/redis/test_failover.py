@@ -9,7 +9,7 @@ from components.redis.pods import STOP_SECONDS
 from tests.gateway.waiting import eventually
 from tests.redis.pods import Pod, Pods
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 KEY = "RAYa.training.x@KV"
 

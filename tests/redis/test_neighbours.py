@@ -10,7 +10,7 @@ from components.redis.settings import RedisSettings, client_memory, resources
 from tests.gateway.waiting import eventually
 from tests.redis.pods import Pod, Pods
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 SETTINGS = RedisSettings(mode="single")
 

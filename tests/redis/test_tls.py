@@ -13,7 +13,7 @@ from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 from tests.redis.pods import Pods
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 from tests.redis.pods import PASSWORDS, Pod, Pods
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
 
 def refusal(wire: Wire, *command: str) -> str:

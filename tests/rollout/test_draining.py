@@ -19,7 +19,7 @@ from stacks.commands.plan.history.live import Demand, demand_of
 from tests.gateway.ray_head import ATTEMPTS
 from tests.gateway.waiting import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("draining"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 SECONDS = 180.0
 

@@ -21,9 +21,6 @@ PAGES = pages_of_the_project()
 GENERATED = {ROOT / "docs" / "reference" / name for name in ("policies.md", "policy-verdicts.md", "stack-file.md")}
 """Generated pages: their lines are as long as their texts."""
 
-WRITTEN_BY_TESTS = {ROOT / "docs" / "test-times.md"}
-"""A page about one machine, if somebody has written it (`make test-times`)."""
-
 LENGTH = 120
 
 TYPER_APPS = {"stacks": "stacks.__main__", "local": "local.__main__", "policies": "policies.command"}
@@ -242,7 +239,7 @@ class TestPage:
         assert wrong == []
 
     def test_lines_are_short(self, page: Path) -> None:
-        if page in GENERATED | WRITTEN_BY_TESTS:
+        if page in GENERATED:
             return
         wrong = [
             f"{number}: {line}"

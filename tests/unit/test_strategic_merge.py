@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from core.problems import Problems
 from core.strategic_merge import MERGE_KEYS, difference, merge
-from tests.suites import cases
-
-pytestmark = pytest.mark.suite("strategic merge")
 
 PAIR = [{"name": "x", "value": "1"}, {"name": "y", "value": "2"}]
 
@@ -137,13 +134,11 @@ def bodies(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 BODIES = st.recursive(SCALARS, bodies, max_leaves=12)
 
 
-@cases("strategic merge", 600)
 @given(BODIES, BODIES)
 def test_the_difference_merged_into_the_base_is_the_desired_body(base: Any, desired: Any) -> None:
     assert merge({"spec": base}, difference({"spec": base}, {"spec": desired})) == {"spec": desired}
 
 
-@cases("strategic merge", 100)
 @given(BODIES)
 def test_an_empty_override_changes_nothing(base: Any) -> None:
     assert merge({"spec": base}, {}) == {"spec": base}

@@ -16,7 +16,7 @@ from tests.pods.failover.conftest import FAILOVER
 IN_TIME_SECONDS = 180
 """A failover of up to a minute, a scrape and an evaluation of the rules; docs/monitoring.md."""
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(3600)]
 
 
 def test_two_clusters_of_one_name_have_separate_keys(redis: Redis) -> None:

@@ -11,7 +11,7 @@ from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
 from testbed.pods.steps import Steps, until
 from tests.pods.failover.outages import OUTAGES
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("outages"), pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 WORKER = f"ray.io/node-type=worker,ray.io/cluster={CLUSTER}"
 

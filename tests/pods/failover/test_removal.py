@@ -10,7 +10,7 @@ from testbed.failover.stack import OTHER
 from testbed.pods.platform import NAMESPACE, Platform, pods_cluster
 from testbed.pods.steps import Steps
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("outages"), pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, func_only=True)]
 
 JOB = "survey"
 

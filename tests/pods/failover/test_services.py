@@ -12,7 +12,7 @@ from testbed.pods.platform import NAMESPACE, Platform
 from testbed.pods.serving import CLIENTS, NAME, asked, service
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.suite("services"), pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
 
 
 def serve(platform: Platform, version: str) -> None:

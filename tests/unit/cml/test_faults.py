@@ -2,7 +2,7 @@
 between any two requests, dead applications, busy workers. One `up` after them converges, no task is lost, and `destroy`
 leaves nothing. Ray is simulated.
 
-`SUITES=full` or a changed input runs all of them; else a share (tests/suites.py).
+The seeds are those of Hypothesis' cases: fresh ones, or those after `--hypothesis-seed`.
 """
 
 import random
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import hypothesis
 import pytest
 
 from components.cml.applications import Application
@@ -17,12 +18,11 @@ from components.cml.client import Client, CmlError
 from components.cml.reconcile import Applications
 from testbed.cml.server import HOST, KEY, Faults
 from testbed.cml.workspace import Limits
-from tests.suites import in_full
 from tests.unit.cml.conftest import TOKEN, MakePlace, Place
 
-pytestmark = [pytest.mark.thorough, pytest.mark.suite("Cloudera ML"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(120)]
 
-SCHEDULES, SHARE = 50, 5
+SCHEDULES = hypothesis.settings().max_examples // 20
 
 QUICK = (0.005, 0.01)
 
@@ -79,8 +79,11 @@ def disturb(place: Place, draw: random.Random) -> None:
                 place.workspace.fail(app)
 
 
-@pytest.mark.parametrize("seed", range(SCHEDULES if in_full("Cloudera ML") else SHARE))
-def test_one_up_converges_after_faults_and_destroy_leaves_nothing(place_with: MakePlace, seed: int) -> None:
+@pytest.mark.parametrize("number", range(SCHEDULES))
+def test_one_up_converges_after_faults_and_destroy_leaves_nothing(
+    place_with: MakePlace, pytestconfig: pytest.Config, number: int
+) -> None:
+    seed = int(pytestconfig.getoption("hypothesis_seed")) + number
     draw = random.Random(seed)  # noqa: S311 (a schedule is to be repeated)
     faults = Faults(seed, rate=draw.uniform(0.05, 0.3), dead=draw.uniform(0, 0.15), latency=0.005)
     place = place_with(faults, Limits(gpus=20, starting=draw.uniform(0, 0.05), stopping=draw.uniform(0, 0.05)))

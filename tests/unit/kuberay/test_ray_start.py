@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 
 from kuberay.ray_start import OPTIONS, problems_of_labels, problems_of_params
 from tests.conftest import Compared
-from tests.suites import cases
-
-pytestmark = pytest.mark.suite("ray start")
 
 INSTALLED = "2.60.0"
 
@@ -85,7 +82,6 @@ def empty_boolean(params: dict[str, str]) -> bool:
 def test_generated_flags_are_judged_equally(compared: Compared) -> None:
     tally: Counter[str] = Counter()
 
-    @cases("ray start", 1500)
     @given(params=st.dictionaries(NAMES, VALUES, min_size=1, max_size=1), head=st.booleans())
     def judge(params: dict[str, str], head: bool) -> None:
         ours = list(problems_of_params(params, INSTALLED, head, ()))

@@ -1,4 +1,4 @@
-"""Thousands of unusual stack files: each is valid or has findings, and nothing else ever happens."""
+"""Unusual stack files: each is valid or has findings, and nothing else ever happens."""
 
 import copy
 import json
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +14,6 @@ from core.problems import Finding, StackFileError
 from core.stack_file import stack_file
 from core.yaml_reader.document import document
 from stacks.load import settings_of
-from tests.suites import cases
-
-pytestmark = pytest.mark.suite("stack files")
 
 GOOD = sorted((Path(__file__).parents[2] / "stack_files" / "good").glob("*.yaml"))
 TEXTS = [file.read_text() for file in GOOD]
@@ -87,13 +83,11 @@ def mutated(draw: st.DrawFn) -> Any:
     return value
 
 
-@cases("stack files", 2_000)
 @given(mutated())
 def test_good_files_with_other_values(value: Any) -> None:
     assert_usable(json.dumps(value))
 
 
-@cases("stack files", 1_000)
 @given(
     st.sampled_from(TEXTS), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.text(max_size=5)), max_size=4)
 )
@@ -104,7 +98,6 @@ def test_good_files_with_other_characters(text: str, edits: list[tuple[float, in
     assert_usable(text.encode(errors="replace").decode())
 
 
-@cases("stack files", 2_000)
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"#%@`,?.\\~<0123e_x\n\t \ufeff\u2028", max_size=80))
 def test_text_of_yamls_own_characters(text: str) -> None:
     assert_usable(text)
@@ -118,7 +111,6 @@ VALUE = st.recursive(
 )
 
 
-@cases("stack files", 1_000)
 @given(VALUE.filter(lambda value: value is not None), st.booleans())
 def test_a_written_value_is_read_back(value: Any, flow: bool) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)
