@@ -49,6 +49,16 @@ def amount(quantity: str) -> Decimal:
     return number.scaleb(int(found["exponent"])) if found["exponent"] else number
 
 
+def canonical(value: Decimal) -> str:
+    """The text of an amount as Kubernetes writes it back: the largest decimal suffix that leaves a whole number
+    (k8s.io/apimachinery, pkg/api/resource/quantity.go: CanonicalizeBytes of DecimalSI). `value`: at least a billionth,
+    or zero."""
+    for suffix, size in sorted({**_DECIMAL, "": Decimal(1)}.items(), key=lambda item: item[1], reverse=True):
+        if value and value % size == 0:
+            return f"{value / size:.0f}{suffix}"
+    return "0"
+
+
 def shown(resource: str, value: Decimal) -> str:
     """An amount of a resource for messages: bytes in Gi or Mi, all others as a number."""
     if resource.endswith(("memory", "storage")):

@@ -16,6 +16,7 @@ from components.tenant.demand import Demand
 from core.body import Body
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from core.problems import Problem
+from core.quantities import canonical
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 
@@ -211,7 +212,8 @@ def _resource_groups(nominal: Quotas, borrowing: Quotas, lending: Quotas) -> lis
 
 def _quota(resource: str, key: tuple[str, str], nominal: Quotas, borrowing: Quotas, lending: Quotas) -> Body:
     values = {"nominalQuota": nominal.get(key), "borrowingLimit": borrowing.get(key), "lendingLimit": lending.get(key)}
-    return {"name": resource, **{field: f"{value:f}" for field, value in values.items() if value is not None}}
+    # Kueue writes the object back in its own words, and another text for an amount is a difference to Pulumi.
+    return {"name": resource, **{field: canonical(value) for field, value in values.items() if value is not None}}
 
 
 def _flavor(name: str, labels: Mapping[str, str]) -> Body:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 from pydantic import TypeAdapter, ValidationError
 
-from core.quantities import NotAQuantityError, amount
+from core.quantities import NotAQuantityError, amount, canonical
 from core.secrets import is_secret
 from core.types import Duration, Env, Gpus, Image, Memory, Quantity, QuantityOrZero, Replicas, Version, seconds
 
@@ -27,6 +27,14 @@ SUFFIXES = st.sampled_from(["", *"numkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"
 @given(NUMBERS, SUFFIXES)
 def test_quantities_are_read_as_the_kubernetes_client_reads_them(number: str, suffix: str) -> None:
     assert amount(number + suffix) == Decimal(parse_quantity(number + suffix))
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("0", "0"), ("8", "8"), ("1.5", "1500m"), ("252.50", "252500m"), ("64000", "64k"), ("4000Gi", "4294967296k")],
+)
+def test_an_amount_is_written_as_kubernetes_writes_a_number_back(text: str, written: str) -> None:
+    assert canonical(amount(text)) == written
 
 
 @pytest.mark.parametrize(

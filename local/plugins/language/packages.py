@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from pulumi.runtime.proto import language_pb2, plugin_pb2
 
+from core.provider import provider_version
 from local.plugins.language.errors import HostError
 
 _SCRIPT = Path(__file__).with_name("installed.py")
@@ -73,11 +74,14 @@ def _plugin_of(distribution: Distribution) -> plugin_pb2.PackageDependency | Non
         declared = {"resource": True}
     if not declared.get("resource"):
         return None
-    version = declared.get("version") or plugin_version(distribution["version"])
+    name = str(declared.get("name") or distribution["name"].removeprefix("pulumi-"))
+    # The engine compares it with the state at each destroy and refresh.
+    asked_for = provider_version() if name == "kubernetes" else None
+    version = asked_for or declared.get("version") or plugin_version(distribution["version"])
     if version is None:
         return None
     return plugin_pb2.PackageDependency(
-        name=str(declared.get("name") or distribution["name"].removeprefix("pulumi-")),
+        name=name,
         kind="resource",
         version="v" + str(version).removeprefix("v"),
         server=str(declared.get("server") or ""),

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
+from core.provider import PROVIDER_VERSION
 from local.plugins.language.errors import HostError
 from local.plugins.language.packages import Distribution, installed, plugin_version, required_plugins, top_level
 
@@ -14,10 +15,17 @@ def distribution(name: str, plugin: dict[str, object] | None = None, requires: t
     return {"name": name, "version": "1.2.3", "requires": list(requires), "plugin": plugin}
 
 
-def test_this_environment_needs_the_kubernetes_plugin_of_its_package() -> None:
+def test_this_environment_needs_the_kubernetes_plugin_of_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PROVIDER_VERSION, raising=False)
     (plugin,) = required_plugins(installed(sys.executable, dict(os.environ)))
     assert (plugin.name, plugin.kind) == ("kubernetes", "resource")
     assert plugin.version == f"v{version('pulumi-kubernetes')}"
+
+
+def test_a_program_that_asks_for_another_kubernetes_plugin_needs_that_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROVIDER_VERSION, "4.25.0")
+    found = required_plugins([distribution("pulumi-kubernetes"), distribution("pulumi-random")])
+    assert [(plugin.name, plugin.version) for plugin in found] == [("kubernetes", "v4.25.0"), ("random", "v1.2.3")]
 
 
 def test_installed_packages_have_names_as_pip_writes_them() -> None:

@@ -81,6 +81,13 @@ def test_deserved_is_the_quota_and_the_guarantee_is_not_lent() -> None:
     }
 
 
+def test_a_quota_is_written_as_kueue_writes_it_back() -> None:
+    """Another text for the same amount would be a difference in each preview."""
+    rendered = quotas(cluster_queue(queue("team-a", deserved={"cpu": "1.50", "memory": "4000Gi"}), [POOL]))
+    assert rendered[WHOLE, "cpu"] == {"nominalQuota": "1500m"}
+    assert rendered[WHOLE, "memory"] == {"nominalQuota": "4294967296k"}
+
+
 def test_a_queue_without_amounts_borrows_free_resources() -> None:
     rendered = quotas(cluster_queue(queue("team-a"), [POOL]))
     assert rendered == {
