@@ -3,6 +3,7 @@
 Their effect on packets is tested on a real node (tests/pods/test_network.py).
 """
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def all_network_settings(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack) -> Stack:
-    """The dev stack with all network settings. The tests use it in their order."""
+    """The dev stack with all network settings."""
     made = stack("network")
     made.edit(all_network_settings)
     made.up()
@@ -70,7 +71,7 @@ def selected(cluster: Rehearsal, namespace: str, policy: str) -> list[dict[str, 
     return items(cluster, client.CoreV1Api(cluster.client()).list_namespaced_pod(namespace, label_selector=selector))
 
 
-def test_all_policies_are_accepted_and_stored_unchanged(up: Stack, cluster: Rehearsal) -> None:
+def all_policies_are_accepted_and_stored_unchanged(up: Stack, cluster: Rehearsal) -> None:
     assert set(policies(cluster, "team-a")) == {
         *("default-deny", "dns", "egress", "submitters"),
         *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "redis.adhoc"),
@@ -80,7 +81,7 @@ def test_all_policies_are_accepted_and_stored_unchanged(up: Stack, cluster: Rehe
     up.changes_nothing()
 
 
-def test_a_dashboard_has_a_host_name_with_tls(up: Stack, cluster: Rehearsal) -> None:
+def a_dashboard_has_a_host_name_with_tls(up: Stack, cluster: Rehearsal) -> None:
     (ingress,) = ingresses(cluster)
     assert ingress["spec"]["tls"] == [{"hosts": ["ray.example.com"], "secretName": "ray-tls"}]
     (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
@@ -104,40 +105,39 @@ def with_annotation(key: str, value: str) -> dict[str, Any]:
     return {**ingress, "metadata": {**ingress["metadata"], "annotations": {key: value}}}
 
 
-@pytest.mark.parametrize(
-    ("ingress", "refused"),
-    [
-        (own_ingress("adhoc.team-a.example.com"), False),
-        (own_ingress("ray.example.com", tls=[{"hosts": ["ray.example.com"], "secretName": "ray-tls"}]), False),
-        (own_ingress("team-b.example.com"), True),
-        (own_ingress("*.example.com"), True),
-        (own_ingress(None), True),
-        (own_ingress("a.team-a.example.com", tls=[{"hosts": ["team-b.example.com"], "secretName": "tls"}]), True),
-        (
-            own_ingress("a.team-a.example.com", defaultBackend={"service": {"name": "all", "port": {"number": 80}}}),
-            True,
-        ),
-        (with_annotation("nginx.ingress.kubernetes.io/server-alias", "team-b.example.com"), True),
-        (with_annotation("haproxy-ingress.github.io/server-alias-regex", ".*"), True),
-        (with_annotation("nginx.ingress.kubernetes.io/proxy-body-size", "8m"), False),
-    ],
-)
-def test_a_tenants_own_ingress_has_only_hosts_of_the_tenant(
-    ingress: dict[str, Any], refused: bool, up: Stack, cluster: Rehearsal
-) -> None:
+INGRESSES = [
+    (own_ingress("adhoc.team-a.example.com"), False),
+    (own_ingress("ray.example.com", tls=[{"hosts": ["ray.example.com"], "secretName": "ray-tls"}]), False),
+    (own_ingress("team-b.example.com"), True),
+    (own_ingress("*.example.com"), True),
+    (own_ingress(None), True),
+    (own_ingress("a.team-a.example.com", tls=[{"hosts": ["team-b.example.com"], "secretName": "tls"}]), True),
+    (
+        own_ingress("a.team-a.example.com", defaultBackend={"service": {"name": "all", "port": {"number": 80}}}),
+        True,
+    ),
+    (with_annotation("nginx.ingress.kubernetes.io/server-alias", "team-b.example.com"), True),
+    (with_annotation("haproxy-ingress.github.io/server-alias-regex", ".*"), True),
+    (with_annotation("nginx.ingress.kubernetes.io/proxy-body-size", "8m"), False),
+]
+"""Ingresses of a tenant's own, and whether each is refused."""
+
+
+def a_tenants_own_ingress_has_only_hosts_of_the_tenant(cluster: Rehearsal) -> None:
     api: Any = client.NetworkingV1Api(acting_as(Person("ada", ("leads",)), cluster.client()))
-    error = refusal(lambda: api.create_namespaced_ingress("team-a", ingress, dry_run="All"))
-    assert ("Its hosts: ray.example.com, *.team-a.example.com" in error) == refused
-    assert bool(error) == refused
+    for ingress, refused in INGRESSES:
+        error = refusal(partial(api.create_namespaced_ingress, "team-a", ingress, dry_run="All"))
+        assert ("Its hosts: ray.example.com, *.team-a.example.com" in error) == refused, ingress
+        assert bool(error) == refused, ingress
 
 
-def test_pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
+def pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
     (head,) = selected(cluster, "team-a", "head.training")
     assert head["metadata"]["labels"]["ray.io/cluster"] == "training"
     assert selected(cluster, "ray-system", "kuberay-operator")
 
 
-def test_a_source_that_leaves_the_file_leaves_the_policy(up: Stack, cluster: Rehearsal) -> None:
+def a_source_that_leaves_the_file_leaves_the_policy(up: Stack, cluster: Rehearsal) -> None:
     up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False, ingressHosts=[]))
     refused = up.up(fails=True).output
     assert "clusters of this tenant may have no Ingress: set ingress: true" in refused
@@ -149,10 +149,19 @@ def test_a_source_that_leaves_the_file_leaves_the_policy(up: Stack, cluster: Reh
     assert ingresses(cluster) == []
 
 
-def test_destroy_deletes_redis_with_the_operators_namespace(up: Stack, cluster: Rehearsal) -> None:
+def destroy_deletes_redis_with_the_operators_namespace(up: Stack, cluster: Rehearsal) -> None:
     core: Any = client.CoreV1Api(cluster.client())
     assert len(core.list_namespaced_persistent_volume_claim("ray-system").items) == 3
     up.destroy()
     assert up.resources() == []
     assert "namespace ray-system" not in existing(cluster)
     assert core.list_persistent_volume_claim_for_all_namespaces().items == []
+
+
+def test_network_objects_are_stored_edited_and_deleted(up: Stack, cluster: Rehearsal) -> None:
+    all_policies_are_accepted_and_stored_unchanged(up, cluster)
+    a_dashboard_has_a_host_name_with_tls(up, cluster)
+    a_tenants_own_ingress_has_only_hosts_of_the_tenant(cluster)
+    pods_carry_the_labels_that_policies_select_by(up, cluster)
+    a_source_that_leaves_the_file_leaves_the_policy(up, cluster)
+    destroy_deletes_redis_with_the_operators_namespace(up, cluster)

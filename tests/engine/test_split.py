@@ -132,7 +132,7 @@ def identities(cluster: Rehearsal) -> dict[str, str]:
     return found
 
 
-def test_one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platform(
+def one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platform(
     environment: Environment, shared_cluster: Rehearsal
 ) -> None:
     assert environment.stacks() == {"wide", "wide.tenants-01", "wide.tenants-02"}
@@ -142,7 +142,7 @@ def test_one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platfo
     assert environment.changes() == set()
 
 
-def test_workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(
+def workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(
     environment: Environment, core: client.CoreV1Api, tmp_path: Path
 ) -> None:
     def with_a_label(settings: dict[str, Any]) -> None:
@@ -158,12 +158,12 @@ def test_workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(
     assert any(line.endswith("::platform-namespace-amber metadata.labels.cost-center") for line in lines), lines
 
     look = ("refresh", "--preview-only", "--expect-no-changes")
-    environment.run(*look)
     label, namespaces = "pod-security.kubernetes.io/enforce", cast("Any", core)
     before = namespaces.read_namespace("amber").metadata.labels[label]
     for name in ("amber", "blue"):
         namespaces.patch_namespace(name, {"metadata": {"labels": {label: "privileged"}}})
-        output = environment.run(*look, "--diff", fails=True)
+    output = environment.run(*look, "--diff", fails=True)
+    for name in ("amber", "blue"):
         namespaces.patch_namespace(name, {"metadata": {"labels": {label: before}}})
         assert f"platform-namespace-{name}" in output
         assert f'"{before}" => "privileged"' in output
@@ -175,7 +175,7 @@ def _stack_of(environment: Environment, tenant: str) -> str:
     return stack_of(tenant, load(environment.own.file), environment.own.name)
 
 
-def test_one_command_recovers_an_update_that_was_killed_in_all_stacks(
+def one_command_recovers_an_update_that_was_killed_in_all_stacks(
     environment: Environment, shared_cluster: Rehearsal
 ) -> None:
     def another_quota(settings: dict[str, Any]) -> None:
@@ -197,7 +197,7 @@ def test_one_command_recovers_an_update_that_was_killed_in_all_stacks(
     assert identities(shared_cluster) == before
 
 
-def test_moving_to_one_stack_changes_no_live_object(environment: Environment, shared_cluster: Rehearsal) -> None:
+def moving_to_one_stack_changes_no_live_object(environment: Environment, shared_cluster: Rehearsal) -> None:
     before = identities(shared_cluster)
     environment.edit(split(None))
     output = environment.own.up(fails=True).output
@@ -210,7 +210,7 @@ def test_moving_to_one_stack_changes_no_live_object(environment: Environment, sh
     assert identities(shared_cluster) == before
 
 
-def test_a_killed_move_to_several_stacks_is_finished_by_the_next_run(
+def a_killed_move_to_several_stacks_is_finished_by_the_next_run(
     environment: Environment, shared_cluster: Rehearsal
 ) -> None:
     before = identities(shared_cluster)
@@ -230,7 +230,7 @@ def test_a_killed_move_to_several_stacks_is_finished_by_the_next_run(
     assert "every resource is in its stack" in environment.run("move-state", "--yes")
 
 
-def test_a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment: Environment) -> None:
+def a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment: Environment) -> None:
     def never_ready(settings: dict[str, Any]) -> None:
         for tenant in settings["tenants"]:
             tenant["clusters"][0]["idleTimeout"] = "7m"
@@ -251,10 +251,22 @@ def test_a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(en
     assert environment.changes() == set()
 
 
-def test_all_stacks_are_destroyed_with_one_command(environment: Environment, core: client.CoreV1Api) -> None:
+def all_stacks_are_destroyed_with_one_command(environment: Environment, core: client.CoreV1Api) -> None:
     environment.run("destroy", "--yes")
     there = {each.metadata.name for each in core.list_namespace().items if each.metadata}
     assert there.isdisjoint(NAMES)
     environment.edit(split(None))
     environment.run("move-state", "--yes")
     assert environment.own.resources() == []
+
+
+def test_an_environment_of_several_stacks(
+    environment: Environment, shared_cluster: Rehearsal, core: client.CoreV1Api, tmp_path: Path
+) -> None:
+    one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platform(environment, shared_cluster)
+    workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(environment, core, tmp_path)
+    one_command_recovers_an_update_that_was_killed_in_all_stacks(environment, shared_cluster)
+    moving_to_one_stack_changes_no_live_object(environment, shared_cluster)
+    a_killed_move_to_several_stacks_is_finished_by_the_next_run(environment, shared_cluster)
+    a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment)
+    all_stacks_are_destroyed_with_one_command(environment, core)

@@ -13,7 +13,7 @@ from testbed.pods.serving import CLIENTS, NAME, asked, service
 from testbed.pods.steps import Steps, until
 from testbed.serve_configs import ACCEPTED, REFUSED
 
-pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(900, func_only=True)]
 
 REQUESTS = 1000
 
@@ -71,9 +71,7 @@ def clusters(platform: Platform) -> list[str]:
     return [name.partition("/")[2] for name in found.split()]
 
 
-def test_requests_are_lost_neither_with_another_config_nor_with_another_cluster(
-    platform: Platform, steps: Steps
-) -> None:
+def requests_are_lost_neither_with_another_config_nor_with_another_cluster(platform: Platform, steps: Steps) -> None:
     first = active(platform)
     with asked(platform) as answers:
         with steps.step("`pulumi up` of another Serve config, until it is served"):
@@ -89,7 +87,7 @@ def test_requests_are_lost_neither_with_another_config_nor_with_another_cluster(
     assert answers.refused >= REQUESTS / 10
 
 
-def test_the_operator_has_the_metrics_by_which_alerts_judge_services_and_clusters(platform: Platform) -> None:
+def the_operator_has_the_metrics_by_which_alerts_judge_services_and_clusters(platform: Platform) -> None:
     ready = platform.metric_of_operator(KubeRay.SERVICE_READY)[NAME]
     assert (ready["namespace"], ready["condition"]) == (NAMESPACE, "true")
     provisioned = platform.metric_of_operator(KubeRay.CLUSTER_PROVISIONED)[active(platform)]
@@ -97,7 +95,7 @@ def test_the_operator_has_the_metrics_by_which_alerts_judge_services_and_cluster
     assert "uid" in provisioned
 
 
-def test_a_version_that_fails_is_reported_and_the_one_before_answers(platform: Platform, steps: Steps) -> None:
+def a_version_that_fails_is_reported_and_the_one_before_answers(platform: Platform, steps: Steps) -> None:
     with steps.step("`pulumi up` of a Serve config that fails"):
         output = serve(platform, fails=True, version="", level="2")
     assert f"RayService {NAMESPACE}/{NAME} has failed, and it still serves the version before" in output
@@ -107,8 +105,15 @@ def test_a_version_that_fails_is_reported_and_the_one_before_answers(platform: P
     assert set(answers.served) == {"3"}
 
 
-def test_ray_judges_serve_configs_as_check_does(platform: Platform) -> None:
+def ray_judges_serve_configs_as_check_does(platform: Platform) -> None:
     (head,) = platform.pods(f"{SERVICE_LABEL}={NAME},ray.io/node-type=head", NAMESPACE)
     judging = platform.start_in(head, "ray-head", JUDGE)
     output, _ = judging.communicate(json.dumps({**ACCEPTED, **REFUSED}), timeout=60)
     assert sorted(json.loads(output.splitlines()[-1])) == sorted(REFUSED)
+
+
+def test_a_service_of_a_stack_answers_during_updates(platform: Platform, steps: Steps) -> None:
+    requests_are_lost_neither_with_another_config_nor_with_another_cluster(platform, steps)
+    the_operator_has_the_metrics_by_which_alerts_judge_services_and_clusters(platform)
+    a_version_that_fails_is_reported_and_the_one_before_answers(platform, steps)
+    ray_judges_serve_configs_as_check_does(platform)
