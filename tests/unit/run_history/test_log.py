@@ -66,7 +66,7 @@ def test_a_log_is_read_again_until_its_container_has_ended(cluster: Cluster, tmp
     assert program.store.log(ID, 1) == b"Tailing logs until the job exits:\nprepared\n"
 
 
-def test_a_log_whose_end_went_with_its_pod_is_not_said_to_be_whole(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_log_whose_end_went_with_its_pod_is_not_reported_as_whole(cluster: Cluster, tmp_path: Path) -> None:
     cluster.objects["rayjobs"] = [rayjob()]
     submitter(cluster, b"Tailing logs until the job exits:\n", ended=False)
     program = collector(cluster, tmp_path)
