@@ -25,8 +25,9 @@ from pulumi.dynamic import (
 from components.cml.authorities import certificates_for_workers
 from components.cml.client import Client, CmlError, NotFoundError, api_key
 from components.cml.manifests import Inputs, script_path
-from components.cml.reconcile import Applications, report, summary
+from components.cml.reconcile import Applications, summary
 from components.dynamic import Provider, Resource
+from components.waiting import report
 
 KEY = "cmlApiKey"
 """Key of the stack's configuration with the API key, encrypted by Pulumi."""

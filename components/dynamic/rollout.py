@@ -1,6 +1,5 @@
 """Applies an edit of a RayCluster to its running pods."""
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from components.dynamic import Provider, Resource
 from components.kubernetes_cluster import cluster_of
 from components.rollout.pods import Pods
 from components.rollout.replacing import Desired, has_pods_to_replace, replace_old
+from components.waiting import report
 
 
 class RolloutError(Exception):
@@ -42,11 +42,11 @@ def roll_out(props: dict[str, Any]) -> dict[str, Any]:
     """
     name = f"RayCluster {props['namespace']}/{props['cluster']}"
     try:
-        left = replace_old(_pods(props), _desired(props), lambda line: _report(f"{name}: {line}"))
+        left = replace_old(_pods(props), _desired(props), lambda line: report(f"{name}: {line}"))
     except ClusterUnreachableError as error:
         raise RolloutError(f"{name}: old pods were not all replaced: {error}. Run `pulumi up` again") from None
     for line in left:
-        _report(f"warning: {name}: {line}")
+        report(f"warning: {name}: {line}")
     return {**props, "left": left}
 
 
@@ -63,10 +63,6 @@ def _pods(props: dict[str, Any]) -> Pods:
 
 def _desired(props: dict[str, Any]) -> Desired:
     return Desired(props["strategy"], props["limit"], props["parts"], props["rayVersion"], props["workersOutliveHead"])
-
-
-def _report(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 @dataclass(frozen=True)
