@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.body import Body as Body
+from core.body import ReadOnlyBody
 from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD
 
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
@@ -33,6 +34,12 @@ def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
 
 
+def moved(body: Body, namespace: str, instead_of: str) -> dict[str, Any]:
+    """A copy in which a namespace replaces that of a program's own manifests, wherever it is named."""
+    copied: dict[str, Any] = json.loads(json.dumps(body).replace(instead_of, namespace))
+    return copied
+
+
 def restricted_sidecar(user: int | None) -> dict[str, Any]:
     """The security context of a sidecar in a pod of Ray, which meets Pod Security `restricted` and writes no file
     outside its volumes. `user`: None for that of the image."""
@@ -50,7 +57,7 @@ def disruption_budget(name: str, namespace: str, labels: Mapping[str, str]) -> d
     }
 
 
-def first_container(deployment: Body) -> dict[str, Any]:
+def first_container(deployment: ReadOnlyBody) -> dict[str, Any]:
     """The first container of a Deployment's pods, to be edited in place."""
     container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
     return container

@@ -8,8 +8,8 @@ import pulumi
 
 from components.cluster import Cluster, ClusterUnreachableError
 from components.crds.definitions import MissingDefinitionError
-from components.crds.guard import CrdGuard, CrdGuardArgs
-from components.crds.provider import CustomResourceDefinitions, DefinitionsArgs
+from components.dynamic.definitions import CustomResourceDefinitions, DefinitionsArgs
+from components.dynamic.guards import CrdGuard, CrdGuardArgs
 from components.kubernetes import create
 from components.manifest_files import ManifestError
 from components.objects import named

@@ -1,6 +1,7 @@
 """Looks at an object again and again, until it is as desired or the time is over."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,6 +14,11 @@ _PAUSE_SECONDS = 1.0
 
 GONE = "it does not exist: it was deleted after its creation"
 """State of an object that is not there."""
+
+
+def report(line: str) -> None:
+    """Shows a line to whoever runs `up`: Pulumi shows what a provider writes."""
+    sys.stderr.write(f"{line}\n")
 
 
 async def until(

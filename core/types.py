@@ -44,6 +44,13 @@ class Settings(BaseModel):
     )
 
 
+def switched(value: Any) -> Any:
+    """A part of the settings that `true` switches on with its defaults, and `false` off."""
+    if isinstance(value, bool):
+        return {} if value else None
+    return value
+
+
 def _one_or_several(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 

@@ -192,7 +192,7 @@ _1_6 = (
         Verdict.NOTHING,
         "the autoscaler owns the number of workers: its value stays",
         "an update reads the autoscaler's value and sends it back",
-        source="components/ray_cluster/scaled.py",
+        source="components/ray_cluster/request.py",
         scaling=True,
     ),
     Rule(
@@ -229,7 +229,7 @@ _1_6 = (
         Verdict.NOTHING,
         "the autoscaler owns the list of workers to delete: its value stays",
         "an update reads the autoscaler's value and sends it back",
-        source="components/ray_cluster/scaled.py",
+        source="components/ray_cluster/request.py",
     ),
     Rule(
         "workerGroupSpecs.*.suspend",

@@ -25,6 +25,8 @@ class Verdict(StrEnum):
     NOTHING = "nothing"
     IN_PLACE = "in place"
     CREATES = "creates"
+    REMOVES = "removes"
+    """Nothing that runs or is stored is lost with it."""
     NEW_PODS = "only new pods"
     """Running pods stay as they are until each is recreated."""
     IGNORED = "silently ignored"

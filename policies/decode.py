@@ -30,7 +30,7 @@ _TOKEN = re.compile(r"kubernetes:(?:core/)?(?P<version>(?:[^:/]+/)?v\d\w*):(?P<k
 """Type token of a resource that is one Kubernetes object."""
 
 _CLUSTER_ON_CML = "pulumi-python:dynamic/ray-platform:CmlNodes"
-"""Type token of the resource that has the applications of a cluster on Cloudera ML (components/cml/provider.py)."""
+"""Type token of the resource that has the applications of a cluster on Cloudera ML (components/dynamic/cml.py)."""
 
 _NO_OBJECTS = ("helm.sh/", "kustomize/", "yaml/")
 """Versions of resources that create objects: either each object is a resource itself, or Helm creates it."""

@@ -6,8 +6,8 @@ from typing import Any
 import pulumi
 
 from components.cml.manifests import claim, connection, nodes
-from components.cml.provider import CmlClaim, CmlNodes
 from components.cml.settings import CmlRayClusterSettings, CmlSettings
+from components.dynamic.cml import CmlClaim, CmlNodes
 from components.payloads.cml_application import serve_key
 
 

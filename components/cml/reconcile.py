@@ -1,7 +1,6 @@
 """Makes the applications of a cluster as they are set: looks, decides, acts, and looks again, until nothing differs."""
 
 import secrets
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -14,6 +13,7 @@ from components.cml.client import Client, CmlError, ConflictError, NotAnsweredEr
 from components.cml.decisions import Nodes, Step, decide
 from components.cml.head import Head
 from components.cml.manifests import NODE, THE_HEAD, TOKEN, Inputs, Member, application, member_of, script, script_path
+from components.waiting import report
 
 _AT_ONCE = 8
 """Requests at a time."""
@@ -40,11 +40,6 @@ Pauses = tuple[float, ...]
 
 class NotReadyError(CmlError):
     """The cluster is not as set in time; the message has what differs."""
-
-
-def report(line: str) -> None:
-    """Shows a line to whoever runs `up`."""
-    sys.stderr.write(f"{line}\n")
 
 
 class Applications:

@@ -84,8 +84,8 @@ def whole(objects: Iterable[Body]) -> list[Body]:
 
 
 def resource_of(body: Body) -> str:
-    """The kind of a definition for `components.guard.custom_objects`, in the stored version: another version may need
-    a webhook that does not exist any more."""
+    """The kind of a definition for `dynamic.guards.custom_objects`, in the stored version: another version may need a
+    webhook that does not exist any more."""
     spec = body["spec"]
     version = next(each["name"] for each in spec["versions"] if each["storage"])
     return f"{spec['names']['plural']}.{version}.{spec['group']}"

@@ -10,6 +10,7 @@ import pulumi
 
 from components.bodies import in_namespace
 from components.cluster import Cluster
+from components.dynamic.reached import Reached, ReachedArgs, Wait
 from components.external_cluster.manifests import connection
 from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
 from components.external_cluster.settings import ExternalClusterSettings
@@ -20,7 +21,6 @@ from components.ray_cluster.readiness import status_summary
 from components.ray_job.component import run_once_options
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import RayJobSettings
-from components.reached import Reached, ReachedArgs, Wait
 from core.types import seconds
 
 _START_SECONDS = 60

@@ -9,15 +9,15 @@ import pulumi
 
 from components.cluster import Cluster
 from components.crds.definitions import definitions_of
-from components.crds.guard import CrdGuardProvider
-from components.crds.provider import DefinitionsArgs
+from components.dynamic.definitions import DefinitionsArgs
+from components.dynamic.generated import ServerCertificate
+from components.dynamic.guards import CrdGuardProvider
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
 from components.kubernetes_cluster import KubernetesCluster
 from components.kueue.manifests import MANAGER, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
 from components.manifest_files import render
 from components.queues.kueue import API_VERSION
-from components.tls.certificate import ServerCertificate
 from core.body import Body
 
 

@@ -7,12 +7,11 @@ block Jobs, Deployments and StatefulSets of the whole cluster; and other cluster
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.bodies import disruption_budget, first_container
+from components.bodies import disruption_budget, first_container, moved
 from components.kueue.settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
 from components.manifest_files import UnexpectedManifestError
 from components.queues.volcano import KUEUE_QUEUE_LABEL
@@ -111,7 +110,7 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
     for original in tree:
         if not _is_needed(original, settings):
             continue
-        body = _in_namespace(original, settings.namespace)
+        body = moved(original, settings.namespace, NAMESPACE)
         match body["kind"]:
             case "Deployment":
                 last.append(_deployment(body, settings, certificate))
@@ -158,12 +157,6 @@ def _is_needed(body: Body, settings: KueueSettings) -> bool:
         case "Service":
             return bool(name == WEBHOOK_SERVICE)
     return True
-
-
-def _in_namespace(body: Body, namespace: str) -> Body:
-    """A copy of the body in which another namespace replaces the tree's."""
-    moved: Body = json.loads(json.dumps(body).replace(NAMESPACE, namespace))
-    return moved
 
 
 def _adapted(body: Body, settings: KueueSettings, certificate: Certificate) -> Body:

@@ -1,14 +1,14 @@
 """Settings of Kueue, and its supported releases."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
 from components.operator.settings import ComputeResources
 from core.problems import Problem, Problems
-from core.types import DnsLabel, DnsSubdomain, Settings, Version
+from core.types import DnsLabel, DnsSubdomain, Settings, Version, switched
 from core.versions import release_of
 
 RELEASES = ("0.15",)
@@ -40,15 +40,9 @@ class WaitForPodsReadySettings(Settings):
     """How often it waits again before it is deactivated. Default: no limit."""
 
 
-def _switched(value: Any) -> Any:
-    if isinstance(value, bool):
-        return {} if value else None
-    return value
-
-
 WaitForPodsReady = Annotated[
     WaitForPodsReadySettings | None,
-    BeforeValidator(_switched, json_schema_input_type=WaitForPodsReadySettings | bool | None),
+    BeforeValidator(switched, json_schema_input_type=WaitForPodsReadySettings | bool | None),
 ]
 
 

@@ -7,8 +7,8 @@ import pulumi
 
 from components.cluster import Cluster
 from components.crds.definitions import definitions_of
-from components.crds.guard import CrdGuardProvider
-from components.crds.provider import DefinitionsArgs
+from components.dynamic.definitions import DefinitionsArgs
+from components.dynamic.guards import CrdGuardProvider
 from components.install import NOT_INSTALLED, InstallArgs, install
 from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import render

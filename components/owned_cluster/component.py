@@ -7,8 +7,8 @@ from typing import Any
 import pulumi
 
 from components.cluster import Cluster
+from components.dynamic.redis_keys import RedisCleanUp, RedisCleanUpArgs
 from components.kubernetes import dependencies
-from components.owned_cluster.provider import RedisCleanUp, RedisCleanUpArgs
 from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.settings import OwnedClusterSettings
 from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes, has_gateway

@@ -1,8 +1,7 @@
 """The programs that the stack ships into pods as text, and how they are read. They follow one convention:
 
 - **Python.** A payload runs with the Python of the image that it is shipped into, which is Ray's, or the runtime of
-  Cloudera ML. Its grammar is that of Python 3.9. `external_cluster` and `pod_certificate` evaluate `A | B` when they
-  run, so they need Python 3.10.
+  Cloudera ML. It runs with Python 3.9: `A | B` stands in annotations alone, which are not evaluated.
 - **Packages.** It imports nothing of this project, whose packages the image does not have, but the standard library,
   Ray, and what Ray's images have beside it (`PACKAGES`). Ray's images have no client of Kubernetes.
 - **Arguments.** One argument with JSON, or settings in environment variables; the docstring of the payload lists them.

@@ -8,6 +8,8 @@ with ENDED if another pod would fail in the same way, or with 1. A pod that is d
 without an owner. A pod that is lost with its node does not, and the next one follows the same job.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os

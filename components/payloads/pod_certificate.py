@@ -28,7 +28,7 @@ def certify(authority: Path, target: Path, address: str, names: list[str]) -> No
     """Write the files into the folder `target`, for a pod with that address and these names."""
     ca = x509.load_pem_x509_certificate((authority / "tls.crt").read_bytes())
     ca_key = serialization.load_pem_private_key((authority / "tls.key").read_bytes(), None)
-    assert isinstance(ca_key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey)
+    assert isinstance(ca_key, (ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey))
     key = ec.generate_private_key(ec.SECP256R1())
     addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", address)]
     made = (

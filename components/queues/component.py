@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.cluster import AMBIENT, Connection
+from components.dynamic.guards import QueueGuard, QueueGuardArgs
 from components.kubernetes import below, create
 from components.objects import Object
-from components.queues.guard import QueueGuard, QueueGuardArgs
 
 
 @dataclass(frozen=True)

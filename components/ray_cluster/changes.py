@@ -17,7 +17,7 @@ import pulumi
 from components.cluster import Cluster, ClusterUnreachableError, ConflictError, path_of
 from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER
 from components.ray_cluster.pods import OPTIONS, deletion_seconds
-from components.ray_cluster.scaled import DIGEST, OWNED, owned, unscaled_since
+from components.ray_cluster.request import DIGEST, OWNED, owned, unscaled_since
 from components.rollout.pods import Pods
 from components.rollout.retirement import Groups, NotRetiredError, retire
 from components.rollout.settings import UpdatesSettings

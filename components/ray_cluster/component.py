@@ -8,6 +8,10 @@ import pulumi
 
 from components.bodies import in_namespace
 from components.cluster import Cluster
+from components.dynamic.pod_group import PodGroup, PodGroupArgs
+from components.dynamic.reached import Reached, ReachedArgs, Wait
+from components.dynamic.redis_keys import StorageNamespace, StorageNamespaceArgs
+from components.dynamic.rollout import Rollout, RolloutArgs
 from components.kubernetes import KubernetesObject, create, dependencies, field_manager, uid
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object, the_object
@@ -22,17 +26,12 @@ from components.ray_cluster.manifests import (
     requires_token,
 )
 from components.ray_cluster.objects import RAY_CLUSTER
-from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
 from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.readiness import status_summary, until_ready
-from components.ray_cluster.request import Later, Request, request
-from components.ray_cluster.scaled import Scaled
+from components.ray_cluster.request import Later, Request, Scaled, request
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.storage_namespace import StorageNamespace, StorageNamespaceArgs
 from components.ray_cluster.worker_groups import all_groups
-from components.reached import Reached, ReachedArgs, Wait
 from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes, has_gateway
-from components.rollout.component import Rollout, RolloutArgs
 from components.rollout.replacing import Desired, cannot_join
 from components.rollout.templates import parts, recreates
 from components.tls.authority import ClusterAuthorityArgs, generated_authority

@@ -1,4 +1,6 @@
-"""From the body of a RayCluster to the request of an update, step by step. Pure functions.
+"""From the body of a RayCluster to the request of an update, step by step.
+
+Pure functions, except for the two that read the live RayCluster (`read_scaled`, `unscaled_since`).
 
 A body is made in this order, and each step stands in one place:
 
@@ -10,20 +12,53 @@ A body is made in this order, and each step stands in one place:
 4. values that only an update knows: the account of another stack, and the prefix of the keys in Redis;
 5. `suspend: false`, where this stack has suspended it and no longer does;
 6. the stamp by which old pods are recognized (components/rollout/templates.py);
-7. the digest of all of it, and the autoscaler's values (`scaled`);
+7. the digest of all of it, and the autoscaler's values (`as_scaled`);
 8. namespace and field manager (components/kubernetes.py).
 
 So a stamp and a digest differ whenever one of the steps before them does.
+
+The autoscaler writes into the list of worker groups (Ray: autoscaler/v2/instance_manager/cloud_providers/kuberay/
+cloud_provider.py, `_submit_scale_request`). For server-side apply
+(https://kubernetes.io/docs/reference/using-api/server-side-apply/) the whole list is one value with one owner. So an
+update of the list must include the autoscaler's live values.
+
+An annotation holds the digest. If it is the same, the stack's part has not changed, and the autoscaler's fields are
+ignored. If it differs, their live values are sent, group by group.
 """
 
-from dataclasses import dataclass
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from components.bodies import by_force, digest
+from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.pods import OPTIONS
-from components.ray_cluster.scaled import Scaled, as_scaled, as_scaled_once, scales
 from components.rollout.templates import stamped
 from core.body import Body
+
+OWNED = ("replicas", "scaleStrategy")
+"""The autoscaler's fields of a worker group."""
+
+DIGEST = "ray-platform/digest"
+"""The annotation."""
+
+Groups = Mapping[str, Mapping[str, Any]]
+"""The autoscaler's fields of each worker group, by its name."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A live RayCluster. `digest`: its annotation, from the last update; None if no stack has applied it."""
+
+    digest: str | None
+    groups: Groups
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+    """Its resourceVersion."""
+
+    suspenders: frozenset[str] = frozenset()
+    """The field managers that own `spec.suspend`."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +132,99 @@ def _resumed(body: Body, live: Scaled | None, manager: str) -> Body:
         return body
     # Others may own the field, too.
     return by_force({**body, "spec": {**body["spec"], "suspend": False}})
+
+
+class UnknownScaleError(Exception):
+    """The autoscaler's values of a RayCluster are not known; the message has the reason."""
+
+
+def scales(body: Mapping[str, Any]) -> bool:
+    """Whether an autoscaler sets the numbers of its workers."""
+    return bool(body["spec"].get("enableInTreeAutoscaling"))
+
+
+def read_scaled(cluster: Cluster, namespace: str, name: str) -> Scaled | None:
+    """The live RayCluster; None if it does not exist.
+
+    Raises UnknownScaleError if the API server does not answer or refuses.
+    """
+    try:
+        live = cluster.get("ray.io/v1", "rayclusters", namespace, name)
+    except ClusterUnreachableError as error:
+        raise UnknownScaleError(
+            f"RayCluster {namespace}/{name} cannot be read, so an edit could revert its autoscaler's numbers: {error}"
+        ) from error
+    if live is None:
+        return None
+    annotations = live["metadata"].get("annotations") or {}
+    version, suspenders = live["metadata"]["resourceVersion"], frozenset(_owners(live, "suspend"))
+    return Scaled(annotations.get(DIGEST), owned(live["spec"]), live["spec"], version, suspenders)
+
+
+def _owners(live: Mapping[str, Any], key: str) -> Iterator[str]:
+    """The managers of a field of the spec (kubernetes.io, Server-Side Apply: managedFields)."""
+    for each in live["metadata"].get("managedFields") or ():
+        if f"f:{key}" in (each.get("fieldsV1") or {}).get("f:spec", {}):
+            yield str(each["manager"])
+
+
+def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
+    """The RayCluster to apply, and its ignored paths as Pulumi writes them.
+
+    `scaled`: the live RayCluster; None if it is created.
+    """
+    desired = digest(body)
+    spec = copy.copy(body["spec"])
+    live = scaled.groups if scaled else {}
+    # In the live order: the autoscaler addresses a group by its index in the list.
+    places = {name: place for place, name in enumerate(live)}
+    groups = [{**group, **live.get(group["groupName"], {})} for group in spec.get("workerGroupSpecs", ())]
+    groups.sort(key=lambda group: places.get(group["groupName"], len(places)))
+    if groups:
+        spec["workerGroupSpecs"] = groups
+    same = scaled is not None and scaled.digest == desired
+    ignored = [f"spec.workerGroupSpecs[{index}].{key}" for index in range(len(groups)) for key in OWNED]
+    return _marked({**body, "spec": spec}, desired), ignored if same else []
+
+
+def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
+    """The RayCluster to apply if it does not scale.
+
+    If it scaled before, its autoscaler may own the list of worker groups. Then this and all later updates take the
+    ownership by force.
+
+    `scaled`: the live RayCluster; None if it is created.
+    """
+    if scaled is None or scaled.digest is None:
+        return body
+    return _marked(body, digest(body))
+
+
+def unscaled_since(sent: Mapping[str, Any], cluster: Cluster) -> str | None:
+    """The live resourceVersion of a RayCluster whose scale is still that of `sent`; None if it does not exist.
+
+    Raises UnknownScaleError if the autoscaler has scaled it since `sent` was rendered.
+    """
+    metadata = sent["metadata"]
+    current = read_scaled(cluster, metadata["namespace"], metadata["name"])
+    groups = owned(sent["spec"])
+    moved = [name for name, live in (current.groups if current else {}).items() if groups.get(name, live) != live]
+    if moved:
+        raise UnknownScaleError(
+            f"RayCluster {metadata['namespace']}/{metadata['name']}: its autoscaler has just scaled "
+            f"{', '.join(moved)}, and nothing was changed. Run `pulumi up` again. If this error "
+            "repeats, run `pulumi refresh` first"
+        )
+    return current.version if current else None
+
+
+def owned(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The autoscaler's fields of each worker group, by its name, in their order."""
+    groups: Sequence[Mapping[str, Any]] = spec.get("workerGroupSpecs") or ()
+    return {group["groupName"]: {key: group[key] for key in OWNED if key in group} for group in groups}
+
+
+def _marked(body: Body, desired: str) -> Body:
+    """The RayCluster with the digest of the stack's part, to be applied by force."""
+    annotations = {**body["metadata"]["annotations"], DIGEST: desired}
+    return by_force({**body, "metadata": {**body["metadata"], "annotations": annotations}})

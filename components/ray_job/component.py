@@ -8,6 +8,7 @@ import pulumi
 
 from components.bodies import by_force, in_namespace
 from components.cluster import Cluster
+from components.dynamic.reached import Reached, ReachedArgs, Wait
 from components.kubernetes import create, dependencies, uid
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object, the_object
@@ -15,7 +16,6 @@ from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 from components.ray_job.manifests import RAY_JOB, RUN_ANNOTATION
 from components.ray_job.progress import until_reached
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
-from components.reached import Reached, ReachedArgs, Wait
 from core.types import seconds
 
 

@@ -7,6 +7,7 @@ import pulumi
 
 from components.bodies import by_force, digest, in_namespace
 from components.cluster import Cluster
+from components.dynamic.reached import Reached, ReachedArgs, Wait
 from components.kubernetes import create, uid
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object, the_object
@@ -15,7 +16,6 @@ from components.ray_cluster.manifests import head_ports
 from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
 from components.ray_service.progress import until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
-from components.reached import Reached, ReachedArgs, Wait
 from core.types import seconds
 
 

@@ -8,7 +8,7 @@ import pulumi
 
 from components.bodies import in_namespace
 from components.cluster import AMBIENT, Cluster, Connection
-from components.dynamic import Keeper
+from components.dynamic.generated import GENERATIONS_KEY, Keeper, Password, PasswordArgs, ServerCertificate
 from components.kubernetes import KubernetesObject, below, create
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
@@ -38,9 +38,7 @@ from components.redis.manifests import (
     users_files,
     users_secret,
 )
-from components.redis.password import GENERATIONS_KEY, Password, PasswordArgs
 from components.redis.settings import RedisSettings
-from components.tls.certificate import ServerCertificate
 from core.body import Body
 
 

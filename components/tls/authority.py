@@ -1,80 +1,15 @@
-"""The certificate authority for the pods of one RayCluster: created and renewed by the stack, or by cert-manager.
-
-Its key is a secret of Pulumi. Pulumi's own provider for this, pulumi-tls, would be one more plugin to download for a
-key and a certificate.
-"""
+"""The certificate authority for the pods of one RayCluster: created and renewed by the stack, or by cert-manager."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from components.bodies import in_namespace
 from components.cluster import AMBIENT, Connection
-from components.dynamic import Keeper, Resource, kept
+from components.dynamic.generated import Authority, AuthorityArgs, Keeper
 from components.kubernetes import KubernetesObject
 from components.state import whole
 from components.tls.manifests import TlsSettings, authority_secret, secret_name
-
-
-class _Provider(ResourceProvider):
-    serialize_as_secret_always = False
-
-    def create(self, props: dict[str, Any]) -> CreateResult:
-        # Imported here and below: the program itself does not need `cryptography`.
-        from components.tls.issuing import ends_soon, new_authority
-
-        existing = kept(props["keeper"])
-        certificate, key = existing.get("tls.crt"), existing.get("tls.key")
-        if certificate is None or key is None or ends_soon(certificate):
-            certificate, key = new_authority(props["name"], key)
-        return CreateResult("authority", {**props, "certificate": certificate, "key": key})
-
-    def diff(self, _id: str, olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        from components.tls.issuing import ends_soon
-
-        return DiffResult(changes=ends_soon(olds["certificate"]))
-
-    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        from components.tls.issuing import new_authority
-
-        certificate, key = new_authority(news["name"], olds["key"])
-        return UpdateResult({**news, "certificate": certificate, "key": key})
-
-
-@dataclass(frozen=True)
-class AuthorityArgs:
-    """Arguments of Authority."""
-
-    name: str
-    """Subject of its certificate."""
-
-    keeper: Keeper
-    """The Secret with its certificate and its key, as `tls.crt` and `tls.key`."""
-
-
-class Authority(Resource, module="ray-platform", name="Authority"):
-    """The certificate and the key of an authority. The key does not change until the resource is deleted. An update
-    renews the certificate in the last third of its ten years; running pods and pods of the renewed one accept each
-    other.
-
-    Outputs:
-        certificate: PEM.
-        key: PEM, a secret.
-    """
-
-    certificate: pulumi.Output[str]
-    key: pulumi.Output[str]
-
-    def __init__(self, name: str, args: AuthorityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        secret = pulumi.ResourceOptions(additional_secret_outputs=["key"])
-        super().__init__(
-            _Provider(),
-            name,
-            {"name": args.name, "keeper": args.keeper.inputs(), "certificate": None, "key": None},
-            pulumi.ResourceOptions.merge(opts, secret),
-        )
 
 
 @dataclass(frozen=True)

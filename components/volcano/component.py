@@ -9,15 +9,18 @@ import pulumi
 
 from components.cluster import Cluster
 from components.crds.definitions import definitions_of
-from components.crds.provider import DefinitionsArgs
+from components.dynamic.definitions import DefinitionsArgs
+from components.dynamic.generated import ServerCertificate
+from components.dynamic.guards import CrdGuardProvider
 from components.install import NOT_INSTALLED, InstallArgs, Installed, install
 from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import read
-from components.tls.certificate import ServerCertificate
-from components.volcano.guard import crd_guard
 from components.volcano.manifests import SCHEDULER, Certificate, volcano_objects, webhook_names
 from components.volcano.settings import RELEASES, VolcanoSettings
 from core.body import Body
+
+OF_THE_SCHEDULER = ("root", "default")
+"""Queues that the scheduler creates at start (pkg/scheduler/cache/cache.go)."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,11 @@ class Volcano(pulumi.ComponentResource):
                 manifest = read(settings.manifest, pinned=settings.location is None)
                 first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))
                 definitions = DefinitionsArgs(
-                    "Volcano", settings.version, definitions_of(manifest), crd_guard(), args.cluster
+                    "Volcano",
+                    settings.version,
+                    definitions_of(manifest),
+                    CrdGuardProvider("Volcano", OF_THE_SCHEDULER),
+                    args.cluster,
                 )
                 stages = (first, [*access, *args.policies], last)
                 install(

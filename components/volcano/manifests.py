@@ -6,12 +6,11 @@ request signed certificates; and the namespace of Volcano's own Prometheus.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.bodies import disruption_budget, first_container
+from components.bodies import disruption_budget, first_container, moved
 from components.manifest_files import UnexpectedManifestError
 from components.operator.settings import ComputeResources
 from components.volcano.settings import (
@@ -101,7 +100,7 @@ def volcano_objects(
     for original in manifest:
         if not _is_needed(original, settings):
             continue
-        body = _in_namespace(original, settings.namespace)
+        body = moved(original, settings.namespace, NAMESPACE)
         match body["kind"]:
             case "Deployment":
                 last.append(_deployment(body, settings, certificate))
@@ -140,12 +139,6 @@ def _is_needed(body: Body, settings: VolcanoSettings) -> bool:
     if body["kind"] in ("CustomResourceDefinition", "Namespace") or name.startswith(f"{WEBHOOK}-init"):
         return False
     return settings.metrics or name not in _METRICS
-
-
-def _in_namespace(body: Body, namespace: str) -> Body:
-    """A copy of the body in which another namespace replaces the manifest's."""
-    moved: Body = json.loads(json.dumps(body).replace(NAMESPACE, namespace))
-    return moved
 
 
 def _adapted(body: Body, settings: VolcanoSettings, certificate: Certificate) -> Body:

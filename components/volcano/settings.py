@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from components.operator.settings import ComputeResources
 from core.nodes import GPU_RESOURCE
 from core.problems import Problem, Problems
-from core.types import DnsLabel, DnsSubdomain, LabelKey, NonEmptyText, Settings, Version
+from core.types import DnsLabel, DnsSubdomain, LabelKey, NonEmptyText, Settings, Version, switched
 from core.versions import release_of
 
 Weight = Annotated[int, Strict(), Field(ge=0, le=1000)]
@@ -76,20 +76,14 @@ class BinpackSettings(Settings):
     """Weights of other resources in the score, by their names. Only resources that a pod requests count."""
 
 
-def _switched(value: Any) -> Any:
-    if isinstance(value, bool):
-        return {} if value else None
-    return value
-
-
-Gang = Annotated[GangSettings | None, BeforeValidator(_switched, json_schema_input_type=GangSettings | bool)]
+Gang = Annotated[GangSettings | None, BeforeValidator(switched, json_schema_input_type=GangSettings | bool)]
 Overcommit = Annotated[
-    OvercommitSettings | None, BeforeValidator(_switched, json_schema_input_type=OvercommitSettings | bool)
+    OvercommitSettings | None, BeforeValidator(switched, json_schema_input_type=OvercommitSettings | bool)
 ]
 NodeOrder = Annotated[
-    NodeOrderSettings | None, BeforeValidator(_switched, json_schema_input_type=NodeOrderSettings | bool)
+    NodeOrderSettings | None, BeforeValidator(switched, json_schema_input_type=NodeOrderSettings | bool)
 ]
-Binpack = Annotated[BinpackSettings | None, BeforeValidator(_switched, json_schema_input_type=BinpackSettings | bool)]
+Binpack = Annotated[BinpackSettings | None, BeforeValidator(switched, json_schema_input_type=BinpackSettings | bool)]
 
 
 class PluginsSettings(Settings):

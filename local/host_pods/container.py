@@ -8,6 +8,8 @@ from typing import Any
 
 from kubernetes import client
 
+from components.bodies import first_container
+
 Deployment = Mapping[str, Any]
 """A Deployment as the API server returns it."""
 
@@ -15,12 +17,6 @@ Deployment = Mapping[str, Any]
 def key_of(deployment: Deployment) -> str:
     """`<namespace>/<name>`."""
     return f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
-
-
-def container_of(deployment: Deployment) -> dict[str, Any]:
-    """The container that is run: the first."""
-    container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
-    return container
 
 
 def account_of(deployment: Deployment) -> str:
@@ -38,7 +34,7 @@ class Container:
 
     def __init__(self, deployment: Deployment, folder: Path) -> None:
         self._deployment = deployment
-        self._container = container_of(deployment)
+        self._container = first_container(deployment)
         self._root = folder / "mounts"
 
     def arguments(self) -> list[str]:

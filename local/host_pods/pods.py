@@ -16,10 +16,11 @@ import yaml
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
+from components.bodies import first_container
 from local import paths
 from local.control_plane import free_ports, write_kubeconfig
 from local.host_pods import egress
-from local.host_pods.container import Container, Deployment, account_of, container_of, key_of
+from local.host_pods.container import Container, Deployment, account_of, key_of
 from local.host_pods.programs import HostProgram, program_of
 from local.host_pods.states import HostPod, write_states
 from local.watching import AGAIN_SECONDS, changes
@@ -109,7 +110,7 @@ class HostPods:
         desired: Desired = {}
         deployments = self._api.sanitize_for_serialization(self._apps.list_deployment_for_all_namespaces())
         for item in deployments["items"]:
-            program = program_of(container_of(item)["image"])
+            program = program_of(first_container(item)["image"])
             if program and item["spec"].get("replicas", 1) > 0 and "deletionTimestamp" not in item["metadata"]:
                 desired[key_of(item)] = (item, program)
         return desired
@@ -122,7 +123,7 @@ class HostPods:
         self._write()
 
     def _keep(self, key: str, deployment: Deployment, program: HostProgram) -> None:
-        image = container_of(deployment)["image"]
+        image = first_container(deployment)["image"]
         if key not in self._running:
             ports = dict(zip(program.serves, free_ports(), strict=False))
             self._running[key] = Running(HostPod(key, image, ports=ports), deployment, ports)

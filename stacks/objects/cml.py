@@ -9,7 +9,7 @@ from stacks.settings import StackSettings
 
 API_KEY = "cmlApiKey"
 """The only key of a stack file whose value Pulumi encrypts. The program does not read it: Pulumi passes it to the
-provider (components/cml/provider.py)."""
+provider (components/dynamic/cml.py)."""
 
 _ALONE = {"cml", "cml_api_key", "extends", "policies"}
 

@@ -8,7 +8,7 @@ import pulumi
 from components.cluster import Cluster, ClusterUnreachableError
 from components.monitoring.installed import MissingKindsError, check_kinds
 from components.monitoring.manifests import OPERATOR_API
-from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
+from components.ray_cluster.request import Scaled, UnknownScaleError, read_scaled
 from components.state import Outputs
 from components.storage.existing import look
 from components.storage.settings import Use

@@ -7,6 +7,8 @@ from typing import Any
 import pulumi
 
 from components.cluster import Cluster
+from components.dynamic.guards import TenantGuard, TenantGuardArgs
+from components.dynamic.reached import Reached
 from components.external_cluster.component import (
     ExternalRayCluster,
     ExternalRayClusterArgs,
@@ -20,9 +22,7 @@ from components.objects import Part
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_job.component import RayJob, RayJobArgs
 from components.ray_service.component import RayService, RayServiceArgs
-from components.reached import Reached
 from components.state import whole
-from components.tenant.guard import TenantGuard, TenantGuardArgs
 from stacks.objects.queues import scheduling_of
 from stacks.objects.ray_clusters import external_cluster, with_tenant_defaults
 from stacks.objects.tenant import prerequisites, programs, workloads

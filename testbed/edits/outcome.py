@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from components.ray_cluster.scaled import scales
+from components.ray_cluster.request import scales
 from kuberay.edits import Verdict
 from stacks.commands.impact.comparison import Impact
 from stacks.commands.impact.effects import Effect

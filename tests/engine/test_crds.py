@@ -7,10 +7,9 @@ from pulumi.dynamic import CreateResult, ReadResult, UpdateResult
 
 from components.cluster import ClusterUnreachableError
 from components.crds.definitions import Definition, definitions_of, referred
-from components.crds.guard import CrdGuardProvider
 from components.crds.live import DefinitionError, differences
-from components.crds.provider import DefinitionsProvider
-from components.guard import InUseError
+from components.dynamic.definitions import DefinitionsProvider
+from components.dynamic.guards import CrdGuardProvider, InUseError
 from components.kubernetes_cluster import cluster_of
 from core.body import Body
 from local.rehearsal import Rehearsal

@@ -12,10 +12,10 @@ import yaml
 from kubernetes import client
 
 from components.crds.definitions import whole
+from components.dynamic.pod_group import pod_group
 from components.manifest_files import read
 from components.queues.settings import Queue, QueueSettings
 from components.queues.volcano import allowed_namespaces, volcano_queue
-from components.ray_cluster.pod_group import pod_group
 from core.body import Body
 from local import tools
 from local.rehearsal import Rehearsal

@@ -9,7 +9,7 @@ import pytest
 
 from components.payloads.idle_termination import FIELD_MANAGER, rests_since
 from components.ray_cluster.changes import restore
-from components.ray_cluster.scaled import DIGEST
+from components.ray_cluster.request import DIGEST
 from local.rehearsal import Rehearsal
 from testbed.client_session import ClientSession
 from testbed.kubectl import Kubectl

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pulumi.dynamic import ResourceProvider
 
-from components.crds.guard import CrdGuardProvider
-from components.crds.provider import DefinitionsProvider
-from components.owned_cluster.provider import _Provider as CleanUp
-from components.queues.guard import _Provider as QueueGuard
-from components.ray_cluster.pod_group import _Provider as PodGroup
-from components.redis.password import _Provider as Password
-from components.rollout.component import _Provider as Rollout
-from components.tenant.guard import _Provider as TenantGuard
+from components.dynamic.definitions import DefinitionsProvider
+from components.dynamic.generated import PasswordProvider as Password
+from components.dynamic.guards import CrdGuardProvider
+from components.dynamic.guards import QueueGuardProvider as QueueGuard
+from components.dynamic.guards import TenantGuardProvider as TenantGuard
+from components.dynamic.pod_group import PodGroupProvider as PodGroup
+from components.dynamic.redis_keys import RedisCleanUpProvider as CleanUp
+from components.dynamic.rollout import RolloutProvider as Rollout
 from testbed.fake_cluster import FakeCluster
 
 BEFORE: dict[str, Any] = {"connection": {"context": "prod"}}

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from components.cluster import path_of
-from components.redis.password import _Provider as Password
-from components.tls.authority import _Provider as Authority
-from components.tls.certificate import _Provider as Certificate
+from components.dynamic.generated import AuthorityProvider as Authority
+from components.dynamic.generated import PasswordProvider as Password
+from components.dynamic.generated import ServerCertificateProvider as Certificate
 from components.tls.issuing import new_authority, new_certificate
 from testbed.fake_cluster import FakeCluster
 

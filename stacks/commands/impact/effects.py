@@ -106,7 +106,7 @@ class Kind:
     made: str
     changed: str
     gone: str
-    losing: Verdict = Verdict.IN_PLACE
+    losing: Verdict = Verdict.REMOVES
     """The verdict of its deletion. If it is not the default, the object is shown even if its owner is shown."""
     safer: str = ""
     """How to delete it safely."""

@@ -55,7 +55,7 @@ def of_objects(before: Objects, after: Objects, authorities: Container[str] = ()
         if was is None or will is None:
             with_it, without_it, one = (after, before, will) if will else (before, after, was)
             if one is None or (
-                kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(with_it)], with_it, without_it)
+                kind.losing is Verdict.REMOVES and _with(key, one, places[id(with_it)], with_it, without_it)
             ):
                 continue
         if key[0] == "Certificate" and was is None and key[1] in authorities:

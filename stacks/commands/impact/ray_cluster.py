@@ -10,7 +10,7 @@ from dataclasses import replace
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
 from components.ray_cluster.pods import OPTIONS
-from components.ray_cluster.scaled import DIGEST, scales
+from components.ray_cluster.request import DIGEST, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
 from core.body import ReadOnlyBody
@@ -169,7 +169,7 @@ def _of_metadata(path: Steps) -> Effect:
     field = ".".join(path[1:])
     if len(path) > 2 and path[2] in SETTINGS_BY_LABEL:
         text, why = "takes effect at once, and stops nothing", "the stack also changes the gang in its queue"
-        return Effect(Verdict.IN_PLACE, f"{field}: {text}", why, source="components/ray_cluster/pod_group.py")
+        return Effect(Verdict.IN_PLACE, f"{field}: {text}", why, source="components/dynamic/pod_group.py")
     return Effect(Verdict.IN_PLACE, f"{field}: changes on the RayCluster; this alone does not affect pods")
 
 

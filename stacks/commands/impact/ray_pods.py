@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from components.payloads.idle_termination import rests_since
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.pods import OPTIONS
-from components.ray_cluster.scaled import OWNED, Scaled, as_scaled, scales
+from components.ray_cluster.request import OWNED, Scaled, as_scaled, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, recreates, stamped
 from core.body import ReadOnlyBody

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.crds.definitions import whole
 from components.operator.manifests import operator_objects
-from components.ray_cluster.scaled import scales
+from components.ray_cluster.request import scales
 from core.body import Body
 from core.images import with_mirrors
 from core.problems import few
@@ -38,7 +38,7 @@ KEPT_KINDS = frozenset(
 
 CREATED_ONCE = {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}
 """Annotation of a RayCluster that scales: Flux would revert the numbers of its autoscaler, which writes into the list
-of worker groups (components/ray_cluster/scaled.py)."""
+of worker groups (components/ray_cluster/request.py)."""
 
 _OF_PULUMI = "pulumi.com/"
 """Prefix of annotations that only Pulumi's provider reads."""

@@ -34,7 +34,12 @@ _LONGEST_TEXT = 300
 
 _NOTHING = "none"
 
-_QUIET = {Verdict.CREATES: "created", Verdict.IN_PLACE: "changed in place", Verdict.NEW_PODS: "changed for new pods"}
+_QUIET = {
+    Verdict.CREATES: "created",
+    Verdict.REMOVES: "removed",
+    Verdict.IN_PLACE: "changed in place",
+    Verdict.NEW_PODS: "changed for new pods",
+}
 """What happens to objects that have no line of their own."""
 
 _STRONG = re.compile(

@@ -2,7 +2,7 @@
 
 import pulumi
 
-from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
+from components.dynamic.pod_group import PodGroup, PodGroupArgs
 
 config = pulumi.Config()
 PodGroup(

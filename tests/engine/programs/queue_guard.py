@@ -2,7 +2,7 @@
 
 import pulumi
 
-from components.queues.guard import QueueGuard, QueueGuardArgs
+from components.dynamic.guards import QueueGuard, QueueGuardArgs
 from components.queues.volcano import QUEUE_LABEL
 
 QueueGuard("guard", QueueGuardArgs(pulumi.Config().require("queue"), QUEUE_LABEL))

@@ -11,7 +11,7 @@ from pulumi.dynamic import Config, ConfigureRequest
 from components.cml import reconcile
 from components.cml.client import CmlError
 from components.cml.manifests import Member, application, claim
-from components.cml.provider import ClaimProvider, NodesProvider
+from components.dynamic.cml import ClaimProvider, NodesProvider
 from testbed.cml.server import KEY
 from tests.unit.cml.conftest import QUICK, Place
 

@@ -7,6 +7,7 @@ import pytest
 
 from components import waiting
 from components.cluster import path_of
+from components.dynamic.reached import Wait
 from components.external_cluster import component
 from components.external_cluster.component import (
     ExternalRayCluster,
@@ -19,7 +20,6 @@ from components.external_cluster.progress import ConnectionFailedError, next_che
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import RayJobSettings
-from components.reached import Wait
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import Recorder, record
 from tests.unit.external_cluster.test_manifests import cluster

@@ -69,8 +69,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
         {"stack": {"redis": {"backup": BACKUP}}},
         {"stack": {"redis": {}}},
         {
-            "CronJob ray-system/ray-redis-backup": "in place",
-            "CronJob ray-system/ray-redis-restore": "in place",
+            "CronJob ray-system/ray-redis-backup": "removes",
+            "CronJob ray-system/ray-redis-restore": "removes",
             "PersistentVolumeClaim ray-system/ray-redis-backup": "deletes",
         },
     ),
@@ -97,14 +97,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "storage of an existing source": (
         {"tenant": {"storage": [NFS]}},
         {},
-        {"PersistentVolume a.models.9edf46fa": "in place", "PersistentVolumeClaim a/models": "in place"},
+        {"PersistentVolume a.models.9edf46fa": "removes", "PersistentVolumeClaim a/models": "removes"},
     ),
     "another source of storage": (
         {"tenant": {"storage": [NFS]}},
         {"tenant": {"storage": [{**NFS, "size": "2Ti"}]}},
         {
             "PersistentVolume a.models.526fd423": "creates",
-            "PersistentVolume a.models.9edf46fa": "in place",
+            "PersistentVolume a.models.9edf46fa": "removes",
             "PersistentVolumeClaim a/models": "deletes and recreates",
         },
     ),

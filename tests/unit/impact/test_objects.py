@@ -40,9 +40,9 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
             "existing objects beyond the limit stay",
         ),
         (edited({"quota": {"gpus": 16}}, {"quota": {"gpus": 8}}), "ResourceQuota", Verdict.IN_PLACE, "16 -> 8"),
-        (edited({"quota": {"gpus": 16}}, {}), "ResourceQuota", Verdict.IN_PLACE, "nothing limits the namespace"),
+        (edited({"quota": {"gpus": 16}}, {}), "ResourceQuota", Verdict.REMOVES, "nothing limits the namespace"),
         (edited({}, {"podSecurity": "baseline"}), "Namespace", Verdict.IN_PLACE, "restricted -> baseline"),
-        (edited({}, {"network": {"policies": False}}), "NetworkPolicy", Verdict.IN_PLACE, ""),
+        (edited({}, {"network": {"policies": False}}), "NetworkPolicy", Verdict.REMOVES, ""),
         (
             of_operator({"version": "1.6.1"}, {"version": "1.6.2"}),
             "Operator",

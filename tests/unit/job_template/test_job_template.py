@@ -5,13 +5,11 @@ import shlex
 import subprocess
 from typing import Any
 
-import pulumi
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.job_template.manifests import (
     BadArgumentsError,
     beside_runs,
@@ -19,12 +17,10 @@ from components.job_template.manifests import (
     run_of,
 )
 from components.job_template.settings import WORD, JobTemplateSettings, ValidJobTemplate
-from components.objects import Object
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import JOB_LABEL
 from kuberay import OperatorContext, validate
-from testbed.recorder import record
 
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
 
@@ -102,16 +98,3 @@ def test_no_drain_evicts_the_head_of_any_run() -> None:
     spec = budget.body["spec"]
     assert spec["minAvailable"] > 150_000
     assert spec["selector"]["matchLabels"] == {JOB_LABEL: "count", "ray.io/node-type": "head"}
-
-
-def test_it_is_created_after_the_operator() -> None:
-    def program() -> None:
-        operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
-        pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
-        options = pulumi.ResourceOptions(depends_on=[operator])
-        JobTemplates("team-a/job-templates", JobTemplatesArgs([Object("count", held())], "team-a"), options)
-
-    recorder = record(program)
-    made = recorder.registered["team-a/job-templates-count"]
-    assert (made.type, made.parent) == ("kubernetes:ray.io/v1:RayCronJob", "team-a/job-templates")
-    assert recorder.made_before("guard", "team-a/job-templates-count")

@@ -9,8 +9,6 @@ from components.logs.settings import LogsSettings
 from stacks.commands.impact.kinds import LOG_COLLECTORS, kind_of
 from stacks.load import parse
 from stacks.objects.platform_outputs import PlatformMismatchError, check, exported
-from stacks.program.build import build
-from testbed.recorder import record
 
 PLATFORM = "acme/ray-platform/prod"
 
@@ -42,13 +40,6 @@ def test_a_tenants_own_stack_has_logs_where_the_platform_has() -> None:
 
 def test_a_platform_without_logs_has_the_outputs_that_it_had() -> None:
     assert "logs" not in outputs()["tenants"]["team-a"]
-
-
-@pytest.mark.usefixtures("kubectl_that_renders")
-def test_pods_start_after_the_configuration_of_their_collectors() -> None:
-    tenants = [{"name": "team-a", "clusters": [CLUSTER]}]
-    recorder = record(lambda: build(parse({"logs": LOGS, "tenants": tenants})))
-    assert recorder.made_before("team-a/logs-config", "team-a/adhoc-ray-cluster")
 
 
 def test_impact_does_not_take_the_configuration_for_one_of_redis() -> None:

@@ -200,22 +200,6 @@ def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
         operator_objects(crds, OperatorSettings())
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"install": "existing", "replicas": 2, "node_selector": {"a": "b"}},
-            r"nodeSelector: install: existing changes nothing of the operator.*; replicas: install: existing",
-        ),
-        ({"replicas": 0}, "greater than or equal to 1"),
-        ({"namespace": "Ray"}, "'Ray' is not a name"),
-    ],
-)
-def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        OperatorSettings(**settings)
-
-
 def test_the_tree_is_kuberays_at_the_tag_of_the_version_unless_a_location_is_set() -> None:
     github = "https://github.com/ray-project/kuberay//ray-operator/config/default?ref=v1.6.2"
     assert OperatorSettings(version="1.6.2").tree == github

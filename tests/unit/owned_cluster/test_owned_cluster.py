@@ -8,12 +8,12 @@ import pulumi
 import pytest
 
 from components.cluster import ClusterUnreachableError
+from components.dynamic import redis_keys
+from components.dynamic.redis_keys import cleaned_up
 from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.job_template.manifests import job_template
 from components.job_template.settings import JobTemplateSettings
 from components.objects import Object
-from components.owned_cluster import provider
-from components.owned_cluster.provider import cleaned_up
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.pods import NAME_VARIABLE, RedisPlace
 from components.ray_job.component import RayJob, RayJobArgs
@@ -151,7 +151,7 @@ def answers(in_memory: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> list[Any
     monkeypatch.setattr(in_memory, "request", request)
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(provider, "cleanup_warning", lambda *_: None)
+    monkeypatch.setattr(redis_keys, "cleanup_warning", lambda *_: None)
     return given
 
 
@@ -162,7 +162,9 @@ def test_it_waits_for_every_cluster_with_tables(answers: list[Any]) -> None:
 
 
 def test_it_warns_of_keys_that_kuberay_could_not_delete(answers: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider, "cleanup_warning", lambda _cluster, _namespace, name, keys, _since: f"{name} {keys}")
+    monkeypatch.setattr(
+        redis_keys, "cleanup_warning", lambda _cluster, _namespace, name, keys, _since: f"{name} {keys}"
+    )
     answers.extend([[STORED], []])
     assert cleaned_up(PROPS) == ["chat-abcde team-a.chat.chat-abcde"]
 

@@ -1,7 +1,6 @@
 """Which of Ray's pods go first, and who decides it."""
 
 import pytest
-from pydantic import ValidationError
 
 from components.priority_classes.settings import NO_PRIORITIES, PriorityClassesSettings, PriorityNames, priority_classes
 
@@ -52,16 +51,3 @@ def test_tenants_may_have_the_classes_of_the_stack_and_those_that_it_allows(
     settings: PriorityClassesSettings, classes: tuple[str, ...]
 ) -> None:
     assert settings.of_tenants == classes
-
-
-@pytest.mark.parametrize(
-    ("configured", "message"),
-    [
-        ({"head": "system-head"}, "names that begin with system- are reserved for Kubernetes"),
-        ({"head": "ray", "worker": "ray"}, "'ray' is the heads' PriorityClass"),
-        ({"install": "none", "worker": "mine"}, "install none gives pods no PriorityClass"),
-    ],
-)
-def test_invalid_names_are_refused(configured: dict[str, str], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        PriorityClassesSettings.model_validate(configured)

@@ -5,9 +5,9 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.dynamic.pod_group import PodGroupProvider
 from components.queues.component import Queues, QueuesArgs
 from components.queues.manifests import queue_objects
-from components.ray_cluster import pod_group
 from stacks.load import parse
 from stacks.program.build import build
 from testbed.recorder import Recorder, record
@@ -67,7 +67,7 @@ def test_the_pod_group_is_updated_after_the_labels_of_its_raycluster() -> None:
 )
 def test_a_changed_queue_or_priority_is_an_update_in_place(changed: dict[str, str], replaced: list[str]) -> None:
     before = {"namespace": "team-a", "cluster": "a", "queue": "a", "priorityClass": "a", "connection": {}}
-    diff = pod_group._Provider().diff("", before, before | changed)
+    diff = PodGroupProvider().diff("", before, before | changed)
     assert diff.changes
     assert diff.replaces == replaced
-    assert not pod_group._Provider().diff("", before, dict(before)).changes
+    assert not PodGroupProvider().diff("", before, dict(before)).changes

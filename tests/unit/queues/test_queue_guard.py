@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from components.cluster import ClusterUnreachableError
-from components.guard import InUseError
-from components.queues.guard import refuse_while_used
+from components.dynamic.guards import InUseError, refuse_queue_in_use
 from testbed.fake_cluster import FakeCluster
 
 LABEL = "volcano.sh/queue-name"
@@ -26,7 +25,7 @@ def ray(kind: str, queue: str | None, **parts: Any) -> dict[str, Any]:
 def refusal(*existing: dict[str, Any]) -> str | None:
     """The refusal of the guard of queue research with these objects; None if it allows the deletion."""
     try:
-        refuse_while_used(FakeCluster(*existing), "research", LABEL)
+        refuse_queue_in_use(FakeCluster(*existing), "research", LABEL)
     except InUseError as error:
         return str(error)
     return None
@@ -64,4 +63,4 @@ def test_an_unreachable_api_server_blocks_the_deletion() -> None:
     cluster = FakeCluster()
     cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(InUseError, match="cannot be determined what uses it: no usable kubeconfig"):
-        refuse_while_used(cluster, "research", LABEL)
+        refuse_queue_in_use(cluster, "research", LABEL)

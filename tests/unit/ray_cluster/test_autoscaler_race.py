@@ -7,7 +7,7 @@ import pytest
 
 from components.cluster import path_of
 from components.ray_cluster.changes import overwritten, restore
-from components.ray_cluster.scaled import DIGEST
+from components.ray_cluster.request import DIGEST
 from testbed.fake_cluster import FakeCluster
 
 

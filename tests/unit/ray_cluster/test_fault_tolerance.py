@@ -131,20 +131,6 @@ def test_a_cluster_without_fault_tolerance_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("configured", "place"),
-    [
-        ({"annotations": {"ray.io/external-storage-namespace": "x"}}, "annotations.ray.io/external-storage-namespace"),
-        ({"env": {"RAY_REDIS_ADDRESS": "redis:6379"}}, "env.RAY_REDIS_ADDRESS"),
-        ({"head": {"env": {"REDIS_USERNAME": "ray"}}}, "head.env.REDIS_USERNAME"),
-    ],
-)
-def test_other_redis_settings_are_refused_in_terms_of_the_stack_file(configured: dict[str, Any], place: str) -> None:
-    [(where, message)] = found(**configured)
-    assert where == place
-    assert "conflicts with faultTolerance" in message
-
-
-@pytest.mark.parametrize(
     ("template", "place"),
     [
         ({"volumes": [{"name": "ray-redis", "emptyDir": {}}]}, "volumes.0"),

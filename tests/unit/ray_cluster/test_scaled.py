@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.request import _resumed
-from components.ray_cluster.scaled import (
+from components.ray_cluster.request import (
     DIGEST,
     Scaled,
     UnknownScaleError,
+    _resumed,
     as_scaled,
     as_scaled_once,
     read_scaled,

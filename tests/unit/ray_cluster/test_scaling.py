@@ -105,17 +105,3 @@ def test_conflicting_settings_are_refused_at_their_place(configured: Any, path: 
     [problem] = problems(**configured)
     assert problem.path == path
     assert problem.message.startswith(message)
-
-
-@pytest.mark.parametrize(
-    "configured",
-    [
-        {"targetUtilization": 0},
-        {"minWorkers": -1},
-        {"maxWorkers": 10**9},
-        {"minWorkers": "1"},
-    ],
-)
-def test_numbers_have_bounds(configured: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=r"Input should be (greater|less|a valid integer)"):
-        spec(**configured)

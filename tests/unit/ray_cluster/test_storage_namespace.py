@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.cluster import ClusterUnreachableError, path_of
-from components.ray_cluster.storage_namespace import _Provider, cleanup_warning, failure_reason
+from components.dynamic.redis_keys import StorageNamespaceProvider, cleanup_warning, failure_reason
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 
 PLACE: dict[str, Any] = {"namespace": "team-a", "cluster": "training", "connection": {}, "name": None, "made": None}
@@ -34,14 +34,14 @@ def made() -> dict[str, Any]:
 
 
 def created() -> dict[str, Any]:
-    outs = _Provider().create(PLACE).outs
+    outs = StorageNamespaceProvider().create(PLACE).outs
     assert outs is not None
     return outs
 
 
 def changed(**news: Any) -> list[str]:
     """The keys that replace it."""
-    return list(_Provider().diff("id", made(), {**PLACE, **news}).replaces or [])
+    return list(StorageNamespaceProvider().diff("id", made(), {**PLACE, **news}).replaces or [])
 
 
 def test_names_are_unique() -> None:
@@ -78,8 +78,8 @@ def test_another_context_does_not_change_it(in_memory: FakeCluster) -> None:
     live(in_memory, RUNNING)
     olds = made()
     news = {**PLACE, "connection": {"context": "renamed"}}
-    assert _Provider().diff("id", olds, news).changes
-    assert _Provider().update("id", olds, news).outs == {**olds, "connection": {"context": "renamed"}}
+    assert StorageNamespaceProvider().diff("id", olds, news).changes
+    assert StorageNamespaceProvider().update("id", olds, news).outs == {**olds, "connection": {"context": "renamed"}}
 
 
 def of_cluster(keys: str | None, **metadata: str) -> dict[str, Any]:

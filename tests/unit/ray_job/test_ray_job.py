@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_job.manifests import RUN_ANNOTATION, ray_job, run
+from components.ray_job.manifests import RUN_ANNOTATION, ray_job, ray_job_objects, run
 from components.ray_job.rules import ValidRayJob, interpreted
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from core.yaml_reader.scalars import resolve
@@ -84,6 +84,13 @@ def test_the_cluster_and_its_pods_have_the_jobs_label() -> None:
     assert body["metadata"]["labels"] == {"cost-center": "research", JOB_LABEL: "count"}
     head = body["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
     assert head["metadata"]["labels"][JOB_LABEL] == "count"
+
+
+@pytest.mark.parametrize("evictable", [False, True])
+def test_the_head_of_its_cluster_is_not_evicted_unless_configured(evictable: bool) -> None:
+    beside = [each.body for each in ray_job_objects(job(cluster={**CLUSTER, "head": {"evictable": evictable}}), {})]
+    labels = [each["spec"]["selector"]["matchLabels"] for each in beside if each.get("kind") == "PodDisruptionBudget"]
+    assert labels == ([] if evictable else [{JOB_LABEL: "count", "ray.io/node-type": "head"}])
 
 
 def test_a_runtime_environment_becomes_yaml() -> None:

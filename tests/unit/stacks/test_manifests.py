@@ -1,6 +1,5 @@
 """A stack as plain manifests: stages, what is left, and files."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from stacks.commands.render.files import dump, write
 from stacks.commands.render.stages import OPERATOR, Rendered, rendered_stack
 from stacks.load import load, parse
 from testbed.commands import stacks
+from tests.unit.stacks.references import needed
 
 ROOT = Path(__file__).parents[3]
 GOOD = ROOT / "tests" / "stack_files" / "good"
@@ -47,26 +47,6 @@ def test_each_stage_needs_those_before_it(prod: Rendered) -> None:
     assert names(prod, "50-platform", "Queue")
     assert "training" in names(prod, "60-tenants", "RayCluster")
     assert annotations(prod, "60-tenants", "RayCluster")["argocd.argoproj.io/sync-wave"] == "60"
-
-
-REFERENCES = {
-    "serviceAccountName": "ServiceAccount",
-    "claimName": "PersistentVolumeClaim",
-    "priorityClassName": "PriorityClass",
-    "configMap": "ConfigMap",
-    "queue": "Queue",
-}
-"""Fields of objects that have names of other objects, and their kinds."""
-
-
-def needed(value: Any) -> Iterator[tuple[str, str]]:
-    """Kind and name of each object that an object refers to."""
-    for key, inner in value.items() if isinstance(value, dict) else ((None, each) for each in value):
-        name = inner.get("name") if key == "configMap" and isinstance(inner, dict) else inner
-        if key in REFERENCES and isinstance(name, str):
-            yield REFERENCES[key], name
-        if isinstance(inner, dict | list):
-            yield from needed(inner)
 
 
 @pytest.mark.parametrize("file", sorted(GOOD.glob("*.yaml")), ids=lambda file: file.stem)

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from components.install import Installed
 from components.operator import upgrade
+from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis import component as redis
 from components.redis.existing import Seen
 from core.environment import tenants_stack
@@ -21,7 +23,8 @@ from stacks.objects.stack import STACK, Key, key_of, ray_clusters, render
 from stacks.program import facts
 from stacks.program.build import build
 from stacks.settings import PlatformReference, StackSettings
-from testbed.recorder import record
+from testbed.recorder import Recorder, Registered, record
+from tests.unit.stacks.references import needed
 
 ROOT = Path(__file__).parents[3]
 GOOD = [*sorted((ROOT / "tests" / "stack_files" / "good").glob("*.yaml")), *sorted(ROOT.glob("Pulumi.*.yaml"))]
@@ -53,14 +56,24 @@ Secrets = set[tuple[str, str]]
 """Their namespaces and names."""
 
 
-def registered(stack: StackSettings) -> tuple[set[Key], Secrets]:
-    """The objects that the program of all parts of an environment registers; the Secrets among them apart."""
+@functools.cache
+def recorded(file: Path) -> tuple[StackSettings, tuple[Recorder, ...]]:
+    """The stack, and what the programs of all parts of its environment register."""
+    stack = read(file)
+    if stack.platform:
+        # Only an update knows the outputs of another stack.
+        stack = stack.model_copy(update={"platform": PlatformReference()})
     groups = stack.split.stacks if stack.split else 0
     names = [STACK, *(tenants_stack(STACK, group) for group in range(1, groups + 1))]
+    return stack, tuple(record(lambda: build(stack), stack=name) for name in names)
+
+
+def registered(recorders: Iterable[Recorder]) -> tuple[set[Key], Secrets]:
+    """The objects that programs register; the Secrets among them apart."""
     found: list[Key] = []
     secrets: Secrets = set()
-    for name in names:
-        for each in record(lambda: build(stack), stack=name).registered.values():
+    for recorder in recorders:
+        for each in recorder.registered.values():
             if each.type == "kubernetes:core/v1:Secret":
                 secrets.add((each.inputs["metadata"]["namespace"], each.inputs["metadata"]["name"]))
             elif each.type.startswith("kubernetes:"):
@@ -71,13 +84,29 @@ def registered(stack: StackSettings) -> tuple[set[Key], Secrets]:
 
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
 def test_the_program_registers_the_rendered_objects(file: Path) -> None:
-    stack = read(file)
-    if stack.platform:
-        # Only an update knows the outputs of another stack.
-        stack = stack.model_copy(update={"platform": PlatformReference()})
-    found, secrets = registered(stack)
+    stack, recorders = recorded(file)
+    found, secrets = registered(recorders)
     assert found == render(stack).keys()
     assert_that_plain_manifests_refer_to(secrets, stack)
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
+def test_each_object_is_below_a_component_and_made_after_all_that_it_needs(file: Path) -> None:
+    """Its namespace, the objects that it names, and the definitions of its kind."""
+    for recorder in recorded(file)[1]:
+        objects = [each for each in recorder.registered.values() if each.type.startswith("kubernetes:")]
+        assert all(each.parent for each in objects)
+        there = {key: each.name for each in objects for key in made_by(each.inputs)}
+        for each in objects:
+            namespace = each.inputs["metadata"].get("namespace")
+            # The first pod of a CronJob starts long after.
+            spec = {} if each.inputs["kind"] == "CronJob" else each.inputs.get("spec", {})
+            names = [("Namespace", namespace), *needed(spec)]
+            needs = [(kind, at, name) for kind, name in names for at in (namespace, None)]
+            first = {there[key] for key in needs if key in there} - {each.name}
+            if each.type.startswith("kubernetes:ray.io/"):
+                first |= {"platform-kuberay-crd-guard"} & recorder.registered.keys()
+            assert {name for name in first if not recorder.made_before(name, each.name)} == set(), each.name
 
 
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
@@ -105,6 +134,38 @@ def test_plain_manifests_are_the_rendered_objects_as_yaml(file: Path) -> None:
         written = document(dump(body))
         assert written is not None
         assert written.value == json.loads(json.dumps(body))
+
+
+def made(file: str, kind: str) -> list[Registered]:
+    """The objects of a kind that a good file registers."""
+    recorders = recorded(GOOD[0].with_name(f"{file}.yaml"))[1]
+    found = [
+        each
+        for recorder in recorders
+        for each in recorder.registered.values()
+        if each.type == f"kubernetes:ray.io/v1:{kind}"
+    ]
+    assert found
+    return found
+
+
+def test_only_another_run_replaces_a_job_and_only_suspend_reaches_it() -> None:
+    for job in made("jobs", "RayJob"):
+        assert job.replaced_on == (f'metadata.annotations["{RUN_ANNOTATION}"]',)
+        assert {*job.ignored} == {"metadata.labels", *(f"spec.{key}" for key in job.inputs["spec"])} - {"spec.suspend"}
+
+
+def test_every_edit_of_a_service_is_applied_in_place() -> None:
+    assert {(each.replaced_on, each.ignored) for each in made("services", "RayService")} == {((), ())}
+
+
+def made_by(body: dict[str, Any]) -> Iterator[tuple[str, str | None, str]]:
+    """The objects that exist with this one: kind, namespace and name. cert-manager creates the Secret of a
+    Certificate."""
+    namespace = body["metadata"].get("namespace")
+    yield body["kind"], namespace, body["metadata"]["name"]
+    if body["kind"] == "Certificate":
+        yield "Secret", namespace, body["spec"]["secretName"]
 
 
 OF_SCHEDULERS = {"volcano-admission-secret", "kueue-webhook-server-cert"}

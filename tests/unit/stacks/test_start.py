@@ -23,9 +23,7 @@ RARE = {"cryptography", "redis", "supervisor", "psutil"}
 CHECK = "from stacks.commands.check import findings; import stacks.__main__"
 PLAN = "from stacks.commands.plan import text; import stacks.planning.plan, stacks.load, stacks.__main__"
 PROVIDERS = """
-import components.crds.provider, components.owned_cluster.provider, components.ray_cluster.pod_group
-import components.ray_cluster.storage_namespace, components.redis.password, components.rollout.component
-import components.tls.authority, components.tls.certificate"""
+from components.dynamic import definitions, generated, guards, pod_group, reached, redis_keys, rollout"""
 IMPACT = (
     "from stacks.commands.impact import comparison, report, sources; from stacks import load; import stacks.__main__"
 )

@@ -26,14 +26,6 @@ def built(kubectl_that_renders: Path) -> Recorder:
     return record(lambda: build(parse({"operator": {"location": "config/default"}, "tenants": [tenant]})))
 
 
-def test_claims_exist_before_the_ray_clusters_that_mount_them(built: Recorder) -> None:
-    for claim in ("models", "cache", "data"):
-        assert built.made_before("platform-namespace-a", f"a/storage-{claim}-claim")
-        assert built.made_before(f"a/storage-{claim}-claim", "a/training-ray-cluster")
-    assert built.made_before("a/storage-data-volume", "a/storage-data-claim")
-    assert "a/storage-old-claim" not in built.registered
-
-
 def test_pulumi_keeps_a_claim_whose_data_exist_nowhere_else(built: Recorder) -> None:
     kept = {name: (each.protect, each.retained) for name, each in built.registered.items() if "/storage-" in name}
     assert kept == {

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from components.cluster import ClusterUnreachableError
-from components.guard import InUseError, named
-from components.tenant.guard import _Provider, refuse_while_used, runs
+from components.dynamic.guards import InUseError, TenantGuardProvider, named, refuse_tenant_in_use, runs
 from testbed.fake_cluster import FakeCluster
 
 
@@ -43,7 +42,7 @@ def test_an_object_with_present_or_future_pods_counts_as_running(body: Mapping[s
 def refusal(*existing: dict[str, Any]) -> str | None:
     """The refusal of the guard of team-a with these objects; None if it allows the removal."""
     try:
-        refuse_while_used(FakeCluster(*existing), "team-a", "team-a")
+        refuse_tenant_in_use(FakeCluster(*existing), "team-a", "team-a")
     except InUseError as error:
         return str(error)
     return None
@@ -64,18 +63,18 @@ def test_a_tenant_without_running_objects_is_removed() -> None:
 def test_a_tenant_with_retained_storage_is_not_removed_even_with_allow_delete() -> None:
     props = {"tenant": "team-a", "namespace": "team-a", "allowDelete": True, "storage": ["models", "results"]}
     with pytest.raises(InUseError, match="storage models, results would be deleted with its namespace"):
-        _Provider().refuse(props)
+        TenantGuardProvider().refuse(props)
     released = {key: value for key, value in props.items() if key != "storage"}
-    _Provider().refuse(released)
-    assert _Provider().diff("guard", props, released).changes
-    assert not _Provider().diff("guard", props, props).changes
+    TenantGuardProvider().refuse(released)
+    assert TenantGuardProvider().diff("guard", props, released).changes
+    assert not TenantGuardProvider().diff("guard", props, props).changes
 
 
 def test_an_unreachable_api_server_blocks_the_deletion() -> None:
     cluster = FakeCluster()
     cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(InUseError, match="cannot be determined what runs in its namespace: no usable kubeconfig"):
-        refuse_while_used(cluster, "team-a", "team-a")
+        refuse_tenant_in_use(cluster, "team-a", "team-a")
 
 
 def test_a_long_list_is_cut() -> None:

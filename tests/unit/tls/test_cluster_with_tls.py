@@ -78,15 +78,6 @@ def test_without_tls_a_cluster_is_unchanged() -> None:
     assert "tls" not in str(spec(tls=None))
 
 
-def test_the_stack_creates_the_authority_before_the_cluster() -> None:
-    recorder = provisioned()
-    secret = recorder.registered["team-a-training-tls-secret"]
-    assert secret.inputs["metadata"]["name"] == "training-ray-authority"
-    assert secret.inputs["metadata"]["namespace"] == "team-a"
-    assert recorder.made_before("team-a-training-tls-authority", "team-a-training-tls-secret")
-    assert recorder.made_before("team-a-training-tls-secret", "team-a-training-ray-cluster")
-
-
 def test_the_named_issuer_of_cert_manager_certifies_the_authority() -> None:
     recorder = provisioned(tls={"issuer": {"name": "lab", "kind": "ClusterIssuer"}})
     made = recorder.registered["team-a-training-tls-certificate"]

@@ -8,9 +8,8 @@ import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
 
+from components.dynamic.generated import AuthorityProvider, ServerCertificateProvider
 from components.tls import issuing
-from components.tls.authority import _Provider as AuthorityProvider
-from components.tls.certificate import _Provider as CertificateProvider
 from components.tls.issuing import ends_soon, new_authority, new_certificate
 
 NAME = "ray-redis-0"
@@ -68,7 +67,7 @@ def test_a_renewed_certificate_and_the_old_one_are_accepted_by_clients_of_both(m
         authority, certificate, key, authority_key = new_certificate("ray-redis", [NAME])
     issued = {"authority": authority, "certificate": certificate, "key": key, "authorityKey": authority_key}
     old: dict[str, Any] = {"names": [NAME], **issued}
-    provider = CertificateProvider("ray-redis", with_rsa=False)
+    provider = ServerCertificateProvider("ray-redis", with_rsa=False)
     difference = provider.diff("", old, {"names": [NAME]})
     assert (difference.changes, difference.replaces) == (True, [])
     new = provider.update("", old, {"names": [NAME]}).outs
@@ -81,7 +80,7 @@ def test_a_renewed_certificate_and_the_old_one_are_accepted_by_clients_of_both(m
 
 def test_a_certificate_for_other_names_is_replaced() -> None:
     made = new_certificate("ray-redis", [NAME])
-    difference = CertificateProvider("ray-redis", with_rsa=False).diff(
+    difference = ServerCertificateProvider("ray-redis", with_rsa=False).diff(
         "", {"names": [NAME], "certificate": made.certificate}, {"names": ["ray-redis-1"]}
     )
     assert (difference.changes, difference.replaces) == (True, ["names"])

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, UpdateResult
 
 from components.cluster import AMBIENT, ClusterUnreachableError, Connection
-from components.dynamic import Resource
+from components.dynamic import Provider, Resource
 from components.kubernetes_cluster import cluster_of
 
 _KIND = ("scheduling.volcano.sh/v1beta1", "podgroups")
@@ -15,24 +15,20 @@ _KIND = ("scheduling.volcano.sh/v1beta1", "podgroups")
 _DEFAULT_QUEUE = "default"
 """The default of the PodGroup's CRD if no queue is set."""
 
-_SETTINGS = ("queue", "priorityClass")
-
 
 class PodGroupError(Exception):
     """The PodGroup could not be changed; the message has the reason."""
 
 
-class _Provider(ResourceProvider):
-    serialize_as_secret_always = False
+class PodGroupProvider(Provider):
+    """Creates nothing: KubeRay does."""
+
+    replacing = ("namespace", "cluster")
+    compared = ("queue", "priorityClass")
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         apply_settings(props)
         return CreateResult(pod_group(props["cluster"]), dict(props))
-
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
-        changed = any(_olds.get(key) != _news.get(key) for key in _SETTINGS)
-        return DiffResult(changes=bool(moved) or changed, replaces=moved)
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         apply_settings(_news)
@@ -97,4 +93,4 @@ class PodGroup(Resource, module="ray-platform", name="PodGroup"):
             "priorityClass": args.priority_class,
             **args.connection.inputs(),
         }
-        super().__init__(_Provider(), name, inputs, opts)
+        super().__init__(PodGroupProvider(), name, inputs, opts)

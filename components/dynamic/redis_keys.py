@@ -1,27 +1,34 @@
-"""The prefix of one RayCluster's keys in Redis: created with the RayCluster and never reused."""
+"""The keys of RayClusters in Redis.
+
+A RayCluster has a prefix of its own, created with it and never reused (StorageNamespace). The deletion of a RayJob or
+RayService waits until the keys of its RayClusters are deleted (RedisCleanUp). Both warn of keys that are left.
+"""
 
 import datetime
 import secrets
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
-from components.dynamic import Resource
+from components.dynamic import Provider, Resource
 from components.kubernetes_cluster import cluster_of
-from components.ray_cluster.pods import storage_namespace
+from components.ray_cluster.pods import OPTIONS, storage_namespace
 from components.ray_cluster.readiness import when
 
 _RANDOM_BYTES = 5
 """Enough that a cluster does not reuse the keys of an earlier one of its name: the chance is one in 10^12."""
 
 
-class _Provider(ResourceProvider):
-    serialize_as_secret_always = False
+class StorageNamespaceProvider(Provider):
+    """Creates a name, and reports at its deletion what is left."""
+
+    replacing = ("namespace", "cluster")
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         live = _live(props)
@@ -32,7 +39,7 @@ class _Provider(ResourceProvider):
         return CreateResult(name, {**props, "name": name, "made": made})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
+        moved = self.moved(_olds, _news)
         gone = not moved and _was_deleted(_olds)
         # The deletion uses the stored connection.
         connects = _olds.get("connection") != _news.get("connection")
@@ -93,7 +100,7 @@ class StorageNamespace(Resource, module="ray-platform", name="StorageNamespace")
 
     def __init__(self, name: str, args: StorageNamespaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         inputs = {"namespace": args.namespace, "cluster": args.cluster, **args.connection.inputs()}
-        super().__init__(_Provider(), name, {**inputs, "name": None, "made": None}, opts)
+        super().__init__(StorageNamespaceProvider(), name, {**inputs, "name": None, "made": None}, opts)
 
 
 _FORCED = "ForceDeletedStuckCluster"
@@ -140,3 +147,92 @@ def _warning(namespace: str, cluster: str, keys: str, why: str) -> str:
         f"RayCluster {namespace}/{cluster} is deleted, and its keys may remain in Redis: RAY{keys}@*. No other "
         f"RayCluster uses them; docs/fault-tolerance.md describes how to delete them. ({why})"
     )
+
+
+_PAUSE_SECONDS = 2.0
+
+
+class RedisCleanUpProvider(Provider):
+    """Creates nothing; its deletion waits."""
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        return CreateResult("clean-up", dict(props))
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        for line in cleaned_up(_props):
+            sys.stderr.write(f"warning: {line}\n")
+
+
+@dataclass(frozen=True)
+class RedisCleanUpArgs:
+    """Arguments of RedisCleanUp."""
+
+    namespace: pulumi.Input[str]
+
+    owner: str
+    """Name of the RayJob or RayService."""
+
+    label: str
+    """Label of its RayClusters with that name."""
+
+    limit: int
+    """The most seconds that KubeRay takes to delete a RayCluster with its keys (pods.deletion_seconds)."""
+
+    connection: Connection = AMBIENT
+
+
+class RedisCleanUp(Resource, module="ray-platform", name="RedisCleanUp"):
+    """The end of the RayClusters of a RayJob or RayService that have tables in Redis.
+
+    The owner depends on this resource, so it is deleted first. KubeRay then deletes its RayClusters, each with a Job
+    that needs Redis, its password and a way to it. The deletion of this resource waits for that, so that what it
+    depends on stays as long. Then it warns of keys that are left.
+
+    Without fault tolerance in the settings of a RayService this resource is deleted alone, and waits until another
+    RayCluster without tables in Redis has taken the place of the running one.
+    """
+
+    def __init__(self, name: str, args: RedisCleanUpArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "namespace": args.namespace,
+            "owner": args.owner,
+            "label": args.label,
+            "limit": args.limit,
+            **args.connection.inputs(),
+        }
+        super().__init__(RedisCleanUpProvider(), name, inputs, opts)
+
+
+def cleaned_up(props: dict[str, Any]) -> list[str]:
+    """Waits until no RayCluster of the owner has tables in Redis. Returns warnings of keys that are left.
+
+    `props`: the inputs of RedisCleanUp.
+    """
+    cluster, namespace, owner = cluster_of(props), props["namespace"], props["owner"]
+    deadline = time.monotonic() + props["limit"]
+    seen: set[str] = set()
+    while True:
+        try:
+            left = _with_tables(cluster, namespace, f"{props['label']}={owner}")
+        except ClusterUnreachableError as error:
+            return [f"it cannot be determined whether the keys of {namespace}/{owner} are deleted from Redis: {error}"]
+        seen |= left
+        if not left or time.monotonic() > deadline:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    found = [
+        f"RayCluster {namespace}/{name} still exists after {props['limit']:.0f} s, and has tables in Redis: "
+        f"RAY{storage_namespace(namespace, owner, name)}@*"
+        for name in sorted(left)
+    ]
+    for name in sorted(seen - left):
+        # No other RayCluster ever has this name: all events of it count.
+        warning = cleanup_warning(cluster, namespace, name, storage_namespace(namespace, owner, name), "")
+        found += [warning] if warning else []
+    return found
+
+
+def _with_tables(cluster: Cluster, namespace: str, label: str) -> set[str]:
+    """Names of the RayClusters with the label that have tables in Redis. Raises ClusterUnreachableError."""
+    listed = cluster.list("ray.io/v1", "rayclusters", namespace, labels=label) or ()
+    return {each["metadata"]["name"] for each in listed if OPTIONS in each["spec"]}

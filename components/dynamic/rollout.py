@@ -1,35 +1,35 @@
 """Applies an edit of a RayCluster to its running pods."""
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from components.cluster import AMBIENT, ClusterUnreachableError, Connection
-from components.dynamic import Resource
+from components.dynamic import Provider, Resource
 from components.kubernetes_cluster import cluster_of
 from components.rollout.pods import Pods
 from components.rollout.replacing import Desired, has_pods_to_replace, replace_old
-
-_COMPARED = ("strategy", "limit", "parts", "rayVersion", "workersOutliveHead")
+from components.waiting import report
 
 
 class RolloutError(Exception):
     """The pods cannot be read; the message has the reason."""
 
 
-class _Provider(ResourceProvider):
-    serialize_as_secret_always = False
+class RolloutProvider(Provider):
+    """Old pods that can be replaced now are a change, too."""
+
+    replacing = ("namespace", "cluster")
+    compared = ("strategy", "limit", "parts", "rayVersion", "workersOutliveHead")
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         return CreateResult(props["cluster"], roll_out(props))
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
-        changed = any(_olds.get(key) != _news.get(key) for key in _COMPARED)
-        return DiffResult(changes=bool(moved) or changed or _unfinished(_news), replaces=moved)
+        diff = super().diff(_id, _olds, _news)
+        return diff if diff.changes else DiffResult(changes=_unfinished(_news))
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         return UpdateResult(roll_out(_news))
@@ -42,11 +42,11 @@ def roll_out(props: dict[str, Any]) -> dict[str, Any]:
     """
     name = f"RayCluster {props['namespace']}/{props['cluster']}"
     try:
-        left = replace_old(_pods(props), _desired(props), lambda line: _report(f"{name}: {line}"))
+        left = replace_old(_pods(props), _desired(props), lambda line: report(f"{name}: {line}"))
     except ClusterUnreachableError as error:
         raise RolloutError(f"{name}: old pods were not all replaced: {error}. Run `pulumi up` again") from None
     for line in left:
-        _report(f"warning: {name}: {line}")
+        report(f"warning: {name}: {line}")
     return {**props, "left": left}
 
 
@@ -63,10 +63,6 @@ def _pods(props: dict[str, Any]) -> Pods:
 
 def _desired(props: dict[str, Any]) -> Desired:
     return Desired(props["strategy"], props["limit"], props["parts"], props["rayVersion"], props["workersOutliveHead"])
-
-
-def _report(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 @dataclass(frozen=True)
@@ -107,4 +103,4 @@ class Rollout(Resource, module="ray-platform", name="Rollout"):
             "rayVersion": desired.ray_version,
             "workersOutliveHead": desired.workers_outlive_head,
         }
-        super().__init__(_Provider(), name, {**inputs, "left": None}, opts)
+        super().__init__(RolloutProvider(), name, {**inputs, "left": None}, opts)

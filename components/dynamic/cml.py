@@ -1,4 +1,4 @@
-"""The dynamic resources of a cluster on Cloudera ML, and their providers. States refer to them by this path.
+"""The dynamic resources of a cluster on Cloudera ML, and their providers.
 
 Their inputs are in the state, the API key is not: a provider reads it from its environment, or from the configuration
 of the stack that Pulumi passes to it.
@@ -19,15 +19,15 @@ from pulumi.dynamic import (
     CreateResult,
     DiffResult,
     ReadResult,
-    ResourceProvider,
     UpdateResult,
 )
 
 from components.cml.authorities import certificates_for_workers
 from components.cml.client import Client, CmlError, NotFoundError, api_key
 from components.cml.manifests import Inputs, script_path
-from components.cml.reconcile import Applications, report, summary
-from components.dynamic import Resource
+from components.cml.reconcile import Applications, summary
+from components.dynamic import Provider, Resource
+from components.waiting import report
 
 KEY = "cmlApiKey"
 """Key of the stack's configuration with the API key, encrypted by Pulumi."""
@@ -38,8 +38,7 @@ _MOST_SHOWN = 5
 """Names in a message: a workspace has dozens of runtimes."""
 
 
-class _Provider(ResourceProvider):
-    serialize_as_secret_always = False
+class _Provider(Provider):
     _configured: str | None = None
 
     def configure(self, req: ConfigureRequest) -> None:
@@ -73,8 +72,10 @@ class ClaimProvider(_Provider):
     def create(self, props: dict[str, Any]) -> CreateResult:
         return CreateResult(props["prefix"], {**props, "token": secrets.token_urlsafe(32)})
 
+    replacing = ("host", "prefix")
+
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        moved = [key for key in ("host", "prefix") if olds.get(key) != news.get(key)]
+        moved = self.moved(olds, news)
         same = set(news["projects"]) <= set(olds["projects"]) and olds.get("script") == news.get("script")
         changes = bool(moved) or not same or olds.get("caFile") != news.get("caFile")
         return DiffResult(changes=changes, replaces=moved, delete_before_replace=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, UpdateResult
 
 from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
-from components.dynamic import Resource
+from components.dynamic import Provider, Resource
 from components.kubernetes_cluster import cluster_of
 
 Kind = Literal["RayCluster", "RayJob", "RayService", "Job"]
@@ -20,9 +20,6 @@ Kind = Literal["RayCluster", "RayJob", "RayService", "Job"]
 Wait = Callable[[str, Callable[[str], None]], Awaitable[None]]
 """Waits for an object in a namespace. Its second argument is called with the current state whenever it changes. Raises
 an error with the reason if the object does not get there."""
-
-_MOVED = ("kind", "namespace", "name")
-_COMPARED = ("uid", "version")
 
 
 def status_of(kind: Kind, cluster: Cluster, namespace: str, name: str) -> Any:
@@ -44,20 +41,17 @@ def status_of(kind: Kind, cluster: Cluster, namespace: str, name: str) -> Any:
     return reported(cluster, namespace, name)
 
 
-class _Provider(ResourceProvider):
-    serialize_as_secret_always = False
+class ReachedProvider(Provider):
+    """Creates nothing: the wait is over when it is called."""
+
+    replacing = ("kind", "namespace", "name")
+    compared = ("uid", "version")
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         return CreateResult(props["name"], _with_status(props))
 
-    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        moved = [key for key in _MOVED if olds.get(key) != news.get(key)]
-        return DiffResult(
-            changes=bool(moved) or any(olds.get(key) != news.get(key) for key in _COMPARED), replaces=moved
-        )
-
-    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        return UpdateResult(_with_status(news))
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        return UpdateResult(_with_status(_news))
 
 
 def _with_status(props: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +116,7 @@ class Reached(Resource, module="ray-platform", name="Reached"):
             **args.connection.inputs(),
         }
         super().__init__(
-            _Provider(),
+            ReachedProvider(),
             name,
             {**inputs, "status": None},
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding)),

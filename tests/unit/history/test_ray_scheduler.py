@@ -1,18 +1,13 @@
-"""The benchmark of worker sizes: the input of Ray's scheduler, and the counts."""
-
-from pathlib import Path
+"""The model of the replay decides as Ray's own scheduler does, which gets the same input."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.variants.clusters import CLUSTERS, ray_cluster
-from benchmarks.variants.jobs import SIZES, philly, trace
-from benchmarks.variants.multisets import multisets
 from benchmarks.variants.ray_scheduler import RaysAutoscaler
-from benchmarks.variants.whole_nodes import held_by_nodes
 from stacks.commands.plan.history.jobs import Job
-from stacks.commands.plan.history.replay import START, ModelledAutoscaler, Running, Worker, play
+from stacks.commands.plan.history.replay import START, ModelledAutoscaler, Running, play
 
 pytestmark = pytest.mark.thorough
 
@@ -115,42 +110,3 @@ def test_pods_that_fit_no_node_wait_and_use_nothing() -> None:
     # third job has already run on the second worker.
     assert [(each.gpus, each.launched) for each in played.workers] == [(8, 0.0), (4, 1.0), (4, START + 100.0 + 60.0)]
     assert played.waits == [60.0, 60.0, 109.0]
-
-
-def worker(name: str, gpus: int, launched: float, gone: float) -> Worker:
-    return Worker(name, f"a100-{gpus}gpu", gpus, launched, gone=gone)
-
-
-def test_whole_nodes_are_held_from_the_first_pod_to_the_last() -> None:
-    workers = [worker("a", 4, 0, 100), worker("b", 6, 0, 30), worker("c", 2, 10, 20), worker("d", 1, 200, 210)]
-    assert held_by_nodes(workers, packed=True) == 8 * (100 + 30 + 10)
-    # c runs on the node of a, which has more free GPUs; both nodes stay open equally long.
-    assert held_by_nodes(workers, packed=False) == 8 * (100 + 30 + 10)
-
-
-def test_nodes_close_earlier_if_pods_are_packed() -> None:
-    workers = [worker("a", 6, 0, 100), worker("b", 4, 0, 20), worker("c", 2, 10, 100)]
-    assert held_by_nodes(workers, packed=True) == 8 * (100 + 20)
-    assert held_by_nodes(workers, packed=False) == 8 * (100 + 100)
-
-
-def test_all_multisets_are_tried_once() -> None:
-    found = list(multisets((4, 3, 2, 1), 4))
-    assert len(found) == len(set(found)) == 1 + 2 + 3 + 5
-    assert all(sum(each) <= 4 for each in found)
-
-
-def test_a_mix_is_the_same_each_time_and_has_its_shares() -> None:
-    jobs = philly(1, 4000, 60.0)
-    assert jobs == philly(1, 4000, 60.0) != philly(2, 4000, 60.0)
-    shares = {gpus: sum(job.gpus == gpus for job in jobs) / len(jobs) for gpus in SIZES}
-    assert shares == pytest.approx(SIZES, abs=0.02)
-
-
-def test_traces_of_both_kinds_are_read(tmp_path: Path) -> None:
-    ours, openb = tmp_path / "ours.csv", tmp_path / "openb.csv"
-    ours.write_text("gpus,duration,arrival\n2,10,7\n0,10,1\n1,5.5,3\n4,1,9\n")
-    openb.write_text(
-        "name,num_gpu,gpu_milli,creation_time,deletion_time\na,1,460,3,8.5\nb,2,1000,7,17\nc,0,0,1,9\nd,8,1000,2,\n"
-    )
-    assert trace(ours, 2) == trace(openb, 2) == [Job(1, 5.5, 3.0), Job(2, 10.0, 7.0)]

@@ -1,7 +1,6 @@
 """The CustomResourceDefinitions of a program as one resource, and its provider.
 
-The provider runs in Pulumi's Python plugin; states refer to it by this path. See
-docs/decisions/0024-definitions-outside-the-state.md.
+See docs/decisions/0024-definitions-outside-the-state.md.
 """
 
 import os
@@ -11,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ReadResult, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from components.cluster import Cluster
 from components.crds import live
 from components.crds.definitions import Definition, resource_of
-from components.crds.guard import CrdGuardProvider
 from components.crds.live import differences
-from components.dynamic import Resource
+from components.dynamic import Provider, Resource
+from components.dynamic.guards import CrdGuardProvider
 from components.kubernetes import field_manager
 from components.kubernetes_cluster import KubernetesCluster, cluster_of
 
@@ -26,14 +25,12 @@ _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 """The variable with which Pulumi's Kubernetes provider imports existing objects into the state."""
 
 
-class DefinitionsProvider(ResourceProvider):
+class DefinitionsProvider(Provider):
     """Applies the definitions of one program.
 
     Inputs: `owner` ("KubeRay"), `release`, `definitions` (a digest by name), `connection`, `fieldManager`, `webhook`.
     Outputs: the same, as they were applied; and `applied`, a digest of the manager's owned fields after that, by name.
     """
-
-    serialize_as_secret_always = False
 
     def __init__(self, guard: CrdGuardProvider) -> None:
         """`guard`: blocks the deletion of definitions in use."""
