@@ -91,7 +91,7 @@ test: build
 	@$(PYTEST) -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 endif
 
-test-all: test-quick quick-engine thorough-unit thorough-engine test-pods ## All tests: three quarters of an hour on two cores.
+test-all: test-quick quick-engine thorough-unit thorough-engine test-pods ## All tests: about an hour on two cores.
 
 test-quick: quick-unit ## Most unit tests: no server, a minute.
 

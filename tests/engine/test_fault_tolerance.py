@@ -33,7 +33,7 @@ def kept_in_redis(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def kept(stack_on_operator: MakeStack) -> Stack:
-    """A stack with a fault tolerant RayCluster, after `pulumi up`. The tests use it in their order."""
+    """A stack with a fault tolerant RayCluster, after `pulumi up`."""
     made = stack_on_operator("kept")
     made.edit(kept_in_redis)
     made.up()
@@ -45,7 +45,7 @@ def options(rays: Rays) -> dict[str, Any]:
     return found
 
 
-def test_the_head_has_a_gateway_which_ray_uses(kept: Stack, core: Any, rays: Rays) -> None:
+def the_head_has_a_gateway_which_ray_uses(kept: Stack, core: Any, rays: Rays) -> None:
     [head] = core.list_namespaced_pod(NAMESPACE, label_selector="ray.io/node-type=head").items
     assert [each.name for each in head.spec.init_containers if each.restart_policy == "Always"] == ["redis-gateway"]
     env = {each.name: each for each in head.spec.containers[0].env}
@@ -54,14 +54,14 @@ def test_the_head_has_a_gateway_which_ray_uses(kept: Stack, core: Any, rays: Ray
     assert rays.read(NAMESPACE, NAME)["metadata"]["finalizers"]
 
 
-def test_the_storage_namespace_is_that_of_tenant_and_cluster_and_stays(kept: Stack, rays: Rays) -> None:
+def the_storage_namespace_is_that_of_tenant_and_cluster_and_stays(kept: Stack, rays: Rays) -> None:
     named = options(rays)["externalStorageNamespace"]
     assert named.startswith(f"{NAMESPACE}.{NAME}.")
     assert kept.outputs()["clusters"][f"{NAMESPACE}/{NAME}"]["storageNamespace"] == named
     kept.changes_nothing()
 
 
-def test_it_is_edited_although_kuberay_has_written_the_list_of_worker_groups(kept: Stack, rays: Rays) -> None:
+def it_is_edited_although_kuberay_has_written_the_list_of_worker_groups(kept: Stack, rays: Rays) -> None:
     """That is when it adds its finalizer."""
     before = rays.read(NAMESPACE, NAME)
     owners = [each["manager"] for each in before["metadata"]["managedFields"] if "f:workerGroupSpecs" in str(each)]
@@ -72,7 +72,7 @@ def test_it_is_edited_although_kuberay_has_written_the_list_of_worker_groups(kep
     assert (after["uid"], after["labels"]["cost-center"]) == (before["metadata"]["uid"], "research")
 
 
-def test_a_cluster_that_replaces_a_deleted_one_has_none_of_its_keys(kept: Stack, core: Any, rays: Rays) -> None:
+def a_cluster_that_replaces_a_deleted_one_has_none_of_its_keys(kept: Stack, core: Any, rays: Rays) -> None:
     before = options(rays)["externalStorageNamespace"]
     rays.delete(NAMESPACE, NAME)
     deadline = time.monotonic() + 120
@@ -86,7 +86,7 @@ def test_a_cluster_that_replaces_a_deleted_one_has_none_of_its_keys(kept: Stack,
     kept.changes_nothing()
 
 
-def test_without_fault_tolerance_the_cluster_is_recreated_and_can_be_deleted(kept: Stack, rays: Rays) -> None:
+def without_fault_tolerance_the_cluster_is_recreated_and_can_be_deleted(kept: Stack, rays: Rays) -> None:
     """KubeRay never removes its finalizer from a RayCluster that has lost its options."""
     before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
     kept.edit(lambda settings: training(settings).update(faultTolerance=False))
@@ -97,7 +97,7 @@ def test_without_fault_tolerance_the_cluster_is_recreated_and_can_be_deleted(kep
     assert "gcsFaultToleranceOptions" not in found["spec"]
 
 
-def test_a_running_cluster_that_must_be_kept_is_edited_in_place(kept: Stack, rays: Rays) -> None:
+def a_running_cluster_that_must_be_kept_is_edited_in_place(kept: Stack, rays: Rays) -> None:
     before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
     kept.edit(lambda settings: training(settings).update(faultTolerance=True))
     kept.up()
@@ -105,9 +105,7 @@ def test_a_running_cluster_that_must_be_kept_is_edited_in_place(kept: Stack, ray
     assert options(rays)
 
 
-def test_destroy_ends_although_keys_remain_and_reports_them(
-    kept: Stack, cluster: Rehearsal, core: Any, rays: Rays
-) -> None:
+def destroy_ends_although_keys_remain_and_reports_them(kept: Stack, cluster: Rehearsal, core: Any, rays: Rays) -> None:
     """An external quota prevents KubeRay from cleaning up, like a Redis that is down."""
     named = options(rays)["externalStorageNamespace"]
     no_jobs = {"metadata": {"name": "no-jobs"}, "spec": {"hard": {"count/jobs.batch": "0"}}}
@@ -116,3 +114,15 @@ def test_destroy_ends_although_keys_remain_and_reports_them(
     assert f"its keys may remain in Redis: RAY{named}@*" in result.output
     assert kept.resources() == []
     assert f"namespace {NAMESPACE}" not in existing(cluster)
+
+
+def test_a_ray_cluster_keeps_its_tables_in_redis_until_it_is_deleted(
+    kept: Stack, core: Any, rays: Rays, cluster: Rehearsal
+) -> None:
+    the_head_has_a_gateway_which_ray_uses(kept, core, rays)
+    the_storage_namespace_is_that_of_tenant_and_cluster_and_stays(kept, rays)
+    it_is_edited_although_kuberay_has_written_the_list_of_worker_groups(kept, rays)
+    a_cluster_that_replaces_a_deleted_one_has_none_of_its_keys(kept, core, rays)
+    without_fault_tolerance_the_cluster_is_recreated_and_can_be_deleted(kept, rays)
+    a_running_cluster_that_must_be_kept_is_edited_in_place(kept, rays)
+    destroy_ends_although_keys_remain_and_reports_them(kept, cluster, core, rays)

@@ -135,7 +135,7 @@ def test_autoscaled_workers_never_exceed_their_queue(c: RayGangs) -> None:
     try:
         c.start_ray("elastic", {1: 0, 2: 0, 4: 0, 8: 0}, "of-c", scales=True)
         settled(lambda: c.placed_ray("elastic"))
-        for _ in range(15):
+        for _ in range(8):
             c.scale_ray("elastic", {gpus: seeded.randrange(0, 16 // gpus + 2) for gpus in (1, 2, 4, 8)}, "of-c")
             time.sleep(2)
         c.scale_ray("elastic", {1: 0, 2: 0, 4: 0, 8: 3}, "of-c")

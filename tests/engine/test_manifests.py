@@ -105,14 +105,16 @@ def desired(body: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata, "spec": spec}
 
 
-@pytest.fixture(scope="module")
-def applied(kubectl: Kubectl, stages: list[Path]) -> Objects:
-    """The objects after kubectl has applied all stages."""
+def test_kubectl_applies_and_deletes_what_up_makes(plain: Stack, kubectl: Kubectl, stages: list[Path]) -> None:
+    if plain.resources():
+        plain.destroy()
     apply(kubectl, stages)
-    return live(kubectl, stages)
+    applied = live(kubectl, stages)
+    applying_them_again_changes_nothing(kubectl, stages, applied)
+    they_are_deleted_in_reverse_order_and_are_what_up_makes(plain, kubectl, stages, applied)
 
 
-def test_applying_them_again_changes_nothing(kubectl: Kubectl, stages: list[Path], applied: Objects) -> None:
+def applying_them_again_changes_nothing(kubectl: Kubectl, stages: list[Path], applied: Objects) -> None:
     apply(kubectl, stages)
     again = live(kubectl, stages)
     assert {key: desired(body) for key, body in again.items()} == {key: desired(each) for key, each in applied.items()}
@@ -121,7 +123,7 @@ def test_applying_them_again_changes_nothing(kubectl: Kubectl, stages: list[Path
     assert {key: again[key]["metadata"]["resourceVersion"] for key in versions} == versions
 
 
-def test_they_are_deleted_in_reverse_order_and_are_what_up_makes(
+def they_are_deleted_in_reverse_order_and_are_what_up_makes(
     plain: Stack, kubectl: Kubectl, stages: list[Path], applied: Objects
 ) -> None:
     for stage in reversed(stages):
@@ -133,7 +135,8 @@ def test_they_are_deleted_in_reverse_order_and_are_what_up_makes(
 
 @pytest.fixture
 def configuration(plain: Stack) -> Iterator[Path]:
-    """The file that Pulumi reads, which a test may change."""
+    """The file that Pulumi reads, which a test may change, after `pulumi up`."""
+    plain.settle()
     file = Path(plain.environment["PULUMI_OPTION_CONFIG_FILE"])
     before = file.read_text()
     yield file

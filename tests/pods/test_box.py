@@ -43,11 +43,9 @@ MOMENTS: dict[str, Callable[[Rehearsal], bool]] = {
     "cgroups": lambda rehearsal: all(
         (hierarchy / Box(rehearsal.run).cgroup.strip("/")).is_dir() for hierarchy in hierarchies()
     ),
-    "the cable": lambda rehearsal: Box(rehearsal.run).cable in psutil.net_if_addrs(),
-    "containerd": _runs("containerd"),
     "the kubelet": _runs("kubelet"),
 }
-"""Steps of a start in their order, and how to detect each."""
+"""The first step of a start and the last, and how to detect each."""
 
 
 @pytest.fixture

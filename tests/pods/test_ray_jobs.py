@@ -15,7 +15,7 @@ from components.run_history.manifests import POD
 from testbed.pods.platform import NAMESPACE, SMALL, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(1200, func_only=True)]
 
 SUCCEEDS, FAILS, WAITS, INTERACTIVE, ENDLESS = "succeeds", "fails", "waits", "interactive", "endless"
 
@@ -66,8 +66,8 @@ def jobs() -> dict[str, list[dict[str, Any]]]:
             "name": ENDLESS,
             "entrypoint": "sleep infinity",
             "submissionMode": "HTTPMode",
-            "activeDeadlineSeconds": 150,
-            "suspend": True,
+            "activeDeadlineSeconds": 210,
+            "waitFor": "running",
             "cluster": cluster,
         },
     ]
@@ -89,7 +89,7 @@ HISTORY = {
 
 @pytest.fixture(scope="module")
 def platform(without_clusters: Platform, steps: Steps) -> Platform:
-    """The stack with Volcano and these jobs; `up` ends when the first has succeeded."""
+    """The stack with Volcano and these jobs; `up` ends when the first has succeeded and the endless one runs."""
 
     def with_jobs(settings: dict[str, Any]) -> None:
         settings["scheduler"] = {"volcano": {}}
@@ -116,43 +116,39 @@ def ended_at(platform: Platform, name: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(status(platform, name)["endTime"])
 
 
-RUNS = {"suspend": False, "waitFor": "running"}
-
-
-def test_a_suspended_job_has_no_cluster_and_a_resumed_one_begins_again(platform: Platform, steps: Steps) -> None:
-    def suspend(*names: str) -> None:
+def a_suspended_job_has_no_cluster_and_a_resumed_one_begins_again(platform: Platform, steps: Steps) -> None:
+    def suspend(name: str, **endless: Any) -> None:
         def edit(settings: dict[str, Any]) -> None:
             jobs = {each["name"]: each for each in settings["tenants"][0]["jobs"]}
-            jobs[WAITS]["suspend"] = WAITS in names
-            jobs[ENDLESS] |= {"suspend": True, "waitFor": "nothing"} if ENDLESS in names else RUNS
+            jobs[WAITS]["suspend"] = name == WAITS
+            jobs[ENDLESS] |= {"suspend": name == ENDLESS, **endless}
 
         platform.stack.edit(edit)
         platform.stack.up()
 
-    for name in (ENDLESS, WAITS):
-        assert status(platform, name)["jobDeploymentStatus"] == "Suspended"
-        assert not clusters(platform, name)
-    with steps.step("a job is resumed, suspended and resumed"):
-        suspend(WAITS)
-        begun = status(platform, ENDLESS)
-        assert begun["jobStatus"] == "RUNNING"
-        suspend(WAITS, ENDLESS)
-        until(lambda: not clusters(platform, ENDLESS), "its RayCluster is gone")
-        suspend()
+    assert status(platform, WAITS)["jobDeploymentStatus"] == "Suspended"
+    assert not clusters(platform, WAITS)
+    begun = status(platform, ENDLESS)
+    assert begun["jobStatus"] == "RUNNING"
+    with steps.step("a job is suspended and resumed"):
+        suspend(ENDLESS, waitFor="nothing")
+        until(lambda: status(platform, ENDLESS)["jobDeploymentStatus"] == "Suspended", "KubeRay has suspended it")
+        assert not clusters(platform, ENDLESS)
+        suspend("", waitFor="running")
     again = status(platform, ENDLESS)
     assert again["jobStatus"] == "RUNNING"
     assert again["jobId"] != begun["jobId"]
     assert again["rayClusterName"] != begun["rayClusterName"]
 
 
-def test_a_job_that_never_starts_shows_why(platform: Platform) -> None:
+def a_job_that_never_starts_shows_why(platform: Platform) -> None:
     shown = json.loads(platform.stacks("status", str(platform.stack.file), "--format", "json"))
     (waits,) = (each for each in shown["tenants"][0]["jobs"] if each["job"] == WAITS)
     assert waits["jobDeploymentStatus"] == "Initializing"
     assert any("in gang unschedulable" in reason for reason in waits["reasons"]), waits["reasons"]
 
 
-def test_a_job_succeeds_its_cluster_is_gone_after_a_while_and_its_log_stays(platform: Platform) -> None:
+def a_job_succeeds_its_cluster_is_gone_after_a_while_and_its_log_stays(platform: Platform) -> None:
     until(lambda: not clusters(platform, SUCCEEDS), "its RayCluster is gone")
     assert status(platform, SUCCEEDS)["jobStatus"] == "SUCCEEDED"
     about = f"involvedObject.name={SUCCEEDS},reason=DeletedRayCluster"
@@ -163,7 +159,7 @@ def test_a_job_succeeds_its_cluster_is_gone_after_a_while_and_its_log_stays(plat
     assert "counted 42" in platform.kubectl("logs", "-n", NAMESPACE, f"job/{SUCCEEDS}")
 
 
-def test_a_failed_job_is_tried_again_and_its_reason_is_readable_when_its_clusters_are_gone(platform: Platform) -> None:
+def a_failed_job_is_tried_again_and_its_reason_is_readable_when_its_clusters_are_gone(platform: Platform) -> None:
     until(lambda: status(platform, FAILS).get("jobDeploymentStatus") == "Failed", "it has failed")
     until(lambda: not clusters(platform, FAILS), "its RayCluster is gone")
     found = status(platform, FAILS)
@@ -172,7 +168,7 @@ def test_a_failed_job_is_tried_again_and_its_reason_is_readable_when_its_cluster
     assert "no data at s3://bucket" in found["message"]
 
 
-def test_a_job_is_submitted_by_hand(platform: Platform) -> None:
+def a_job_is_submitted_by_hand(platform: Platform) -> None:
     until(lambda: status(platform, INTERACTIVE).get("jobDeploymentStatus") == "Waiting", "it waits for somebody")
     (head,) = platform.pods(f"{JOB_LABEL}={INTERACTIVE},ray.io/node-type=head", NAMESPACE)
     submit = "ray job submit --address http://127.0.0.1:8265 --no-wait --submission-id by-hand -- echo by hand"
@@ -183,7 +179,7 @@ def test_a_job_is_submitted_by_hand(platform: Platform) -> None:
     until(lambda: not clusters(platform, INTERACTIVE), "its RayCluster is gone")
 
 
-def test_a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform: Platform, steps: Steps) -> None:
+def a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform: Platform, steps: Steps) -> None:
     scientists = platform.kubeconfig_of(SCIENTIST)
     with steps.step("two runs of a job template"):
         platform.kubectl("create", "job", "-n", NAMESPACE, f"--from=cronjob/{TEMPLATE}", f"{TEMPLATE}-now")
@@ -212,14 +208,19 @@ def ended_runs(platform: Platform) -> list[dict[str, Any]]:
 DEADLINES = {WAITS: "PreRunningDeadlineExceeded", ENDLESS: "DeadlineExceeded"}
 
 
-@pytest.mark.parametrize(("name", "reason"), DEADLINES.items())
-def test_a_job_that_does_not_start_or_end_ends_at_its_deadline(platform: Platform, name: str, reason: str) -> None:
-    until(lambda: status(platform, name).get("jobDeploymentStatus") == "Failed", "it has failed")
-    assert status(platform, name)["reason"] == reason
-    until(lambda: not clusters(platform, name), "its RayCluster is gone")
+def a_job_that_does_not_start_or_end_ends_at_its_deadline(platform: Platform) -> None:
+    until(lambda: {_reason(platform, name) for name in DEADLINES} == {*DEADLINES.values()}, "both have failed")
+    assert {name: _reason(platform, name) for name in DEADLINES} == DEADLINES
+    until(lambda: not any(clusters(platform, name) for name in DEADLINES), "their RayClusters are gone")
 
 
-def test_the_operator_has_the_metrics_by_which_alerts_judge_jobs(platform: Platform) -> None:
+def _reason(platform: Platform, name: str) -> str:
+    """Why a job has failed; empty if it has not."""
+    found = status(platform, name)
+    return str(found["reason"]) if found.get("jobDeploymentStatus") == "Failed" else ""
+
+
+def the_operator_has_the_metrics_by_which_alerts_judge_jobs(platform: Platform) -> None:
     found = platform.metric_of_operator(KubeRay.JOB_STATUS)
     assert {name: found[name]["deployment_status"] for name in (SUCCEEDS, FAILS, WAITS)} == {
         SUCCEEDS: "Complete",
@@ -230,11 +231,11 @@ def test_the_operator_has_the_metrics_by_which_alerts_judge_jobs(platform: Platf
     assert found[FAILS]["namespace"] == NAMESPACE
 
 
-def test_no_ended_job_starts_again(platform: Platform) -> None:
+def no_ended_job_starts_again(platform: Platform) -> None:
     assert "~ jobs" not in platform.stack.changes_nothing(refreshed=True).output
 
 
-def test_the_run_history_has_what_ray_and_kubernetes_knew(platform: Platform) -> None:
+def the_run_history_has_what_ray_and_kubernetes_knew(platform: Platform) -> None:
     until(lambda: platform.recorded_runs().keys() >= {SUCCEEDS, FAILS, WAITS}, "all records are complete")
     runs = platform.recorded_runs()
     facts = {name: tuple(runs[name][key] for key in ("status", "reason", "exitCode")) for name in (SUCCEEDS, FAILS)}
@@ -249,7 +250,7 @@ def test_the_run_history_has_what_ray_and_kubernetes_knew(platform: Platform) ->
     assert whole["rayEvents"]
 
 
-def test_records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) -> None:
+def records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) -> None:
     platform.stack.edit(lambda settings: settings["tenants"][0].update(jobs=[]))
     platform.stack.up()
     platform.kubectl("delete", "pod", "-n", NAMESPACE, POD, "--wait=false")
@@ -261,3 +262,17 @@ def test_records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) ->
     assert "counted 42" in platform.runs(SUCCEEDS, "--logs")
     # Of a job in HTTPMode only the head had the log, and it is gone.
     assert "no data at s3://bucket" in platform.runs(FAILS, "--logs")
+
+
+def test_jobs_of_a_stack_and_the_history_of_their_runs(platform: Platform, steps: Steps) -> None:
+    a_suspended_job_has_no_cluster_and_a_resumed_one_begins_again(platform, steps)
+    a_job_that_never_starts_shows_why(platform)
+    a_job_succeeds_its_cluster_is_gone_after_a_while_and_its_log_stays(platform)
+    a_failed_job_is_tried_again_and_its_reason_is_readable_when_its_clusters_are_gone(platform)
+    a_job_is_submitted_by_hand(platform)
+    a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform, steps)
+    a_job_that_does_not_start_or_end_ends_at_its_deadline(platform)
+    the_operator_has_the_metrics_by_which_alerts_judge_jobs(platform)
+    no_ended_job_starts_again(platform)
+    the_run_history_has_what_ray_and_kubernetes_knew(platform)
+    records_outlive_jobs_and_the_pod_that_keeps_them(platform)
