@@ -1,42 +1,22 @@
 """An operator of another stack, and one that watches only some namespaces."""
 
-from typing import Any
-
 import pytest
 from kubernetes import client, config
 
 from local.rehearsal import Rehearsal
-from testbed.platform_stack import Rays, existing, training
+from testbed.platform_stack import Rays, training
 from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
-def only_the_operator(settings: dict[str, Any]) -> None:
-    settings["tenants"] = []
-
-
-def test_a_stack_uses_the_existing_operator(stack: MakeStack, rays: Rays, cluster: Rehearsal) -> None:
-    """`install: existing`: refused without an operator; an existing one is not changed."""
-    admin, team = stack("admin"), stack("team")
+def test_an_existing_operator_that_does_not_exist_is_missed(stack: MakeStack) -> None:
+    """With one: all tests on the fixture `operator`."""
+    team = stack("team")
     team.edit(lambda settings: settings.update(operator={"install": "existing"}))
     refused = team.pulumi("preview", fails=True).output
     assert "there is no Deployment kuberay-operator with a version in namespace 'ray-system'" in refused
     assert "Traceback" not in refused
-
-    admin.edit(only_the_operator)
-    admin.up()
-    before = existing(cluster)
-    team.up()
-    assert rays.read("team-a", "training")["status"]["state"] == "ready"
-    assert team.outputs()["operator"] == {"version": "1.6.2", "namespace": "ray-system"}
-    assert not [each["urn"] for each in team.resources() if "kuberay-operator" in each["urn"]]
-    team.changes_nothing()
-
-    team.destroy()
-    assert existing(cluster) - {"namespace team-a"} == before
-    admin.changes_nothing()
-    admin.destroy()
 
 
 def test_an_operator_that_watches_one_namespace_serves_only_that_one(

@@ -33,7 +33,7 @@ def tenants(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def shared(stack_on_operator: MakeStack) -> Stack:
-    """A stack with a shared Redis, after `pulumi up`. The tests use it in their order."""
+    """A stack with a shared Redis, after `pulumi up`."""
     made = stack_on_operator("redis")
     made.edit(tenants)
     made.up()
@@ -45,7 +45,7 @@ def secret(core: Any, namespace: str, name: str = "ray-redis") -> dict[str, str]
     return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
 
-def test_up_waits_for_three_nodes_with_a_volume_each(shared: Stack, cluster: Rehearsal, core: Any) -> None:
+def up_waits_for_three_nodes_with_a_volume_each(shared: Stack, cluster: Rehearsal, core: Any) -> None:
     apps: Any = client.AppsV1Api(cluster.client())
     made = apps.read_namespaced_stateful_set("ray-redis", NAMESPACE)
     assert made.status.ready_replicas == 3
@@ -56,25 +56,25 @@ def test_up_waits_for_three_nodes_with_a_volume_each(shared: Stack, cluster: Reh
     assert len({claim.spec.volume_name for claim in claims}) == 3
 
 
-def test_a_second_up_changes_nothing(shared: Stack) -> None:
+def a_second_up_changes_nothing(shared: Stack) -> None:
     shared.changes_nothing()
 
 
-def test_each_tenant_has_a_separate_secret(shared: Stack, core: Any) -> None:
+def each_tenant_has_a_separate_secret(shared: Stack, core: Any) -> None:
     found = {namespace: secret(core, namespace) for namespace in ("a", "b", "idle")}
     assert found["a"]["username"] == "a"
     assert found["a"]["password"] != found["b"]["password"]
     assert found["a"]["passwords"] == found["a"]["password"] + "\n"
 
 
-def test_no_password_is_in_plain_text_in_the_state(shared: Stack, core: Any) -> None:
+def no_password_is_in_plain_text_in_the_state(shared: Stack, core: Any) -> None:
     passwords = [secret(core, "a")["password"], secret(core, NAMESPACE, "ray-redis-users")["passwords"].strip()]
     state = shared.pulumi("stack", "export").output
     assert "ray-redis" in state
     assert [password for password in passwords if password in state] == []
 
 
-def test_a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> None:
+def a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> None:
     def pods() -> dict[str, str]:
         return {pod.metadata.name: pod.metadata.uid for pod in core.list_namespaced_pod(NAMESPACE).items}
 
@@ -100,7 +100,7 @@ def users(core: Any) -> list[str]:
     return [line.split()[1] for line in acl.splitlines()]
 
 
-def test_a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared: Stack, core: Any) -> None:
+def a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared: Stack, core: Any) -> None:
     """KubeRay's cleanup of a tenant's last RayCluster needs the user after the RayCluster has left the stack file."""
     shared.edit(lambda settings: settings["tenants"][1].update(clusterNames=[]))
     shared.up()
@@ -110,11 +110,21 @@ def test_a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared: St
     assert users(core) == ["default", "_nodes", "a", "idle"]
 
 
-def test_destroy_deletes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, core: Any) -> None:
+def destroy_deletes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, core: Any) -> None:
     shared.destroy()
     assert shared.resources() == []
     assert f"namespace {NAMESPACE}" not in existing(cluster)
     assert core.list_persistent_volume_claim_for_all_namespaces().items == []
+
+
+def test_a_redis_that_tenants_share(shared: Stack, cluster: Rehearsal, core: Any) -> None:
+    up_waits_for_three_nodes_with_a_volume_each(shared, cluster, core)
+    a_second_up_changes_nothing(shared)
+    each_tenant_has_a_separate_secret(shared, core)
+    no_password_is_in_plain_text_in_the_state(shared, core)
+    a_rotation_in_two_steps_restarts_no_pod(shared, core)
+    a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared, core)
+    destroy_deletes_it_with_its_namespace(shared, cluster, core)
 
 
 def in_each_tenants_namespace(settings: dict[str, Any]) -> None:

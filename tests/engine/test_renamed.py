@@ -17,8 +17,7 @@ OLD, RENAMED, MOVED = ("team-a", "training"), ("team-a", "tuning"), ("team-a-new
 
 @pytest.fixture(scope="module")
 def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with one RayCluster, after `pulumi up`, whose tenant may leave its namespace. The tests use it in their
-    order."""
+    """A stack with one RayCluster, after `pulumi up`, whose tenant may leave its namespace."""
     made = stack_on_operator("renamed")
     made.edit(lambda settings: settings["tenants"][0].update(allowDelete=True))
     made.up()
@@ -40,14 +39,14 @@ def creates_before_it_deletes(stack: Stack, rays: Rays, old: tuple[str, str], ne
     return False
 
 
-def test_a_renamed_cluster_is_created_before_the_old_one_is_deleted(stack: Stack, rays: Rays) -> None:
+def a_renamed_cluster_is_created_before_the_old_one_is_deleted(stack: Stack, rays: Rays) -> None:
     stack.edit(lambda settings: training(settings).update(name=RENAMED[1]))
     assert creates_before_it_deletes(stack, rays, OLD, RENAMED)
     assert not rays.exists(*OLD)
     stack.changes_nothing()
 
 
-def test_the_old_cluster_stays_if_the_new_one_does_not_start(stack: Stack, rays: Rays) -> None:
+def the_old_cluster_stays_if_the_new_one_does_not_start(stack: Stack, rays: Rays) -> None:
     def never_ready(settings: dict[str, Any]) -> None:
         head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
         training(settings).update(name="large", head=head, readyTimeout="5s")
@@ -63,10 +62,16 @@ def test_the_old_cluster_stays_if_the_new_one_does_not_start(stack: Stack, rays:
     assert not rays.exists("team-a", "large")
 
 
-def test_a_moved_cluster_is_created_before_the_old_one_is_deleted_with_its_namespace(
+def a_moved_cluster_is_created_before_the_old_one_is_deleted_with_its_namespace(
     stack: Stack, rays: Rays, core: client.CoreV1Api
 ) -> None:
     stack.edit(lambda settings: settings["tenants"][0].update(namespace=MOVED[0]))
     assert creates_before_it_deletes(stack, rays, RENAMED, MOVED)
     assert ClientSession(core.api_client).get("v1", "namespaces", None, RENAMED[0]) is None
     stack.changes_nothing()
+
+
+def test_a_cluster_is_renamed_and_moved_with_its_tenant(stack: Stack, rays: Rays, core: client.CoreV1Api) -> None:
+    a_renamed_cluster_is_created_before_the_old_one_is_deleted(stack, rays)
+    the_old_cluster_stays_if_the_new_one_does_not_start(stack, rays)
+    a_moved_cluster_is_created_before_the_old_one_is_deleted_with_its_namespace(stack, rays, core)

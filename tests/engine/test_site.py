@@ -50,10 +50,10 @@ MEASURE = """() => {
 
 @dataclass
 class Tour:
-    """What a browser reported while it visited every page in both schemes."""
+    """What a browser reported while it visited every page. A scheme changes colours and no layout."""
 
-    measured: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    """By path and scheme."""
+    measured: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By path."""
 
     problems: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
@@ -102,14 +102,10 @@ def tour(chromium: Browser, site: Path, host: str) -> Iterator[Tour]:
     index = json.loads((site / INDEX).read_text())
     # Each page would index the text of all pages, which takes most of its time.
     page.route(f"**/{INDEX}", lambda route: route.fulfill(json={**index, "docs": index["docs"][:1]}))
-    schemes = list(SCHEMES)
     for file in sorted(site.rglob("*.html")):
         path = str(file.relative_to(site)).removesuffix("index.html")
         page.goto(f"http://{host}/{path}")
-        for scheme in schemes:
-            prefer(page, scheme)
-            made.measured[path, scheme] = page.evaluate(MEASURE)
-        schemes.reverse()  # the next page opens in the last one
+        made.measured[path] = page.evaluate(MEASURE)
     yield made
     page.close()
 
@@ -126,7 +122,7 @@ def test_no_page_reports_a_problem_or_asks_another_host(tour: Tour, host: str) -
 
 
 def test_every_page_has_one_main_heading(tour: Tour) -> None:
-    assert {path for (path, _), measured in tour.measured.items() if measured["headings"] != 1} == set()
+    assert {path for path, measured in tour.measured.items() if measured["headings"] != 1} == set()
 
 
 def test_no_page_scrolls_sideways_on_a_phone_or_is_cut_off(tour: Tour) -> None:
