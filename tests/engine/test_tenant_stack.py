@@ -101,7 +101,7 @@ def pods(cluster: Rehearsal, namespace: str) -> list[Any]:
     return list(client.CoreV1Api(cluster.client()).list_namespaced_pod(namespace).items)
 
 
-def test_an_owner_creates_edits_and_refreshes_ray_clusters_without_further_rights(
+def an_owner_creates_edits_and_refreshes_ray_clusters_without_further_rights(
     own: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     own.pulumi("preview", "--diff")
@@ -119,7 +119,7 @@ def test_an_owner_creates_edits_and_refreshes_ray_clusters_without_further_right
     own.changes_nothing(refreshed=True)
 
 
-def test_all_images_are_pulled_from_the_mirrors_with_the_tenants_secret(
+def all_images_are_pulled_from_the_mirrors_with_the_tenants_secret(
     own: Stack, admin: Stack, cluster: Rehearsal
 ) -> None:
     deployment: Any = client.AppsV1Api(cluster.client()).read_namespaced_deployment("kuberay-operator", "ray-system")
@@ -132,7 +132,7 @@ def test_all_images_are_pulled_from_the_mirrors_with_the_tenants_secret(
     assert [secret.name for secret in head.spec.image_pull_secrets] == ["registry"]
 
 
-def test_the_preview_reports_conflicts_with_the_platform(own: Stack) -> None:
+def the_preview_reports_conflicts_with_the_platform(own: Stack) -> None:
     own.edit(lambda settings: adhoc(settings).update(name="stray"))
     output = own.pulumi("preview", fails=True).output
     assert "this stack does not match stack organization/ray-platform/platform" in output
@@ -147,7 +147,7 @@ def test_the_preview_reports_conflicts_with_the_platform(own: Stack) -> None:
     assert "Traceback" not in output
 
 
-def test_the_reason_of_a_cluster_that_does_not_start_is_reported_without_access_to_the_operator(own: Stack) -> None:
+def the_reason_of_a_cluster_that_does_not_start_is_reported_without_access_to_the_operator(own: Stack) -> None:
     own.edit(owners)
     own.edit(lambda settings: adhoc(settings).update(idleTimeout="10m"))
     head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
@@ -159,7 +159,7 @@ def test_the_reason_of_a_cluster_that_does_not_start_is_reported_without_access_
     assert "the API server refuses" not in output
 
 
-def test_the_api_server_refuses_a_foreign_namespace_with_a_clear_message(
+def the_api_server_refuses_a_foreign_namespace_with_a_clear_message(
     own: Stack, stack: MakeStack, kubeconfig: Path, rays: Rays
 ) -> None:
     stray = _as_owner(stack("stray"), kubeconfig)
@@ -172,7 +172,7 @@ def test_the_api_server_refuses_a_foreign_namespace_with_a_clear_message(
     assert not rays.exists("team-next", "adhoc")
 
 
-def test_the_platform_keeps_a_tenant_until_its_own_stack_has_no_clusters(
+def the_platform_keeps_a_tenant_until_its_own_stack_has_no_clusters(
     own: Stack, admin: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     """The operator stays as long as the tenant."""
@@ -183,3 +183,14 @@ def test_the_platform_keeps_a_tenant_until_its_own_stack_has_no_clusters(
     assert not rays.exists("team-own", "adhoc")
     until(lambda: not rays.named("team-own", f"{SERVICE_LABEL}=chat"), "KubeRay has deleted the service's RayCluster")
     admin.destroy()
+
+
+def test_an_owner_has_a_stack_of_the_tenants_own(
+    own: Stack, rays: Rays, cluster: Rehearsal, admin: Stack, stack: MakeStack, kubeconfig: Path
+) -> None:
+    an_owner_creates_edits_and_refreshes_ray_clusters_without_further_rights(own, rays, cluster)
+    all_images_are_pulled_from_the_mirrors_with_the_tenants_secret(own, admin, cluster)
+    the_preview_reports_conflicts_with_the_platform(own)
+    the_reason_of_a_cluster_that_does_not_start_is_reported_without_access_to_the_operator(own)
+    the_api_server_refuses_a_foreign_namespace_with_a_clear_message(own, stack, kubeconfig, rays)
+    the_platform_keeps_a_tenant_until_its_own_stack_has_no_clusters(own, admin, rays, cluster)
