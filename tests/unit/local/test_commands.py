@@ -154,8 +154,9 @@ def test_a_rehearsal_of_a_stack_that_runs_is_named(checkout: Path, capsys: pytes
 
 
 STOPS = """
-import pathlib, sys, time
+import pathlib, signal, sys, time
 from local.rehearse.signals import end_as_after_ctrl_c
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, which the tests may run under, ignores it
 end_as_after_ctrl_c()
 try:
     print("runs", flush=True)
