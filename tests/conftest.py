@@ -25,9 +25,15 @@ os.environ.update(collection())
 # As the Makefile does: without bytecode, which images often forbid, every process compiles what it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A test is not judged by its time: another process may have the machine. A seed alone repeats a run.
+# A test is not judged by its time: another process may have the machine. A seed alone repeats a run. With CI=true
+# Hypothesis would draw the same cases in each run.
 hypothesis.settings.register_profile(
-    "bounded", deadline=None, database=None, max_examples=200, suppress_health_check=list(hypothesis.HealthCheck)
+    "bounded",
+    deadline=None,
+    database=None,
+    derandomize=False,
+    max_examples=200,
+    suppress_health_check=list(hypothesis.HealthCheck),
 )
 hypothesis.settings.register_profile("many", hypothesis.settings.get_profile("bounded"), max_examples=3000)
 hypothesis.settings.load_profile("bounded")
