@@ -85,13 +85,15 @@ docs: .venv/installed ## Build the pages as a site into site/; fails for a link 
 
 ifeq ($(ARGS),)
 test: test-quick quick-engine quick-pods ## Ten minutes: the parts of the program, one set with the real engine, one with real pods. ARGS="FILE": that, whatever it takes.
-	@echo "Passed. Left out: the tests with the marker thorough. make test-all runs them, too (docs/testing.md)."
+	@echo "Passed. Left out: the tests with the marker thorough. make test-rest runs them, make test-all everything (docs/testing.md)."
 else
 test: build
 	@$(PYTEST) -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 endif
 
-test-all: test-quick quick-engine thorough-unit thorough-engine test-pods ## All tests: about an hour on two cores.
+test-all: test test-rest ## All tests: about an hour on two cores.
+
+test-rest: thorough-unit thorough-engine thorough-pods ## What `make test` leaves out.
 
 test-quick: quick-unit ## Most unit tests: no server, a minute.
 
@@ -103,7 +105,7 @@ build: .venv/installed
 real-node: .venv/installed
 	@$(LOCAL) build --nodes real
 
-quick-pods: real-node
+quick-pods thorough-pods: real-node
 
 quick-%: build
 	@$(PYTEST) $($*) -m "not thorough" $(ARGS)
