@@ -67,6 +67,12 @@ def restored_pickler() -> Iterator[None]:
         pickler._batch_setitems = original
 
 
+def without_traceback() -> None:
+    """From now on an error has its message alone. The plugin of dynamic resources reports an exception as Python prints
+    it, and a traceback hides the message."""
+    sys.tracebacklimit = 0
+
+
 @contextmanager
 def without_stack_traces() -> Iterator[None]:
     """Resources registered meanwhile have no stack trace in the state.

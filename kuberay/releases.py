@@ -147,8 +147,6 @@ FEATURE_GATES: Mapping[str, Mapping[str, bool]] = {
 """Feature gates by release of the operator, with their defaults (ray-operator/pkg/features/features.go at v1.5.1,
 v1.6.2 and v1.7.0). An operator does not start with an unknown gate."""
 
-WRITES = ("create", "update", "patch", "delete")
-
 RIGHTS_OF_GATES: Mapping[str, tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = {
     "RayCronJob": (("ray.io", ("raycronjobs", "raycronjobs/status", "raycronjobs/finalizers"), ()),),
     "RayServiceIncrementalUpgrade": (("gateway.networking.k8s.io", ("gateways", "httproutes"), ()),),
@@ -158,7 +156,7 @@ RIGHTS_OF_GATES: Mapping[str, tuple[tuple[str, tuple[str, ...], tuple[str, ...]]
         ("", ("secrets",), ("update", "delete")),
     ),
     # Every operator of 1.7 watches claims (raycluster_controller.go: SetupWithManager).
-    "GCSFaultToleranceEmbeddedStorage": (("", ("persistentvolumeclaims",), WRITES),),
+    "GCSFaultToleranceEmbeddedStorage": (("", ("persistentvolumeclaims",), ("create", "update", "patch", "delete")),),
 }
 """What the operator's ClusterRole has only for a feature gate: API group, resources and verbs, all verbs if there are
 none (ray-operator/main.go, and the rbac markers and SetupWithManager of controllers/ray, at v1.6.2 and v1.7.0)."""

@@ -5,7 +5,6 @@ of the stack that Pulumi passes to it.
 """
 
 import secrets
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -27,6 +26,7 @@ from components.cml.client import Client, CmlError, NotFoundError, api_key
 from components.cml.manifests import Inputs, script_path
 from components.cml.reconcile import Applications, summary
 from components.dynamic import Provider, Resource
+from components.pulumi_internals import without_traceback
 from components.waiting import report
 
 KEY = "cmlApiKey"
@@ -42,7 +42,7 @@ class _Provider(Provider):
     _configured: str | None = None
 
     def configure(self, req: ConfigureRequest) -> None:
-        sys.tracebacklimit = 0
+        without_traceback()
         self._configured = req.config.get(KEY)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ See docs/decisions/0024-definitions-outside-the-state.md.
 """
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from components.dynamic import Provider, Resource
 from components.dynamic.guards import CrdGuardProvider
 from components.kubernetes import field_manager
 from components.kubernetes_cluster import KubernetesCluster, cluster_of
+from components.pulumi_internals import without_traceback
 
 _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 """The variable with which Pulumi's Kubernetes provider imports existing objects into the state."""
@@ -38,12 +38,12 @@ class DefinitionsProvider(Provider):
         self._guard = guard
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        sys.tracebacklimit = 0
+        without_traceback()
         _refuse_existing(props)
         return CreateResult("definitions", _applied(props, props["definitions"]))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        sys.tracebacklimit = 0
+        without_traceback()
         existing = {name: live.metadata(cluster_of(props), name) for name in props["definitions"]}
         digests = {name: _live(body, name, props) for name, body in existing.items() if body is not None}
         return ReadResult(id_ if digests else "", {**props, "definitions": digests})
@@ -52,7 +52,7 @@ class DefinitionsProvider(Provider):
         return DiffResult(changes=any(olds.get(key) != value for key, value in news.items()))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        sys.tracebacklimit = 0
+        without_traceback()
         changed = {name: digest for name, digest in news["definitions"].items() if _differs(name, olds, news)}
         kept = {name: digest for name, digest in olds.get("applied", {}).items() if name not in changed}
         outputs = _applied(news, changed, kept)
@@ -60,7 +60,7 @@ class DefinitionsProvider(Provider):
         return UpdateResult(outputs)
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        sys.tracebacklimit = 0
+        without_traceback()
         self._remove(props, props["definitions"])
 
     def _remove(self, props: Mapping[str, Any], names: Any) -> None:

@@ -4,7 +4,6 @@ A guard's deletion runs in Pulumi's Python plugin, so a plain `pulumi destroy`, 
 see docs/decisions/0002-crd-guard.md and docs/decisions/0010-tenants.md.
 """
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pulumi.dynamic import CreateResult
 from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
 from components.dynamic import Provider, Resource
 from components.kubernetes_cluster import cluster_of
+from components.pulumi_internals import without_traceback
 from core.body import Body
 
 _NAMED = 10
@@ -37,8 +37,7 @@ class GuardProvider(Provider):
         return CreateResult("guard", dict(props))
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        # The plugin reports the exception as Python prints it. Without a traceback the message is readable.
-        sys.tracebacklimit = 0
+        without_traceback()
         self.refuse(_props)
 
 
