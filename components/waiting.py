@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from components.cluster import Cluster, ClusterUnreachableError, UnauthorizedError
@@ -11,6 +12,10 @@ from components.cluster import Cluster, ClusterUnreachableError, UnauthorizedErr
 Result = TypeVar("Result")
 
 _PAUSE_SECONDS = 1.0
+
+_LOOKS = ThreadPoolExecutor(8, "look")
+"""Threads of their own. In those of the event loop the SDK's registrations wait for the engine (pulumi 3.272,
+runtime/resource.py, do_rpc_call). The engine may be waiting for this hook, and then neither would ever continue."""
 
 GONE = "it does not exist: it was deleted after its creation"
 """State of an object that is not there."""
@@ -35,12 +40,13 @@ async def until(
     """
     deadline = time.monotonic() + limit
     shown = ""
+    loop = asyncio.get_running_loop()
     while True:
-        result, state = await asyncio.to_thread(look)
+        result, state = await loop.run_in_executor(_LOOKS, look)
         if result is not None:
             return result
         if time.monotonic() > deadline:
-            raise await asyncio.to_thread(late, state)
+            raise await loop.run_in_executor(_LOOKS, late, state)
         if state != shown:
             show(state)
             shown = state

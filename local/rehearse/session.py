@@ -128,6 +128,7 @@ class Session:
             while update.poll() is None:
                 ready = sum(each.ready for each in cluster.states())
                 show(ready / (number + 1), f"{ready} of {number} RayClusters are ready")
+                self.rehearsal.check()
                 time.sleep(_LOOK_SECONDS)
             self.rehearsal.check()
         if update.returncode == 0:

@@ -1,6 +1,8 @@
 """Looking at an object until it is as desired."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -32,3 +34,20 @@ def test_a_state_is_shown_once() -> None:
 def test_after_the_limit_the_error_has_the_last_state() -> None:
     with pytest.raises(TooLateError, match="starts"):
         waited((None, "starts"), limit=-1)
+
+
+def test_it_needs_no_thread_in_which_registrations_wait_for_the_engine() -> None:
+    """The engine answers them only after the wait, which is a hook."""
+    answered = Event()
+
+    async def update() -> str:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        registration = loop.run_in_executor(None, answered.wait)
+        try:
+            return await asyncio.wait_for(until(lambda: ("done", "ready"), 60, print, TooLateError), 10)
+        finally:
+            answered.set()
+            await registration
+
+    assert asyncio.run(update()) == "done"
