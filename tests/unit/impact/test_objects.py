@@ -1,5 +1,4 @@
-"""The effects of an edit beside RayClusters: on namespaces, quotas, policies, Redis, the operator, rights and
-budgets."""
+"""The effects of an edit beside RayClusters: on namespaces, quotas, policies, Redis, the operator and its version."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ import pytest
 
 from kuberay.edits import Verdict
 from stacks.commands.impact.comparison import Impact, impact_of
+from stacks.commands.impact.effects import Effect
 from stacks.load import load
 from stacks.settings import StackSettings
 from tests.unit.impact.stacks import effects_on, ray
@@ -124,3 +124,46 @@ def test_a_program_that_the_stack_does_not_install_is_not_removed() -> None:
     assert effects_on("Scheduler", edited_stack(there, {"operator": {"install": "existing"}})) == []
     assert [each.verdict for each in effects_on("Operator", edited_stack({}, there))] == [Verdict.DELETES]
     assert "fails if the cluster has an operator already" in effects_on("Operator", edited_stack(there, {}))[0].text
+
+
+NO_MARKS = {"RayMultiHostIndexing": False}
+
+
+def with_operator(version: str, gates: dict[str, bool] | None = None, hosts: int = 1) -> StackSettings:
+    group = {"groupName": "tpu", "numOfHosts": hosts, "cpu": 4, "memory": "8Gi", "maxReplicas": 1}
+    return stack(tenant("a", ray(workerGroups=[group])), operator={"version": version, "featureGates": gates or {}})
+
+
+def of_version(before: StackSettings, after: StackSettings) -> list[Effect]:
+    return effects_on("Operator", impact_of(before, after))
+
+
+def test_an_upgrade_keeps_pods_and_reports_what_new_pods_get() -> None:
+    restarts, pods = of_version(with_operator("1.5.1"), with_operator("1.6.2"))
+    assert restarts.verdict is Verdict.ROLLING
+    assert "Pods of RayClusters stay" in restarts.text
+    assert "another `up`" in restarts.safer
+    assert pods.verdict is Verdict.NEW_PODS
+    assert "health probes by HTTP" in pods.text
+
+
+def test_versions_that_create_the_same_pods_have_no_effect_on_pods() -> None:
+    assert [each.verdict for each in of_version(with_operator("1.6.0"), with_operator("1.6.2"))] == [Verdict.ROLLING]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        (("1.5.1", {}), ("1.6.2", {}), True),
+        (("1.5.1", {}), ("1.6.2", NO_MARKS), False),
+        (("1.6.2", NO_MARKS), ("1.6.2", {}), True),
+        (("1.5.1", {"RayMultiHostIndexing": True}), ("1.6.2", {}), False),
+    ],
+)
+def test_workers_with_several_hosts_would_be_created_twice(before: Any, after: Any, refused: bool) -> None:
+    effects = of_version(*(with_operator(version, gates, hosts=2) for version, gates in (before, after)))
+    found = [each for each in effects if each.verdict is Verdict.REFUSED]
+    assert bool(found) is refused
+    for each in found:
+        assert "a/training tpu" in each.text
+        assert "RayMultiHostIndexing: false" in each.safer

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stacks.commands.importing.file import clusters_in
 from stacks.commands.importing.reader import Answers, RefusedError, leaves
 from tests.unit.importing.test_manifests import FULL, PLAIN, job
-from tests.unit.importing.test_operators_before_kuberay import FIRST_OPERATOR, WITH_FIELDS
+from tests.unit.importing.test_other_formats import FIRST_OPERATOR, WITH_FIELDS
 
 pytestmark = pytest.mark.thorough
 

@@ -1,4 +1,4 @@
-"""The collector in the pods of Ray, and its ConfigMap."""
+"""The collector in the pods of Ray, its ConfigMap, and logs of tenants' own stacks."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from core.body import Body
 from core.quantities import amount
 from local import tools
 from local.images import LOG_COLLECTOR
+from stacks.commands.impact.kinds import LOG_COLLECTORS, kind_of
 from stacks.load import load, parse
+from stacks.objects.platform_outputs import PlatformMismatchError, check, exported
 from stacks.objects.ray_clusters import rendered
 from stacks.objects.stack import render
 from stacks.settings import StackSettings
@@ -139,3 +141,39 @@ def test_the_exporter_adds_its_path() -> None:
 def test_the_default_image_is_of_the_version_that_is_tested() -> None:
     assert LOG_COLLECTOR.reference == IMAGE
     assert IMAGE.endswith(f":{tools.OTEL_COLLECTOR.version.removeprefix('v')}")
+
+
+PLATFORM = "acme/ray-platform/prod"
+
+LOGS = {"endpoint": "http://loki.loki.svc:3100", "egress": [{"namespace": "loki", "ports": [3100]}]}
+
+ADHOC = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+
+
+def outputs(**keys: Any) -> dict[str, Any]:
+    """The outputs of the platform's stack."""
+    stack = parse({"tenants": [{"name": "team-a", "clusterNames": ["adhoc"]}], **keys})
+    return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **exported(stack)}
+
+
+def own(**keys: Any) -> Any:
+    """A tenant's own stack."""
+    tenants = [{"name": "team-a", "clusters": [ADHOC]}]
+    return parse({"platform": {"stack": PLATFORM}, "tenants": tenants, **keys})
+
+
+def test_a_tenants_own_stack_has_logs_where_the_platform_has() -> None:
+    check(own(logs=LOGS), PLATFORM, outputs(logs=LOGS))
+    check(own(), PLATFORM, outputs())
+    with pytest.raises(PlatformMismatchError, match="has no logs for tenant 'team-a': remove logs, or set it there"):
+        check(own(logs=LOGS), PLATFORM, outputs())
+    with pytest.raises(PlatformMismatchError, match="has logs for tenant 'team-a': set logs as it is there"):
+        check(own(), PLATFORM, outputs(logs=LOGS))
+
+
+def test_a_platform_without_logs_has_the_outputs_that_it_had() -> None:
+    assert "logs" not in outputs()["tenants"]["team-a"]
+
+
+def test_impact_does_not_take_the_configuration_for_one_of_redis() -> None:
+    assert kind_of(config_map(LogsSettings.model_validate(LOGS), "team-a")) is LOG_COLLECTORS

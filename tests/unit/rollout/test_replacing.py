@@ -1,10 +1,16 @@
-"""Which pods of a RayCluster an edit replaces, and when."""
+"""Which pods of a RayCluster an edit replaces, when, by which requests, and how a worker group is retired."""
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError, ConflictError, ForbiddenError
+from components.rollout.pods import Pods, UnknownRayError
 from components.rollout.replacing import Desired, cannot_join, has_pods_to_replace, replace_old
+from components.rollout.retirement import Groups, NotRetiredError, retire
+from testbed.fake_cluster import FakeCluster
 from tests.unit.rollout.simulated import PARTS, Simulated
 
 
@@ -176,3 +182,160 @@ def test_workers_must_be_able_to_join_the_head(
 ) -> None:
     found = cannot_join(strategy, live, settings)
     assert (found is None) if why is None else (found is not None and why in found and "immediate" in found)
+
+
+class SimulatedGroups(Groups):
+    """The RayCluster's worker groups, and an operator that deletes the `workersToDelete`."""
+
+    def __init__(self, pods: Simulated, **replicas: int) -> None:
+        self._pods = pods
+        self.groups: list[dict[str, Any]] = [
+            {"groupName": name, "replicas": number, "minReplicas": 1, "maxReplicas": 9}
+            for name, number in replicas.items()
+        ]
+
+    def all(self) -> list[Mapping[str, Any]]:
+        return [dict(group) for group in self.groups]
+
+    def shrink(self, place: int, group: Mapping[str, Any], staying: int, going: Sequence[str]) -> None:
+        self.groups[place] |= {"replicas": staying, "maxReplicas": staying, "minReplicas": 0}
+        for name in going:
+            self._pods.remove(name)
+
+
+def test_a_group_without_workers_is_removed_at_once(pods: Simulated) -> None:
+    groups = SimulatedGroups(pods, one=0, two=1)
+    pods.silent = "asked"
+    retire(groups, pods, ["two"], "onIdle", 0)
+    assert groups.groups[0]["maxReplicas"] == 9
+
+
+def test_idle_workers_are_deleted_before_it_and_others_stay(pods: Simulated) -> None:
+    groups = SimulatedGroups(pods, one=2, two=1)
+    pods.add("first")
+    pods.add("second", phase="Pending")
+    pods.add("other", group="two", busy=1000)
+    retire(groups, pods, ["two"], "onIdle", 0)
+    assert sorted(pods.deleted) == ["first", "second"]
+    assert [group["replicas"] for group in groups.groups] == [0, 1]
+
+
+def test_busy_workers_keep_it_and_nothing_is_changed(pods: Simulated) -> None:
+    groups = SimulatedGroups(pods, one=2)
+    pods.add("idle")
+    pods.add("busy", busy=1000)
+    with pytest.raises(
+        NotRetiredError, match=r"worker group one is removed from the stack file, and has workers \(busy\)"
+    ):
+        retire(groups, pods, [], "onIdle", 0)
+    assert (pods.deleted, pods.drained, groups.groups[0]["maxReplicas"]) == ([], {}, 9)
+
+
+def test_drain_closes_the_group_and_waits(pods: Simulated) -> None:
+    groups = SimulatedGroups(pods, one=2)
+    pods.add("idle")
+    pods.add("busy", busy=30)
+    shown: list[str] = []
+
+    def show(line: str) -> None:
+        shown.append(line)
+        assert groups.groups[0]["maxReplicas"] != 0
+
+    retire(groups, pods, [], "drain", 60, show)
+    assert pods.deleted == ["idle", "busy"]
+    assert 30 <= pods.now < 40
+    assert shown[-1] == "1 workers of groups to remove are still busy: busy"
+
+
+def test_drain_ends_at_its_limit(pods: Simulated) -> None:
+    groups = SimulatedGroups(pods, one=1)
+    pods.add("busy", busy=1000)
+    retire(groups, pods, [], "drain", 60)
+    assert 60 <= pods.now < 70
+
+
+def test_immediate_does_not_ask_ray(pods: Simulated) -> None:
+    groups = SimulatedGroups(pods, one=1)
+    pods.add("busy", busy=1000)
+    pods.silent = "asked"
+    retire(groups, pods, [], "immediate", 0)
+    assert (pods.deleted, groups.groups[0]["replicas"]) == (["busy"], 0)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ("none", "Set another strategy"),
+        ("onIdle", "cannot be determined whether they are busy: no process"),
+        ("drain", "cannot be determined"),
+    ],
+)
+def test_a_group_with_workers_in_an_unknown_state_is_kept(pods: Simulated, strategy: Any, message: str) -> None:
+    groups = SimulatedGroups(pods, one=1)
+    pods.add("unknown")
+    pods.silent = "no process"
+    with pytest.raises(NotRetiredError, match=message):
+        retire(groups, pods, [], strategy, 60)
+    assert pods.deleted == []
+
+
+def test_replicas_without_pods_are_not_created(pods: Simulated) -> None:
+    groups = SimulatedGroups(pods, one=2)
+    retire(groups, pods, [], "onIdle", 0)
+    assert groups.groups[0]["replicas"] == 0
+
+
+def pod(name: str, kind: str, cluster: str = "training") -> dict[str, Any]:
+    labels = {"ray.io/cluster": cluster, "ray.io/node-type": kind}
+    metadata = {"namespace": "team-a", "name": name, "uid": f"of {name}", "resourceVersion": "7", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "ray"}]}}
+
+
+HEAD, WORKER = pod("head", "head"), pod("worker", "worker")
+
+
+def test_the_pods_are_those_of_ray() -> None:
+    cluster = FakeCluster(HEAD, WORKER, pod("clean-up", "redis-cleanup"), pod("other", "worker", "serving"))
+    assert Pods(cluster, "team-a", "training").all() == [HEAD, WORKER]
+
+
+def test_only_this_pod_is_deleted_and_only_if_it_has_not_changed() -> None:
+    cluster = FakeCluster(HEAD, WORKER)
+    Pods(cluster, "team-a", "training").delete(WORKER)
+    Pods(cluster, "team-a", "training").delete(HEAD, unchanged=True)
+    assert [each.body for each in cluster.changes] == [
+        {"preconditions": {"uid": "of worker"}},
+        {"preconditions": {"uid": "of head", "resourceVersion": "7"}},
+    ]
+    Pods(cluster, "team-a", "training").delete(HEAD)  # It is gone.
+    cluster.fail(ConflictError("the UID in the precondition does not match"))
+    Pods(cluster, "team-a", "training").delete(HEAD)
+    cluster.fail(ForbiddenError("pods is forbidden"))
+    with pytest.raises(ForbiddenError):
+        Pods(cluster, "team-a", "training").delete(HEAD)
+
+
+def test_a_group_is_closed_unless_the_list_has_changed() -> None:
+    metadata = {"namespace": "team-a", "name": "training"}
+    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
+    groups = [{"groupName": "gpu", "replicas": 3, "maxReplicas": 5}]
+    cluster = FakeCluster({**body, "spec": {"workerGroupSpecs": groups}})
+    live = Groups(cluster, "team-a", "training")
+    live.shrink(0, {"groupName": "another"}, 0, [])
+    assert live.all() == groups
+    live.shrink(0, groups[0], 1, ["worker"])
+    numbers = {"minReplicas": 0, "maxReplicas": 1, "replicas": 1}
+    assert live.all() == [{"groupName": "gpu", **numbers, "scaleStrategy": {"workersToDelete": ["worker"]}}]
+
+
+def test_ray_in_the_head_is_asked_by_a_script() -> None:
+    cluster = FakeCluster()
+    cluster.commands = lambda *asked: (f"a warning of Ray\n{json.dumps({'asked': asked[:3]})}", "")
+    found = Pods(cluster, "team-a", "training").run_in_head([WORKER, HEAD], "script")
+    assert found == {"asked": ["team-a", "head", "ray"]}
+    cluster.commands = lambda *_: ("", "Traceback\nConnectionError: no GCS\n\n")
+    with pytest.raises(UnknownRayError, match="Ray in its pod head does not answer: ConnectionError: no GCS"):
+        Pods(cluster, "team-a", "training").run_in_head([HEAD], "script")
+    cluster.fail(ClusterUnreachableError("a command cannot be run in its pod head: Forbidden"))
+    with pytest.raises(UnknownRayError, match="in its pod head: Forbidden"):
+        Pods(cluster, "team-a", "training").run_in_head([HEAD], "script")

@@ -1,10 +1,13 @@
-"""A pod is old if its template differs from the desired one."""
+"""The settings of updates, and which pods are old: those whose template differs from the desired one."""
 
 import copy
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from components.ray_cluster.rules import valid
+from components.ray_cluster.settings import RayClusterSettings
 from components.rollout.templates import ANNOTATION, is_old, parts, stamped
 
 
@@ -121,3 +124,28 @@ def test_the_state_contains_no_values_of_variables() -> None:
         lambda spec: spec["headGroupSpec"]["template"]["spec"]["containers"][0]["env"][0].update(value="hush")
     )
     assert "hush" not in str(parts(body["spec"]))
+
+
+def cluster_with(**more: Any) -> RayClusterSettings:
+    return valid({"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **more})
+
+
+def test_the_default_ends_no_busy_worker() -> None:
+    assert cluster_with().updates.strategy == "onIdle"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"updates": {"limit": "5m"}}, "limit has no effect with strategy onIdle: remove it, or set strategy to drain"),
+        (
+            {"updates": {"strategy": "drain"}, "overrides": {"upgradeStrategy": {"type": "Recreate"}}},
+            "strategy drain has no effect if KubeRay deletes all pods at each edit",
+        ),
+        ({"updates": {"strategy": "blueGreen"}}, "Input should be 'onIdle', 'drain', 'immediate' or 'none'"),
+    ],
+)
+def test_settings_without_effect_are_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        cluster_with(**more)
+    cluster_with(overrides={"upgradeStrategy": {"type": "Recreate"}})

@@ -1,4 +1,5 @@
-"""Objects that a quota or limits would refuse are reported before the update, with the numbers."""
+"""Objects that a quota or limits would refuse are reported before the update, with the numbers; and entries of a quota
+that count nothing."""
 
 from decimal import Decimal
 from typing import Any
@@ -10,7 +11,7 @@ from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.rules import valid
 from components.redis.connection import RedisConnection
 from components.tenant.demand import beyond_limits, beyond_quota, demand
-from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings
+from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings, problems_of_entries
 from core.nodes import NodePool
 from core.quantities import shown
 from kuberay import OperatorContext, validate
@@ -201,3 +202,42 @@ def test_all_containers_are_within_maximum_and_minimum() -> None:
 )
 def test_amounts_are_shown_as_people_write_them(entry: str, value: Decimal, text: str) -> None:
     assert shown(entry, value) == text
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("cpu", "limits.ephemeral-storage", "services", "hugepages-2Mi", "requests.hugepages-1Gi"),
+        *("requests.nvidia.com/gpu", "requests.nvidia.com/mig-1g.5gb", "requests.amd.com/gpu"),
+        *("count/rayjobs.ray.io", "count/secrets", "count/deployments.apps", "count/certificates.cert-manager.io"),
+        *("fast.storageclass.storage.k8s.io/requests.storage", "gpu.deviceclass.resource.k8s.io/devices"),
+    ],
+)
+def test_an_entry_that_counts_something_passes(entry: str) -> None:
+    assert list(problems_of_entries({entry: "3"})) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "meant"),
+    [
+        ("nvidia.com/gpu", "did you mean 'requests.nvidia.com/gpu'?"),
+        ("limits.nvidia.com/gpu", "did you mean 'requests.nvidia.com/gpu'?"),
+        ("requests.nvidia.com/gpus", "did you mean 'requests.nvidia.com/gpu'?"),
+        ("example.com/fpga", "did you mean 'requests.example.com/fpga'?"),
+        ("count/raycluster.ray.io", "did you mean 'count/rayclusters.ray.io'?"),
+        ("count/job.batch", "did you mean 'count/jobs.batch'?"),
+        ("count/rayclusters", "use one of"),
+        ("request.cpu", "did you mean 'requests.cpu'?"),
+        ("gpus", "use one of cpu, memory"),
+    ],
+)
+def test_an_entry_that_counts_nothing_is_refused_with_what_is_meant(entry: str, meant: str) -> None:
+    [problem] = problems_of_entries({entry: "3"})
+    assert problem.message.startswith(f"Kubernetes counts nothing for {entry!r} in a quota: {meant}")
+
+
+@pytest.mark.parametrize(("entry", "most"), [("services", "500m"), ("count/secrets", "1.5")])
+def test_objects_are_counted_in_whole_numbers(entry: str, most: str) -> None:
+    assert [each.message for each in problems_of_entries({entry: most})] == [
+        f"{most!r} is not a number of objects: write a whole one"
+    ]
