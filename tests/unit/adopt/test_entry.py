@@ -1,4 +1,4 @@
-"""The entry of a live RayCluster in a stack file: which can be adopted, what it says, and where it is added."""
+"""The entry of a live RayCluster in a stack file: which can be adopted, its settings, and where it is added."""
 
 import difflib
 from typing import Any

@@ -147,12 +147,6 @@ def stack_of(**changes: Any) -> StackSettings:
     return parse({"cml": {"host": "https://ml.example.com", "clusters": [{**WITH_GPUS, **changes}]}})
 
 
-def problems(**changes: Any) -> str:
-    with pytest.raises(StackFileError) as refused:
-        stack_of(**changes)
-    return str(refused.value)
-
-
 def test_a_config_is_sent_as_it_is_configured_with_a_proxy_in_the_head_alone() -> None:
     settings = ServeConfigSettings.model_validate({"applications": [CHAT], "http_options": {"request_timeout_s": 60}})
     config = json.loads(serve_config(settings, None))
@@ -199,19 +193,6 @@ def test_of_a_traceback_its_beginning_and_its_error_are_shown() -> None:
         "chat": "DEPLOY_FAILED: Deploying failed: ImportError: No module named 'chat': "
         "deployment Chat: 1 replica waits for CPUs"
     }
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"llm": {"model": "m", "maxReplicas": 3}}, "and the workers hold 2 of them"),
-        ({"llm": {"model": "m", "replicas": 2, "maxReplicas": 1}}, "replicas 2 is more than maxReplicas 1"),
-        (serves({**CHAT, "import_path": "chat"}), "'chat' is not the place of an application"),
-        (serves(CHAT, CHAT), "'chat' is that of"),
-    ],
-)
-def test_conflicts_are_reported(changes: dict[str, Any], expected: str) -> None:
-    assert expected in problems(**changes)
 
 
 def test_impact_names_the_applications() -> None:

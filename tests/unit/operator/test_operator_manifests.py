@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from components.manifest_files import UnexpectedManifestError
 from components.operator.manifests import needed, operator_objects
 from components.operator.settings import OperatorSettings, Toleration
-from core.problems import Problems
 
 Tree = list[dict[str, Any]]
 
@@ -204,24 +202,6 @@ def test_the_tree_is_kuberays_at_the_tag_of_the_version_unless_a_location_is_set
     github = "https://github.com/ray-project/kuberay//ray-operator/config/default?ref=v1.6.2"
     assert OperatorSettings(version="1.6.2").tree == github
     assert OperatorSettings(location="../kuberay/config/default").tree == "../kuberay/config/default"
-
-
-@pytest.mark.parametrize(
-    ("toleration", "key"),
-    [
-        ({"effect": "NoSchedule"}, "key"),
-        ({"key": "infra", "operator": "Exists", "value": "ray"}, "value"),
-        ({"key": "infra", "tolerationSeconds": 60}, "tolerationSeconds"),
-        ({"key": "no key"}, "key"),
-        ({"key": "infra", "value": "no value"}, "value"),
-    ],
-)
-def test_a_toleration_that_the_api_server_refuses_is_refused(toleration: dict[str, Any], key: str) -> None:
-    with pytest.raises(ValidationError) as refused:
-        Toleration(**toleration)
-    (error,) = refused.value.errors()
-    found = error.get("ctx", {}).get("error")
-    assert (found.problems[0].path if isinstance(found, Problems) else error["loc"]) == (key,)
 
 
 @pytest.mark.parametrize(

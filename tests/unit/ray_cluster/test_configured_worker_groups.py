@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
 from core.nodes import NodePool
-from core.problems import Problems
 from kuberay import OperatorContext, validate
 
 POOLS = (
@@ -28,12 +25,6 @@ def spec(**settings: Any) -> dict[str, Any]:
 def group(**settings: Any) -> dict[str, Any]:
     [rendered] = spec(workerGroups=[{**SMALL, **settings}])["workerGroupSpecs"]
     return dict(rendered)
-
-
-def refused(**settings: Any) -> list[tuple[Any, str]]:
-    with pytest.raises(Problems) as raised:
-        spec(**settings)
-    return [(problem.path, problem.message) for problem in raised.value.problems]
 
 
 def test_a_group_has_only_its_configured_values() -> None:
@@ -152,48 +143,3 @@ def test_overrides_can_remove_any_field() -> None:
     assert "restartPolicy" not in pod
     assert pod["containers"][0]["ports"] == []
     assert [each["groupName"] for each in made["workerGroupSpecs"]] == ["a100-2gpu", "a100-4gpu", "a100-8gpu"]
-
-
-@pytest.mark.parametrize(
-    ("configured", "field", "message"),
-    [
-        (
-            {"minReplicas": 2, "maxReplicas": 1},
-            ("minReplicas",),
-            "minReplicas 2 is more than maxReplicas 1: lower minReplicas or raise maxReplicas",
-        ),
-        (
-            {"pool": "cpu", "cpu": 33},
-            ("cpu",),
-            "worker group 'small' has cpu 33, more than a node of pool 'cpu' has (32)",
-        ),
-        ({"pool": "cpu", "gpus": 1}, ("gpus",), "it has 1 gpus, and a node of pool 'cpu' has 0: lower it"),
-        (
-            {"podTemplate": {"spec": {"containers": [{"image": "i"}]}}},
-            ("podTemplate", "spec", "containers", 0),
-            "has no name, which identifies the item",
-        ),
-    ],
-)
-def test_an_invalid_group_is_refused_at_its_place(configured: dict[str, Any], field: Any, message: str) -> None:
-    [(path, text)] = refused(workerGroups=[{**SMALL, **configured}])
-    assert path == ("workerGroups", 0, *field)
-    assert text.startswith(message)
-
-
-def test_a_name_is_used_once() -> None:
-    [(path, text)] = refused(workerGroups=[SMALL, SMALL])
-    assert path == ("workerGroups", 1)
-    assert text == "worker group name small is used twice: give each group its own name"
-
-
-def test_all_problems_are_reported_at_once() -> None:
-    wrong = refused(
-        head={"pool": "x"}, workers={"pool": "y"}, workerGroups=[{**SMALL, "pool": "z"}], overrides={"$patch": "x"}
-    )
-    assert [path for path, _ in wrong] == [
-        ("head", "pool"),
-        ("workers", 0, "pool"),
-        ("workerGroups", 0, "pool"),
-        ("overrides", "$patch"),
-    ]

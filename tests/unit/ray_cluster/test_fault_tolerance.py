@@ -12,9 +12,8 @@ from components.dynamic.redis_keys import StorageNamespaceProvider, cleanup_warn
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
-from components.ray_cluster.origin import setting_at
 from components.ray_cluster.pods import RedisPlace, deletion_seconds
-from components.ray_cluster.problems import redis_problems, reworded
+from components.ray_cluster.problems import redis_problems
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
@@ -54,17 +53,6 @@ def head(made: Mapping[str, Any]) -> dict[str, Any]:
 
 def env(container: Mapping[str, Any]) -> dict[str, Any]:
     return {each["name"]: each.get("value") for each in container.get("env", ())}
-
-
-def found(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> list[tuple[str, str]]:
-    """The problems and their paths."""
-    cluster = settings(**keys)
-    body = ray_cluster(cluster, POOLS, redis=place)
-    problems = [reworded(cluster, each, body) for each in validate(body, OperatorContext())]
-    problems = problems or list(redis_problems(cluster, place, body))
-    return [
-        (".".join(map(str, setting_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems
-    ]
 
 
 def provisioned(**keys: Any) -> Recorder:
@@ -131,35 +119,6 @@ def test_with_users_of_images_the_gateway_has_that_of_its_image() -> None:
 
 def test_a_cluster_without_fault_tolerance_is_unchanged() -> None:
     assert "redis" not in str(spec(faultTolerance=False)).lower()
-
-
-@pytest.mark.parametrize(
-    ("template", "place"),
-    [
-        ({"volumes": [{"name": "ray-redis", "emptyDir": {}}]}, "volumes.0"),
-        (
-            {"initContainers": [{"name": "proxy", "image": "mine", "ports": [{"containerPort": 9399}]}]},
-            "initContainers.0.ports.0.containerPort",
-        ),
-    ],
-)
-def test_a_pod_template_that_uses_names_or_ports_of_the_gateway_is_refused(
-    template: dict[str, Any], place: str
-) -> None:
-    [(where, _), *_] = found(head={"podTemplate": {"spec": template}})
-    assert where == f"head.podTemplate.spec.{place}"
-
-
-@pytest.mark.parametrize(
-    ("configured", "place"),
-    [
-        ({"workers": {"pool": "cpu", "env": {TIMEOUT: "60"}}}, f"workers.0.env.{TIMEOUT}"),
-    ],
-)
-def test_worker_timeouts_that_are_not_longer_than_the_heads_are_refused(configured: dict[str, Any], place: str) -> None:
-    [(where, message)] = found(**configured)
-    assert where == place
-    assert "would end while the head restarts" in message
 
 
 def test_worker_timeouts_longer_than_the_heads_are_accepted() -> None:

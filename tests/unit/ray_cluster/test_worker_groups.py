@@ -169,11 +169,6 @@ def test_workers_select_their_pools_labels_and_tolerate_its_taints() -> None:
     assert pod["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "", "effect": "NoSchedule"}]
 
 
-def test_a_reserve_of_all_memory_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"lower reserve.memory"):
-        ray_cluster(cluster(WorkersSettings(pool="a100", reserve=Reserve(memory="2000Gi"))), (A100,))
-
-
 ANY_A100 = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8)
 
 
@@ -300,16 +295,3 @@ def test_a_size_may_have_its_own_idle_timeout() -> None:
     small, whole = ray_cluster(settings, (ANY_A100,))["spec"]["workerGroupSpecs"]
     assert small["idleTimeoutSeconds"] == 10
     assert "idleTimeoutSeconds" not in whole
-
-
-def test_without_an_autoscaler_no_size_has_an_idle_timeout() -> None:
-    with pytest.raises(ValueError, match=r"workers\[0\].variants\[0\].idleTimeout: has no effect"):
-        valid(
-            {
-                "name": "training",
-                "rayVersion": "2.60.0",
-                "image": "rayproject/ray:2.60.0",
-                "autoscaling": False,
-                "workers": {"pool": "a100", "variants": [{"gpus": 1, "idleTimeout": "10s"}]},
-            }
-        )

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from components.payloads import require_key
 from components.payloads.require_key import RequireKey
@@ -20,9 +20,7 @@ from components.ray_service.rules import ValidRayService
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from components.storage.manifests import mounted
 from core.nodes import NodePool
-from core.problems import StackFileError
 from kuberay import OperatorContext, validate
-from stacks.load import parse
 
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
 CONFIG = {
@@ -87,22 +85,6 @@ def test_neither_of_its_two_heads_during_an_update_is_evicted() -> None:
 def test_its_endpoint_is_serves_service_or_kuberays_gateway() -> None:
     assert connection(service(), "team-a", 8000)["endpoint"] == "http://chat-serve-svc.team-a.svc:8000"
     assert connection(service(upgradeStrategy=INCREMENTAL), "team-a", 8000)["gateway"] == "chat-gateway"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"serveConfigV2": {**CONFIG, "http_options": {"host": "127.0.0.1"}}}, "nobody outside of the pod reaches"),
-        (
-            {"serveConfigV2": {**CONFIG, "proxy_location": "HeadOnly"}, "excludeHeadPodFromServeSvc": True},
-            "only the head has a proxy",
-        ),
-        ({"upgradeStrategy": {**INCREMENTAL, "type": "NewCluster"}}, "KubeRay ignores it with NewCluster"),
-    ],
-)
-def test_conflicts_between_settings(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        service(**settings)
 
 
 GROUP = {"groupName": "one", "replicas": 1}
@@ -283,39 +265,6 @@ def test_clients_get_the_address_of_the_api() -> None:
     found = connection(with_model(), "team-a", 8000)
     assert found["openaiBaseUrl"] == "http://chat-serve-svc.team-a.svc:8000/v1"
     assert found["model"] == "llama"
-
-
-@pytest.mark.parametrize(
-    ("llm", "more", "place", "why"),
-    [
-        ({"engineKwargs": {"tensor_parallel_size": 2}}, {}, "llm.engineKwargs", "tensorParallelSize"),
-        ({"engineKwargs": {"pipeline_parallel_size": 2}}, {}, "llm.engineKwargs", "a replica is on one worker"),
-        ({"engineKwargs": {"pipeline_parallel_size": [2]}}, {}, "llm.engineKwargs", "a replica is on one worker"),
-        ({"engineKwargs": {"pipeline_parallel_size": "two"}}, {}, "llm.engineKwargs", "a replica is on one worker"),
-        ({"pool": "#"}, {}, "llm.pool", "is not a name"),
-        ({"replicas": 3, "maxReplicas": 2}, {}, "llm.replicas", "more than maxReplicas 2"),
-        ({"acceleratorType": "A1000"}, {}, "llm.acceleratorType", "A100"),
-        (
-            {"cache": "models"},
-            {"storage": [{"name": "other", "mountPath": "/o", "hfHome": True}]},
-            "llm.cache",
-            "HF_HOME",
-        ),
-        ({"cache": "unknown"}, {}, "services[0]", "unknown"),
-        ({"pool": "h100"}, {}, "services[0]", "h100"),
-        ({}, {"workerGroups": [{"groupName": "own"}]}, "cluster.workerGroups", "llm makes the workers"),
-    ],
-)
-def test_conflicts_are_reported_at_their_setting(
-    llm: dict[str, Any], more: dict[str, Any], place: str, why: str
-) -> None:
-    entry = {"name": "chat", "llm": {"model": "llama", "pool": "a100", **llm}, "cluster": {**LLM_CLUSTER, **more}}
-    nodes = [{"pool": "a100", "count": 2, "cpu": 64, "memory": "512Gi", "gpus": 8}]
-    storage = [{"name": name, "size": "1Ti", "storageClass": "nfs"} for name in ("models", "other")]
-    with pytest.raises(StackFileError) as refused:
-        parse({"nodes": nodes, "tenants": [{"name": "team-a", "storage": storage, "services": [entry]}]})
-    assert place in str(refused.value)
-    assert why in str(refused.value)
 
 
 def source_of_ray(*path: str) -> ast.Module:

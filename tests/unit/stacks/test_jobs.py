@@ -11,7 +11,6 @@ from stacks.objects.network import policies_of_clusters
 from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
-from tests.unit.findings import findings
 
 IMAGE = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 EIGHT_GPUS = {
@@ -53,43 +52,8 @@ def test_nobody_submits_for_the_operator() -> None:
     assert [group.workers.group for group in train.groups] == ["head", "gpu"]
 
 
-@pytest.mark.parametrize(
-    ("policy", "external", "refused"),
-    [
-        ("Never", False, False),
-        ("OnFailure", False, False),
-        ("Always", False, True),
-        ("Never", True, False),
-        ("OnFailure", True, True),
-    ],
-)
-def test_the_pod_that_submits_ends(policy: str, external: bool, refused: bool) -> None:
-    """The API server refuses it otherwise, and KubeRay waits for it for ever."""
-    lab = {"name": "lab", "dashboardAddress": "https://ray.example.com:8265", "image": "rayproject/ray:2.60.0"}
-    place = {"externalCluster": "lab"} if external else {"cluster": EIGHT_GPUS}
-    train = {"name": "train", "entrypoint": "python train.py", **place}
-    train["submitterPodTemplate"] = {"spec": {"restartPolicy": policy}}
-    found = findings(values(train, externalClusters=[lab]))
-    assert [each.rule for each in found] == (["job-submitter"] if refused else [])
-
-
-@pytest.mark.parametrize("kind", ["containers", "initContainers"])
-def test_the_pod_that_submits_has_images_that_its_tenant_may_use(kind: str) -> None:
-    container = {"name": "other", "image": "quay.io/other/ray:2.60.0"}
-    registries = {"registries": ["docker.io/rayproject"]}
-    assert stack(job(), images=registries)
-    (finding,) = findings(values(job(submitterPodTemplate={"spec": {kind: [container]}}), images=registries))
-    assert (finding.rule, finding.path[4:]) == ("image-registry", ("submitterPodTemplate", "spec", kind, 0, "image"))
-
-
 def test_jobs_may_use_a_quota_one_after_the_other() -> None:
     assert stack(job("first"), job("second"), quota={"gpus": 8})
-
-
-def test_a_job_that_no_node_holds_is_refused_at_its_worker_group() -> None:
-    large = {**EIGHT_GPUS, "workerGroups": [{**EIGHT_GPUS["workerGroups"][0], "cpu": 100}]}  # type: ignore[index]
-    (finding,) = findings(values(job(cluster=large)))
-    assert finding.path[:6] == ("ray-platform:tenants", 0, "jobs", 0, "cluster", "workerGroups")
 
 
 @pytest.mark.parametrize("key", ["jobs", "jobTemplates"])
