@@ -1,4 +1,4 @@
-"""The objects of queues and their order, the PodGroup of a RayCluster, and what blocks the deletion of a queue."""
+"""The objects of queues: their bodies, labels and order, and what blocks the deletion of a queue."""
 
 from typing import Any
 
@@ -9,7 +9,12 @@ from components.cluster import ClusterUnreachableError
 from components.dynamic.guards import InUseError, refuse_queue_in_use
 from components.dynamic.pod_group import PodGroupProvider
 from components.queues.component import Queues, QueuesArgs
+from components.queues.kueue import WHOLE, cluster_queue, cohorts, local_queue, resource_flavors
 from components.queues.manifests import queue_objects
+from components.queues.volcano import volcano_queue
+from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling, ray_cluster
+from components.ray_cluster.rules import valid
+from core.nodes import GPU_RESOURCE, NodePool
 from stacks.load import parse
 from stacks.program.build import build
 from testbed.fake_cluster import FakeCluster
@@ -132,3 +137,202 @@ def test_an_unreachable_api_server_blocks_the_deletion() -> None:
     cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(InUseError, match="cannot be determined what uses it: no usable kubeconfig"):
         refuse_queue_in_use(cluster, "research", LABEL)
+
+
+H100 = NodePool(pool="h100", count=2, cpu="96", memory="2000Gi", gpus=8, gpu_product="NVIDIA-H100-80GB-HBM3")
+
+A100_FLAVOR, H100_FLAVOR = "nvidia-a100-sxm4-80gb", "nvidia-h100-80gb-hbm3"
+
+
+def test_amounts_that_are_not_set_have_no_limit_and_no_guarantee() -> None:
+    assert volcano_queue(queue("team-a"))["spec"] == {
+        "weight": 1,
+        "reclaimable": True,
+        "priority": 0,
+        "dequeueStrategy": "fifo",
+    }
+
+
+def test_amounts_are_resource_lists_and_deserved_includes_the_guarantee() -> None:
+    team_a = queue(
+        "vision",
+        parent="research",
+        guarantee={"gpus": 8, "cpu": 32},
+        deserved={"gpus": 16},
+        capability={"gpus": 24, "cpu": 64, "memory": "1Ti", "resources": {"rdma/hca": 4}},
+    )
+    spec = volcano_queue(team_a)["spec"]
+    assert spec["parent"] == "research"
+    assert spec["guarantee"] == {"resource": {GPU_RESOURCE: "8", "cpu": "32"}}
+    assert spec["deserved"] == {GPU_RESOURCE: "16", "cpu": "32"}
+    assert spec["capability"] == {GPU_RESOURCE: "24", "cpu": "64", "memory": "1Ti", "rdma/hca": "4"}
+
+
+def test_zero_gpus_are_a_capability_but_no_guarantee() -> None:
+    spec = volcano_queue(queue("cpu-only", guarantee={"gpus": 0}, capability={"gpus": 0}))["spec"]
+    assert spec["capability"] == {GPU_RESOURCE: "0"}
+    assert "guarantee" not in spec
+    assert "deserved" not in spec
+
+
+def test_a_queue_has_the_annotation_that_the_policy_reads() -> None:
+    metadata = volcano_queue(queue("research", "team-a", "team-b"))["metadata"]
+    assert metadata["annotations"] == {"ray-platform/allowed-namespaces": "team-a,team-b"}
+    assert metadata["labels"] == {"ray-platform/queue": "true"}
+
+
+def quotas(body: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
+    """The quotas of a Kueue queue or cohort, by flavor and resource."""
+    return {
+        (flavor["name"], each["name"]): {key: value for key, value in each.items() if key != "name"}
+        for group in body["spec"]["resourceGroups"]
+        for flavor in group["flavors"]
+        for each in flavor["resources"]
+    }
+
+
+def test_kueue_has_a_flavor_for_each_gpu_product_and_one_for_other_resources() -> None:
+    flavors = {each["metadata"]["name"]: each["spec"] for each in resource_flavors([POOL, H100])}
+    assert flavors == {
+        WHOLE: {},
+        A100_FLAVOR: {"nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}},
+        H100_FLAVOR: {"nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
+    }
+
+
+def test_deserved_is_the_quota_and_the_guarantee_is_not_lent() -> None:
+    team_a = queue("team-a", guarantee={"gpus": 4}, deserved={"gpus": 8}, capability={"gpus": 24})
+    assert quotas(cluster_queue(team_a, [POOL]))[A100_FLAVOR, GPU_RESOURCE] == {
+        "nominalQuota": "8",
+        "lendingLimit": "4",
+        "borrowingLimit": "16",
+    }
+
+
+def test_a_quota_is_written_as_kueue_writes_it_back() -> None:
+    """Another text for the same amount would be a difference in each preview."""
+    rendered = quotas(cluster_queue(queue("team-a", deserved={"cpu": "1.50", "memory": "4000Gi"}), [POOL]))
+    assert rendered[WHOLE, "cpu"] == {"nominalQuota": "1500m"}
+    assert rendered[WHOLE, "memory"] == {"nominalQuota": "4294967296k"}
+
+
+def test_a_queue_without_amounts_borrows_free_resources() -> None:
+    rendered = quotas(cluster_queue(queue("team-a"), [POOL]))
+    assert rendered == {
+        (WHOLE, "cpu"): {"nominalQuota": "0"},
+        (WHOLE, "memory"): {"nominalQuota": "0"},
+        (A100_FLAVOR, GPU_RESOURCE): {"nominalQuota": "0"},
+    }
+
+
+def test_queues_and_their_cohort_share_all_resources_of_the_nodes() -> None:
+    tree = [
+        queue("research", deserved={"gpus": 16}, capability={"gpus": 24}),
+        queue("vision", parent="research", deserved={"gpus": 6}),
+        queue("team-b", guarantee={"gpus": 8}),
+    ]
+    parts = [*cohorts(tree, [POOL]), *(cluster_queue(each, [POOL]) for each in tree[1:])]
+    gpus = {
+        f"{body['kind']} {body['metadata']['name']}": quotas(body)[A100_FLAVOR, GPU_RESOURCE]["nominalQuota"]
+        for body in parts
+    }
+    assert gpus == {
+        f"Cohort {WHOLE}": "8",
+        "Cohort research": "10",
+        "ClusterQueue vision": "6",
+        "ClusterQueue team-b": "8",
+    }
+    assert sum(map(int, gpus.values())) == POOL.count * POOL.gpus
+    assert [body["spec"].get("parentName") for body in parts[:2]] == [None, WHOLE]
+    assert [body["spec"]["cohortName"] for body in parts[2:]] == ["research", WHOLE]
+
+
+def test_a_product_without_an_amount_is_zero_if_others_have_one() -> None:
+    team_a = queue("team-a", capability={"gpusByProduct": {"NVIDIA-H100-80GB-HBM3": 8}})
+    rendered = quotas(cluster_queue(team_a, [POOL, H100]))
+    assert rendered[H100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "8"}
+    assert rendered[A100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "0"}
+
+
+@pytest.mark.parametrize(("strategy", "of_kueue"), [("fifo", "StrictFIFO"), ("traverse", "BestEffortFIFO")])
+def test_order_weight_and_namespaces_are_rendered_for_kueue(strategy: str, of_kueue: str) -> None:
+    spec = cluster_queue(queue("research", "team-a", weight=2, dequeueStrategy=strategy), [POOL])["spec"]
+    assert spec["queueingStrategy"] == of_kueue
+    assert spec["fairSharing"] == {"weight": "2"}
+    assert spec["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a"]
+    assert spec["preemption"]["reclaimWithinCohort"] == "Any"
+    assert local_queue(queue("research"))["spec"] == {"clusterQueue": "research"}
+
+
+def metadata(scheduling: Scheduling, **keys: Any) -> dict[str, Any]:
+    """The metadata of a RayCluster."""
+    settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
+    found: dict[str, Any] = ray_cluster(settings, (POOL,), scheduling=scheduling)["metadata"]
+    return found
+
+
+ALL = {"priorityClass": "urgent", "networkTopology": {"mode": "hard", "highestTierAllowed": 2}}
+
+
+def test_queue_priority_and_topology_are_labels_for_volcano_and_kuberay() -> None:
+    assert metadata(Scheduling("volcano", "research"), labels={"stage": "dev"}, **ALL)["labels"] == {
+        "stage": "dev",
+        "volcano.sh/queue-name": "research",
+        "ray.io/priority-class-name": "urgent",
+        "volcano.sh/network-topology-mode": "hard",
+        "volcano.sh/network-topology-highest-tier-allowed": "2",
+    }
+
+
+def test_queue_priority_and_scaling_are_labels_and_annotations_for_kueue() -> None:
+    rendered = metadata(Scheduling("kueue", "research"), priorityClass="urgent")
+    assert rendered["labels"] == {"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "urgent"}
+    assert rendered["annotations"]["kueue.x-k8s.io/elastic-job"] == "true"
+    fixed = metadata(Scheduling("kueue", "research"), autoscaling=False)
+    assert "kueue.x-k8s.io/elastic-job" not in fixed["annotations"]
+
+
+def replicas(scheduling: Scheduling, **keys: Any) -> list[int | None]:
+    """Initial workers of a RayCluster with a group of a pool and one of `workerGroups`."""
+    settings = valid(
+        {
+            "name": "training",
+            "rayVersion": "2.60.0",
+            "image": "rayproject/ray:2.60.0",
+            "workers": {"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 2}]},
+            "workerGroups": [{"groupName": "loaders", "cpu": 4, "memory": "8Gi", "minReplicas": 1, **keys}],
+        }
+    )
+    groups = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["workerGroupSpecs"]
+    return [group.get("replicas") for group in groups]
+
+
+def test_kueue_counts_as_many_workers_as_kuberay_starts() -> None:
+    """Kueue counts `replicas`, and KubeRay starts at least `minReplicas`."""
+    queued = Scheduling("kueue", "research")
+    assert replicas(queued) == [2, 1]
+    assert replicas(queued, replicas=3) == [2, 3]
+    assert replicas(Scheduling("kueue")) == replicas(Scheduling("volcano", "research")) == [0, None]
+
+
+def test_without_a_scheduler_a_raycluster_is_unchanged() -> None:
+    assert "labels" not in metadata(NO_SCHEDULING)
+
+
+def head_annotations(scheduling: Scheduling, **keys: Any) -> dict[str, str]:
+    settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
+    template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
+    return dict((template.get("metadata") or {}).get("annotations") or {})
+
+
+def test_volcano_does_not_evict_a_head_for_another_queue() -> None:
+    volcano = Scheduling("volcano", "research")
+    assert head_annotations(volcano)["volcano.sh/preemptable"] == "false"
+    own = {"head": {"podTemplate": {"metadata": {"annotations": {"volcano.sh/preemptable": "true"}}}}}
+    assert head_annotations(volcano, **own)["volcano.sh/preemptable"] == "true"
+
+
+def test_pods_without_defaults_and_pods_of_other_schedulers_are_unchanged() -> None:
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("volcano"), podDefaults="none")
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("kueue", "research"))
+    assert "volcano.sh/preemptable" not in head_annotations(NO_SCHEDULING)
