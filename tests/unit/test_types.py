@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from core.quantities import NotAQuantityError, amount, canonical
 from core.secrets import is_secret
 from core.suggestions import _LENGTHS, _SAME, _UNITS, amount_meant, keys_meant, memory_meant, time_meant
-from core.types import Duration, Env, Gpus, Image, Memory, Quantity, QuantityOrZero, Replicas, Version, seconds
+from core.types import Duration, Env, Memory, Quantity, seconds
 from stacks.settings import StackSettings
 from tests.unit.stacks.test_stack_files import fields
 
@@ -59,44 +59,9 @@ def refusal(kind: Any, value: Any) -> str:
     return error["msg"].removeprefix("Value error, ")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "message"),
-    [
-        (Quantity, "4GB", "'4GB' is not a Kubernetes quantity"),
-        (Quantity, "-1", "'-1' is less than zero"),
-        (Quantity, 0, "'0' is not more than zero"),
-        (Quantity, "0m", "'0m' is not more than zero"),
-        (Quantity, float("nan"), "'nan' is not a Kubernetes quantity"),
-        (Quantity, "16Ei", "'16Ei' is larger than the maximum of Kubernetes"),
-        (Quantity, 10**30, "a number of more than 19 digits is too large"),
-        (Quantity, True, "Input should be a valid string"),
-        (QuantityOrZero, -1, "'-1' is less than zero"),
-        (Memory, 16, "'16' is less than 1Mi, and memory is in bytes: did you mean '16Gi'?"),
-        (Memory, "400m", "'400m' is less than 1Mi"),
-        (Gpus, 0.5, "Input should be a valid integer"),
-        (Gpus, 65, "Input should be less than or equal to 64"),
-        (Replicas, -1, "Input should be greater than or equal to 0"),
-        (Replicas, "3", "Input should be a valid integer"),
-        (Replicas, True, "Input should be a valid integer"),
-        (Replicas, float("nan"), "Input should be a valid integer"),
-        (Replicas, 10**9, "Input should be less than or equal to 150000"),
-        (Version, "", "'' is not a version of three numbers such as 2.60.0"),
-        (Version, "latest", "'latest' is not a version of three numbers"),
-        (Version, 2.6, "'2.6' is not a version of three numbers"),
-        (Version, "2.60.0\n", "'2.60.0\\n' is not a version of three numbers"),
-        (Version, "\u0662.60.0", "is not a version of three numbers"),
-        (Image, "ray:2.60.0; reboot", "'ray:2.60.0; reboot' is not an image reference"),
-        (Duration, "5 minutes", "'5 minutes' is not a duration such as 90s"),
-        (Duration, "9999999h", "'9999999h' is longer than the maximum of KubeRay"),
-        (
-            Env,
-            {"HF_TOKEN": "hf_x"},
-            "HF_TOKEN: 'HF_TOKEN' looks like a secret, and a stack file is plain text: keep it in",
-        ),
-    ],
-)
-def test_a_value_that_cannot_be_is_refused_with_what_may_be(kind: Any, value: Any, message: str) -> None:
-    assert message in refusal(kind, value)
+def test_a_number_of_very_many_digits_is_refused() -> None:
+    """Pulumi passes it to the program as JSON, in which it has them all."""
+    assert "a number of more than 19 digits is too large" in refusal(Quantity, 10**30)
 
 
 def test_a_duration_is_in_seconds() -> None:

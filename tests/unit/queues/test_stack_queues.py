@@ -17,7 +17,6 @@ from core.problems import Problem, Problems
 from stacks.load import parse
 from stacks.objects.queues import queues_of, scheduling_of, usable
 from stacks.settings import StackSettings
-from tests.unit.findings import findings
 from tests.unit.queues.tree import POOL, amounts, queue, trees
 
 
@@ -82,28 +81,6 @@ def test_rayclusters_cannot_wait_in_parents() -> None:
         ],
     )
     assert usable(settings, settings.tenants[0]) == ["vision"]
-
-
-@pytest.mark.parametrize(
-    ("resource", "scheduler", "rules"),
-    [
-        ("ephemeral-storage", {"kueue": {}}, ["not-with-kueue"]),
-        ("amd.com/gpu", {"kueue": {}}, ["not-with-kueue"]),
-        # It may be configured to leave some resources out of account.
-        ("ephemeral-storage", {"kueue": {"install": "existing"}}, []),
-        ("ephemeral-storage", {"volcano": {}}, []),
-    ],
-)
-def test_queues_of_kueue_have_no_other_resources(resource: str, scheduler: dict[str, Any], rules: list[str]) -> None:
-    """Kueue never admits a RayCluster whose pods request them."""
-    container = {"name": "ray-worker", "resources": {"limits": {resource: "1"}}}
-    group = {"groupName": "large", "cpu": 1, "memory": "1Gi", "replicas": 1}
-    group["podTemplate"] = {"spec": {"containers": [container]}}
-    tenant = {"name": "team-a", "queue": {}, "clusters": [cluster("a", autoscaling=False, workerGroups=[group])]}
-    nodes = [{"pool": "cpu", "count": 1, "cpu": 32, "memory": "128Gi"}]
-    found = findings({"nodes": nodes, "scheduler": scheduler, "tenants": [tenant]})
-    assert [each.rule for each in found] == rules
-    assert all("workerGroups" in each.path for each in found)
 
 
 def rules(problems: list[Problem]) -> list[tuple[str, Any]]:

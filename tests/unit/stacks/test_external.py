@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from components.external_cluster.settings import EXTERNAL_LABEL
 from stacks.commands.impact.other_objects import of_objects
 from stacks.load import parse
@@ -11,7 +9,6 @@ from stacks.objects.external_ray import to_external
 from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
-from tests.unit.findings import findings
 
 NODES = [{"pool": "cpu", "count": 1, "cpu": 8, "memory": "32Gi", "gpus": 0}]
 
@@ -52,21 +49,6 @@ def test_pods_connect_to_an_address_or_to_the_networks_of_a_name() -> None:
 
 def test_a_name_without_networks_opens_its_port() -> None:
     assert way() is None
-
-
-@pytest.mark.parametrize(
-    ("peer", "admitted"),
-    [
-        ("team-a", True),
-        ({"namespace": "team-a", "podLabels": {EXTERNAL_LABEL: "lab"}}, True),
-        ({"namespace": "team-a", "podLabels": {"app": "portal"}}, False),
-        ("team-c", False),
-    ],
-)
-def test_another_tenant_has_to_admit_the_pods_that_connect(peer: Any, admitted: bool) -> None:
-    lab = external(dashboardAddress="http://lab-head-svc.team-b.svc:8265")
-    tenants = [{"name": "team-a", "externalClusters": [lab]}, {"name": "team-b", "network": {"dashboardFrom": [peer]}}]
-    assert [each.rule for each in findings({"tenants": tenants})] == ([] if admitted else ["external-not-admitted"])
 
 
 def test_the_pods_that_submit_jobs_count_on_the_nodes() -> None:
