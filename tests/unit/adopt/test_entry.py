@@ -1,6 +1,7 @@
-"""The entry of a live RayCluster in a stack file: which can be adopted, its settings, and where it is added."""
+"""A live RayCluster to adopt: its entry in a stack file, where it is added, and the resources for it."""
 
 import difflib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from stacks.commands.adopt.live import CannotAdoptError, live_cluster
 from stacks.load import parse
 from stacks.objects.ray_clusters import rendered as as_rendered
 from stacks.objects.ray_clusters import with_tenant_defaults
+from stacks.program.build import build
 from testbed.fake_cluster import FakeCluster
+from testbed.recorder import Recorder, record
 from tests.unit.adopt.live import IMAGE, live
 
 NOTHING = parse({})
@@ -294,3 +297,36 @@ def test_a_context_that_the_kubeconfig_does_not_have() -> None:
     cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(CannotAdoptError, match="with context 'staging': no usable kubeconfig"):
         live_cluster(cluster, "research", "training")
+
+
+ADOPTED = {"rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
+
+
+@pytest.fixture
+def built(kubectl_that_renders: Path) -> Recorder:
+    stack = {
+        "operator": {"location": "config/default"},
+        "nodes": [{"pool": "cpu", "count": 1, "cpu": 8, "memory": "64Gi"}],
+        "tenants": [
+            {
+                "name": "team",
+                "namespace": "research",
+                "createNamespace": False,
+                "clusters": [{"name": "old", "adopt": True, **ADOPTED}, {"name": "new", **ADOPTED}],
+            }
+        ],
+    }
+    return record(lambda: build(parse(stack)))
+
+
+def test_it_is_imported_and_others_are_made(built: Recorder) -> None:
+    imported = {each.name: each.import_id for each in built.registered.values() if each.import_id}
+    assert imported == {"research/old-ray-cluster": "research/old"}
+
+
+def test_its_namespace_is_used_and_not_owned(built: Recorder) -> None:
+    namespaces = [
+        each.inputs["metadata"]["name"] for each in built.registered.values() if each.type.endswith("Namespace")
+    ]
+    assert "research" not in namespaces
+    assert built.registered["research/new-ray-cluster"].inputs["metadata"]["namespace"] == "research"

@@ -19,8 +19,8 @@ from stacks.commands.importing.reader import Answers, Imported, RefusedError, le
 from stacks.load import parse
 from stacks.objects.ray_clusters import rendered_job, rendered_service
 from testbed.policies.verdicts import files
+from tests.unit.importing.test_launcher import FIRST_OPERATOR, WITH_FIELDS
 from tests.unit.importing.test_manifests import FULL, PLAIN, job
-from tests.unit.importing.test_other_formats import FIRST_OPERATOR, WITH_FIELDS
 
 pytestmark = pytest.mark.thorough
 

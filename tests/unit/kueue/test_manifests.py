@@ -1,4 +1,4 @@
-"""What a cluster admin relies on when Kueue's tree is adapted to the settings, provisioned, or exists already."""
+"""What a cluster admin relies on when Kueue's tree is adapted to the settings and provisioned."""
 
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from components.cluster import Connection
 from components.crds.definitions import definitions_of
-from components.install import installation_of
-from components.kueue.component import KUEUE, Kueue, KueueArgs, KueueCertificate
+from components.kueue.component import Kueue, KueueArgs, KueueCertificate
 from components.kueue.manifests import Certificate, kueue_image, kueue_objects, webhook_names
 from components.kueue.settings import KueueSettings
 from components.manifest_files import UnexpectedManifestError
 from components.tls.issuing import new_certificate
-from core.versions import UnsupportedVersionError
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
@@ -261,39 +259,3 @@ def test_its_rsa_key_is_in_the_format_of_kueue_and_it_has_both_names() -> None:
     assert names.get_values_for_type(x509.DNSName) == ["kueue-webhook-service.kueue-system.svc", "kueue-ca"]
     usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert ExtendedKeyUsageOID.SERVER_AUTH in usage
-
-
-def crd(*served: str) -> dict[str, Any]:
-    return {"spec": {"versions": [{"name": name, "served": True} for name in served]}}
-
-
-def deployment(image: str) -> dict[str, Any]:
-    return {"spec": {"template": {"spec": {"containers": [{"name": "manager", "image": image}]}}}}
-
-
-def test_a_supported_installation_is_accepted() -> None:
-    live = installation_of(crd("v1beta1", "v1beta2"), deployment("registry.k8s.io/kueue/kueue:v0.15.2"))
-    assert KUEUE.check(live, "kueue-system") == "0.15.2"
-
-
-@pytest.mark.parametrize(
-    ("there", "message"),
-    [
-        (
-            installation_of(None, None),
-            "no Deployment kueue-controller-manager with a version in namespace 'kueue-system'",
-        ),
-        (
-            installation_of(crd("v1beta1"), deployment("kueue:v0.14.0")),
-            r"Kueue 0\.14\.0 is not supported.*Supported: 0\.15\.x",
-        ),
-        (
-            installation_of(crd("v1beta1"), deployment("kueue:v0.15.0")),
-            r"does not serve v1beta2: apply .* Kueue 0\.15\.0",
-        ),
-        (installation_of(None, deployment("kueue:v0.15.0")), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
-    ],
-)
-def test_an_unsupported_installation_is_refused_with_its_version(there: Any, message: str) -> None:
-    with pytest.raises(UnsupportedVersionError, match=message):
-        KUEUE.check(there, "kueue-system")

@@ -1,4 +1,4 @@
-"""What a cluster admin relies on when Volcano's manifest is adapted to the settings, provisioned, or exists already."""
+"""What a cluster admin relies on when Volcano's manifest is adapted to the settings and provisioned."""
 
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,10 @@ import yaml
 
 from components.cluster import Connection
 from components.crds.definitions import definitions_of
-from components.install import installation_of
 from components.manifest_files import UnexpectedManifestError
-from components.volcano.component import VOLCANO, Volcano, VolcanoArgs
+from components.volcano.component import Volcano, VolcanoArgs
 from components.volcano.manifests import Certificate, scheduler_conf, volcano_images, volcano_objects
 from components.volcano.settings import VolcanoSchedulerSettings, VolcanoSettings
-from core.versions import UnsupportedVersionError
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
@@ -323,37 +321,3 @@ def test_an_invalid_manifest_is_refused_with_the_reason(tmp_path: Path, text: st
         file.write_text(text)
     with pytest.raises(pulumi.RunError, match=message):
         provisioned(file)
-
-
-def crd(*served: str) -> dict[str, Any]:
-    return {"spec": {"versions": [{"name": name, "served": True} for name in served]}}
-
-
-def deployment(image: str) -> dict[str, Any]:
-    return {"spec": {"template": {"spec": {"containers": [{"name": "volcano-scheduler", "image": image}]}}}}
-
-
-@pytest.mark.parametrize(
-    "image", ["docker.io/volcanosh/vc-scheduler:v1.14.1", "registry.example:5000/vc-scheduler:1.14.1"]
-)
-def test_a_supported_installation_is_accepted(image: str) -> None:
-    assert VOLCANO.check(installation_of(crd("v1beta1"), deployment(image)), "volcano-system") == "1.14.1"
-
-
-@pytest.mark.parametrize(
-    ("there", "message"),
-    [
-        (
-            installation_of(crd("v1beta1"), deployment("vc-scheduler:latest")),
-            "no Deployment volcano-scheduler with a version",
-        ),
-        (installation_of(crd("v1beta1"), deployment("vc-scheduler:v1.9.0")), r"Volcano 1\.9\.0 is not supported"),
-        (
-            installation_of(crd("v1"), deployment("vc-scheduler:v1.14.1")),
-            "CRD queues.scheduling.volcano.sh serving v1. Here",
-        ),
-    ],
-)
-def test_an_unsupported_installation_is_refused_with_its_version(there: Any, message: str) -> None:
-    with pytest.raises(UnsupportedVersionError, match=message):
-        VOLCANO.check(there, "volcano-system")
