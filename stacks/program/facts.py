@@ -1,13 +1,12 @@
 """What an update reads of the live cluster, once, before the first resource is constructed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pulumi
 
 from components.cluster import Cluster
 from components.kueue.component import KUEUE
-from components.monitoring.installed import MissingKindsError, check_kinds
 from components.monitoring.manifests import OPERATOR_API
 from components.operator.component import REFUSED
 from components.operator.upgrade import Judged, judged
@@ -76,6 +75,22 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
             _check_storage(cluster, tenant)
         scaled |= _scaled(cluster, tenant)
     return Facts(uid, scaled, operator, scheduler, _redis(cluster, stack, owns))
+
+
+class MissingKindsError(Exception):
+    """The cluster lacks kinds of the Prometheus operator; the text names them, and the setting."""
+
+
+def check_kinds(cluster: Cluster, kinds: Iterable[str]) -> None:
+    """Raises MissingKindsError unless the cluster has these kinds of the Prometheus operator; ClusterUnreachableError
+    if it cannot be read."""
+    definitions = [f"{kind.lower()}s.{OPERATOR_API.partition('/')[0]}" for kind in sorted(kinds)]
+    crds = "apiextensions.k8s.io/v1", "customresourcedefinitions", None
+    if missing := [name for name in definitions if cluster.get(*crds, name) is None]:
+        raise MissingKindsError(
+            f"monitoring.mode is prometheusOperator, and the cluster lacks {', '.join(missing)}: install the "
+            "Prometheus operator first, or set monitoring.mode to scrapeConfig"
+        )
 
 
 def _scheduler(cluster: Cluster, stack: StackSettings) -> pulumi.Input[str] | None:

@@ -11,7 +11,9 @@ import pytest
 from components.cluster import path_of
 from stacks.commands.environment import command as module
 from stacks.commands.environment import driver
+from stacks.commands.environment import workspace as environment_workspace
 from stacks.commands.environment.driver import Outcome
+from stacks.commands.environment.workspace import ROOT, Stacks, StacksError
 from stacks.objects.ownership import Ownership, group_for
 from stacks.program.foreign import refuse_foreign
 from stacks.settings import StackSettings
@@ -125,3 +127,36 @@ def test_a_group_keeps_its_own_tenants_and_no_others() -> None:
 def test_another_number_of_stacks_is_refused_before_anything_is_created_twice(groups: int, now: str) -> None:
     reason = refused(Ownership(groups=groups), last={"split": 3})
     assert f"prod was split into 3 stacks of tenants, and is {now} in the stack file" in reason
+
+
+OWN = ["prod", "prod.tenants-01", "other"]
+OF_A_TEAM = ["team/prod", "team/prod.tenants-02", "team/other"]
+
+
+def stacks_of(environment: str, listed: list[str], monkeypatch: pytest.MonkeyPatch) -> Stacks:
+    workspace = SimpleNamespace(list_stacks=lambda: [SimpleNamespace(name=name) for name in listed])
+    monkeypatch.setattr(environment_workspace, "_Workspace", lambda **_: workspace)
+    return Stacks(environment, ROOT / "Pulumi.prod.yaml")
+
+
+@pytest.mark.parametrize(
+    ("environment", "listed", "group"),
+    [
+        ("prod", [*OWN, *OF_A_TEAM], 1),
+        ("team/prod", [*OWN, *OF_A_TEAM], 2),
+        ("team/ray-platform/prod", [*OWN, *OF_A_TEAM], 2),
+        ("team/prod", OWN, 1),
+        ("organization/ray-platform/prod", OWN, 1),
+    ],
+)
+def test_stacks_are_found_by_each_name_that_pulumi_takes(
+    environment: str, listed: list[str], group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi lists stacks of the user's own organization by their names alone."""
+    found = stacks_of(environment, listed, monkeypatch).existing()
+    assert found == {environment, f"{environment}.tenants-0{group}"}
+
+
+def test_a_stack_of_another_organization_is_another_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StacksError, match="there is no stack prod: run `pulumi stack init prod`"):
+        stacks_of("prod", OF_A_TEAM, monkeypatch).existing()

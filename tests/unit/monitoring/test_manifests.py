@@ -10,7 +10,6 @@ import ray
 import yaml
 
 from components.monitoring.dashboards import FOLDER
-from components.monitoring.installed import MissingKindsError, check_kinds
 from components.monitoring.manifests import RULES_FILE, RUNBOOKS, SCRAPE_FILE
 from components.monitoring.metrics import Gateway, Job, Ray
 from components.monitoring.rules import ALERTS
@@ -23,6 +22,7 @@ from stacks.objects.monitoring import monitored, objects_of_monitoring
 from stacks.objects.ray_clusters import rendered, rendered_job
 from stacks.objects.stack import render
 from stacks.program.build import build
+from stacks.program.facts import MissingKindsError, check_kinds
 from stacks.settings import StackSettings
 from testbed.fake_cluster import FakeCluster
 from testbed.ray_dashboards import generated

@@ -21,7 +21,7 @@ from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling, ray_clus
 from components.ray_cluster.rules import valid
 from components.tenant.demand import Demand, demand
 from core.nodes import GPU_RESOURCE, NodePool
-from core.problems import Problem, Problems
+from core.problems import Problem
 from stacks.load import parse
 from stacks.objects.queues import queues_of, scheduling_of, usable
 from stacks.program.build import build
@@ -501,25 +501,6 @@ def test_parents_come_before_their_children_in_any_configured_order(tree: list[Q
         assert each.settings.parent is None or ordered.index(each.settings.parent) < ordered.index(each.name)
 
 
-def test_a_cycle_is_reported_at_each_of_its_queues_only() -> None:
-    circle = [queue("a", parent="c"), queue("b", parent="a"), queue("c", parent="b"), queue("below", parent="a")]
-    assert rules(problems_of_queues(circle, [])) == [
-        ("queue-above-itself", ("a", "parent")),
-        ("queue-above-itself", ("b", "parent")),
-        ("queue-above-itself", ("c", "parent")),
-    ]
-
-
-def test_the_parents_capability_limits_children_if_it_sets_nothing_else() -> None:
-    parent = queue("research", capability={"gpus": 8})
-    below = [queue(name, parent="research", guarantee={"gpus": 5}) for name in ("vision", "speech")]
-    found = problems_of_queues([parent, *below], [POOL])
-    assert ("children-within-parent", ("research", "capability")) in rules(found)
-    assert "guarantee of the queues below 'research' is 10 of nvidia.com/gpu in total (vision 5, speech 5)" in str(
-        Problems(found)
-    )
-
-
 def test_without_nodes_in_the_stack_file_they_limit_nothing() -> None:
     greedy = [queue("a", guarantee={"gpus": 1000})]
     assert problems_of_queues(greedy, []) == []
@@ -536,36 +517,6 @@ def test_a_gang_is_the_head_with_its_autoscaler_and_the_minimum_workers() -> Non
 def test_the_gang_of_a_cluster_that_does_not_scale_is_the_whole_cluster() -> None:
     gang = training(autoscaling=False, workerGroups=[{"groupName": "all", "cpu": 1, "replicas": 3}]).gang
     assert (gang["pods"], gang["cpu"]) == (Decimal(4), Decimal(5))
-
-
-def test_a_gang_that_just_fits_is_accepted_and_one_more_worker_is_not() -> None:
-    own = queue("team-a", capability={"gpus": 16})
-    assert refused(training({"gpus": 8, "minReplicas": 2}), own) == []
-    found = refused(training({"gpus": 8, "minReplicas": 3, "maxReplicas": 3}), own)
-    assert rules(found) == [("gang-fits-queue", ())]
-    assert "starts with nvidia.com/gpu 24 (worker group 'a100-8gpu' 24)" in found[0].message
-    assert "never has more than 16 (capability of queue 'team-a' is 16)" in found[0].message
-
-
-def test_an_ancestor_of_the_queue_may_limit_a_gang() -> None:
-    tree = [queue("research", capability={"gpus": 8}), queue("team-a", parent="research")]
-    (found,) = refused(training({"gpus": 8, "minReplicas": 2}), *tree)
-    assert "(capability of queue 'research' is 8)" in found.message
-
-
-def test_a_later_worker_must_fit_in_addition_to_the_gang() -> None:
-    gang = training({"gpus": 4, "minReplicas": 1}, {"gpus": 8})
-    assert rules(refused(gang, queue("team-a", capability={"gpus": 8}))) == [
-        ("worker-fits-queue", ("spec", "workerGroupSpecs", 1))
-    ]
-    assert refused(gang, queue("team-a", capability={"gpus": 12})) == []
-
-
-def test_the_quotas_of_all_namespaces_together_must_reach_the_guarantee() -> None:
-    shared = queue("research", "team-a", "team-b", guarantee={"gpus": 8})
-    assert list(beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {GPU_RESOURCE: Decimal(4)}])) == []
-    (found,) = beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {GPU_RESOURCE: Decimal(3)}])
-    assert "the quota of its namespaces (team-a, team-b) is 7" in found.message
 
 
 def test_a_namespace_without_a_quota_for_the_resource_has_no_limit() -> None:

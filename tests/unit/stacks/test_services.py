@@ -83,15 +83,6 @@ def test_the_services_of_kuberay_are_counted(
         assert tuple(str(demand.objects[f"services.{entry}"]) for entry in ("loadbalancers", "nodeports")) == counted
 
 
-def test_so_has_its_queue() -> None:
-    others: Entry = {"scheduler": {"volcano": {}}}
-    assert stack(service(), others=others, queue={"capability": {"gpus": 16}})
-    assert stack(service(**IN_PLACE_ONLY), others=others, queue={"capability": {"gpus": 8}})
-    (found,) = findings(values(service(), others=others, queue={"capability": {"gpus": 8}}))
-    assert found.rule == "gang-fits-queue"
-    assert "'chat, twice during an update' starts with nvidia.com/gpu 16" in str(found)
-
-
 def test_who_may_reach_serve_reaches_every_pod_of_a_service() -> None:
     settings = stack(service(), network={"serveFrom": ["gateway"], "otherClusters": True})
     policies = {

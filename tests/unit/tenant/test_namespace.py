@@ -230,12 +230,6 @@ def test_the_clean_up_job_uses_the_quota_of_the_head() -> None:
     assert taken["requests.memory"] == (256 + 512) * 2**20
 
 
-def test_a_quota_without_room_for_the_clean_up_job_is_refused() -> None:
-    [message] = refused({"hard": {"count/jobs.batch": "0"}}, body(redis=REDIS, faultTolerance=True))
-    assert "count/jobs.batch is limited to 0, and the stack's clusters start with 1" in message
-    assert refused({"hard": {"count/jobs.batch": "0"}}, body()) == []
-
-
 def test_limits_that_would_refuse_the_clean_up_job_are_reported() -> None:
     limits = LimitSettings.model_validate({"min": {"memory": "300Mi"}})
     [found] = beyond_limits([demand(body(redis=REDIS, faultTolerance=True), limits)], limits)
@@ -290,41 +284,8 @@ def test_a_native_sidecar_counts_in_addition_to_containers() -> None:
     assert demand(made, None).at_first["requests.cpu"] == 4
 
 
-def test_a_small_quota_is_reported_with_the_usage_of_each_cluster() -> None:
-    found = refused({"cpu": 4}, body("training"), body("serving"))
-    assert found == [
-        "requests.cpu is limited to 4, and the stack's clusters start with 5 (training 2.5, serving 2.5): "
-        "raise it, or let them start with less"
-    ]
-    assert refused({"cpu": 5}, body("training"), body("serving")) == []
-
-
-def test_a_worker_that_could_never_start_is_refused_and_a_smaller_one_is_not() -> None:
-    made = body(workers=workers({"gpus": 4}, {"gpus": 8}))
-    (found,) = refused({"gpus": 4}, made)
-    assert "a worker of worker group 'a100-8gpu' takes requests.nvidia.com/gpu 8 beside the 0" in found
-    assert refused({"gpus": 8}, made) == []
-
-
-def test_a_worker_must_fit_in_addition_to_initial_pods() -> None:
-    made = body(workers=workers({"gpus": 4, "minReplicas": 1}, {"gpus": 8}))
-    assert len(refused({"gpus": 11}, made)) == 1
-    assert refused({"gpus": 12}, made) == []
-
-
 def test_a_group_with_no_workers_needs_no_room() -> None:
     assert refused({"gpus": 4}, body(workers=workers({"gpus": 8, "maxReplicas": 0}))) == []
-
-
-def test_an_external_head_service_needs_a_quota_that_allows_it() -> None:
-    made = body(overrides={"headGroupSpec": {"serviceType": "LoadBalancer"}})
-    assert len(refused({"cpu": 10}, made)) == 2
-    assert refused({"cpu": 10, "loadBalancers": 1, "nodePorts": 5}, made) == []
-
-
-def test_further_entries_are_compared_with_the_clusters() -> None:
-    assert len(refused({"hard": {"limits.cpu": "2"}}, body())) == 1
-    assert refused({"hard": {"limits.cpu": "2500m", "count/secrets": "1"}}, body()) == []
 
 
 def judged(limits: dict[str, Any], made: dict[str, Any]) -> list[tuple[Any, str]]:
