@@ -3,8 +3,10 @@
 `kubernetes_cluster.py` implements it by the Kubernetes client.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -116,6 +118,17 @@ class Cluster(Protocol):
 
     def renew(self) -> None:
         """Reads the credentials again before the next request."""
+
+    @cached_property
+    def kubernetes(self) -> tuple[int, ...] | None:
+        """Major and minor version of the API server, which is asked once; None if it cannot be read."""
+        try:
+            reported = self.request("GET", "/version") or {}
+        except ClusterUnreachableError:
+            return None
+        # Some clouds write `29+`.
+        numbers = [re.match(r"\d+", str(reported.get(part, ""))) for part in ("major", "minor")]
+        return tuple(int(number[0]) for number in numbers if number) if all(numbers) else None
 
     def get(self, api_version: str, plural: str, namespace: str | None, name: str) -> Body | None:
         """An object; None if it or its kind does not exist. `namespace`: None for kinds without one."""

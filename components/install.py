@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pulumi
 
@@ -11,6 +11,7 @@ from components.crds.definitions import MissingDefinitionError
 from components.dynamic.definitions import CustomResourceDefinitions, DefinitionsArgs
 from components.dynamic.guards import CrdGuard, CrdGuardArgs
 from components.kubernetes import create
+from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import ManifestError
 from components.objects import named
 from components.pulumi_internals import unknown
@@ -20,6 +21,28 @@ from core.versions import UnsupportedVersionError, image_release, release_of
 
 NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError, ClusterUnreachableError)
 """Errors of installing or finding a program."""
+
+
+SettingsT = TypeVar("SettingsT")
+
+
+@dataclass(frozen=True)
+class SchedulerArgs(Generic[SettingsT]):
+    """Arguments of Volcano, and of Kueue."""
+
+    settings: SettingsT
+
+    cluster: Cluster = field(default_factory=KubernetesCluster)
+
+    policies: Sequence[Body] = ()
+    """NetworkPolicies of its namespace, if the stack creates the namespace."""
+
+    mirrors: Mapping[str, str] = field(default_factory=dict)
+    """Mirrors of images (core.images)."""
+
+    existing: pulumi.Input[str] | None = None
+    """Version of the existing installation (Installed.version). Default: it is read while the component is
+    constructed."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """Pools of identical nodes in a stack file. They are not provisioned; worker sizes are derived from them."""
 
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field, Strict, model_validator
+from pydantic import Field, Strict
 
-from core.problems import Problem, Problems
-from core.types import Gpus, LabelKey, Labels, LabelValue, Memory, Quantity, Settings, dns_1035_label
+from core.problems import Problem
+from core.types import CheckedSettings, Gpus, LabelKey, Labels, LabelValue, Memory, Quantity, Settings, dns_1035_label
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource of NVIDIA's device plugin."""
@@ -38,7 +39,7 @@ class Taint(Settings):
     """What happens to pods that do not tolerate it."""
 
 
-class NodePool(Settings):
+class NodePool(CheckedSettings):
     """Nodes of one shape. The amounts are the allocatable resources of one node."""
 
     pool: PoolName
@@ -68,9 +69,7 @@ class NodePool(Settings):
     taints: tuple[Taint, ...] = ()
     """Taints of the nodes."""
 
-    @model_validator(mode="after")
-    def _product_has_gpus(self) -> Self:
+    def problems(self) -> Iterator[Problem]:
         if self.gpu_product and not self.gpus:
             message = f"pool {self.pool!r} names gpuProduct {self.gpu_product!r} but has 0 gpus: set gpus"
-            raise Problems([Problem(("gpuProduct",), self.gpu_product, message, "product-without-gpus")])
-        return self
+            yield Problem(("gpuProduct",), self.gpu_product, message, "product-without-gpus")

@@ -2,9 +2,10 @@
 
 import ipaddress
 import re
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -15,12 +16,13 @@ from pydantic import (
     GetJsonSchemaHandler,
     Strict,
     StringConstraints,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from core.problems import Problems, quoted
+from core.problems import Problem, Problems, quoted, raise_problems
 from core.quantities import LARGEST, memory, not_negative, positive
 from core.secrets import plain_secrets
 from core.suggestions import time_meant
@@ -42,6 +44,19 @@ class Settings(BaseModel):
         # Pydantic builds the validator of the whole file once, on first use, not one for each nested model before.
         defer_build=True,
     )
+
+
+class CheckedSettings(Settings, ABC):
+    """Settings with rules beyond the types of their keys."""
+
+    @abstractmethod
+    def problems(self) -> Iterable[Problem]:
+        """The violated rules."""
+
+    @model_validator(mode="after")
+    def _without_problems(self) -> Self:
+        raise_problems(self.problems())
+        return self
 
 
 def switched(value: Any) -> Any:

@@ -285,6 +285,11 @@ class StackSettings(Settings):
         return {}
 
     @property
+    def ray_versions(self) -> tuple[str, ...]:
+        """The versions of Ray of all RayClusters."""
+        return tuple(cluster.ray_version for tenant in self.tenants for cluster in tenant.all_clusters)
+
+    @property
     def operator_in_force(self) -> OperatorSettings:
         """`operator`, with the values that follow from the stack's scheduler and monitoring."""
         scheduler = {"batch_scheduler": "volcano"} if self.scheduler and self.scheduler.volcano else {}

@@ -7,14 +7,14 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from components.tenant.settings import OWN, named, of_tenants
 from core.body import Body
-from core.problems import Path, Problem, Problems
-from core.types import DnsLabel, NonEmptyText, Settings
+from core.problems import Path, Problem
+from core.types import CheckedSettings, DnsLabel, NonEmptyText, Settings
 from policies.cel import ALWAYS, CelCheck, before, resource_rules, text, variables
 from policies.rule import Rule
 from policies.rules import ENFORCEABLE, RULES
@@ -54,7 +54,7 @@ class AdmissionException(Settings):
     """The last day, in quotes: `"2027-03-31"`. The first `pulumi up` after it enforces the rule there."""
 
 
-class AdmissionPoliciesSettings(Settings):
+class AdmissionPoliciesSettings(CheckedSettings):
     """Rules of `policies/` as ValidatingAdmissionPolicies: the API server applies them to all new objects, also to
     those that operators create. Existing violations can still be changed.
     """
@@ -87,12 +87,8 @@ class AdmissionPoliciesSettings(Settings):
         """The options of a rule, with their defaults. They were validated with these settings."""
         return rule.options.model_construct(**self.options.get(rule.id, {}))
 
-    @model_validator(mode="after")
-    def _is_known(self) -> Self:
-        problems = [*self._unknown_rules(), *self._wrong_options(), *self._not_everywhere()]
-        if problems:
-            raise Problems(problems)
-        return self
+    def problems(self) -> list[Problem]:
+        return [*self._unknown_rules(), *self._wrong_options(), *self._not_everywhere()]
 
     def _unknown_rules(self) -> Iterator[Problem]:
         configured: list[tuple[Path, str]] = [

@@ -1,8 +1,9 @@
 """Settings of Ray clusters on Cloudera ML."""
 
-from typing import Annotated, Any, Self
+from collections.abc import Iterator
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict
 
 from components.cml.resources import (
     CmlHeadResources,
@@ -17,8 +18,8 @@ from components.external_cluster.settings import parse
 from components.ray_cluster.settings import ClusterName
 from components.ray_service.llm import LanguageModelSettings
 from components.ray_service.serve_config import ServeConfigSettings
-from core.problems import Problem, Problems, raise_problems
-from core.types import Duration, Env, NonEmptyText, Settings, Version
+from core.problems import Problem, Problems
+from core.types import CheckedSettings, Duration, Env, NonEmptyText, Settings, Version
 from core.versions import version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
@@ -51,7 +52,7 @@ class Encrypted(Settings):
     """The encrypted text."""
 
 
-class CmlRayClusterSettings(Settings):
+class CmlRayClusterSettings(CheckedSettings):
     """A Ray cluster whose nodes are Applications of Cloudera ML."""
 
     name: ClusterName
@@ -131,41 +132,35 @@ class CmlRayClusterSettings(Settings):
         """The projects that its applications are in, the head's first."""
         return tuple(dict.fromkeys((self.project, *(group.project or self.project for group in self.groups))))
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        raise_problems(_problems(self))
-        return self
-
-
-def _problems(cluster: CmlRayClusterSettings) -> Any:
-    if version_tuple(cluster.ray_version) < version_tuple(FIRST_RAY_WITH_TOKENS):
-        message = (
-            f"has no tokens, without which everybody who sees the head's subdomain could run code on it: use "
-            f"{FIRST_RAY_WITH_TOKENS} or later"
-        )
-        yield Problem(("rayVersion",), cluster.ray_version, message, "token-needs-ray")
-    if cluster.port == cluster.dashboard_port:
-        message = f"{cluster.port} is also the GCS's port, and both listen in the head: set another one"
-        yield Problem(("dashboardPort",), cluster.dashboard_port, message, "cml-ports")
-    if cluster.serve_config_v2 or cluster.llm:
-        for key, port in (("port", cluster.port), ("dashboardPort", cluster.dashboard_port)):
-            if port == SERVE_PORT:
-                message = f"{port} is also the port of Ray Serve, and both listen in the head: set another one"
-                yield Problem((key,), port, message, "cml-ports")
-    if cluster.worker_groups and (cluster.resources or cluster.num_workers is not None):
-        field = "resources" if cluster.resources else "numWorkers"
-        message = "workerGroups are set, which have their own numbers and resources: remove one of both"
-        yield Problem((field,), None, message, "cml-groups")
-    elif not cluster.worker_groups and cluster.resources is None:
-        message = "the size of a worker is not set: set resources, or workerGroups"
-        yield Problem(("resources",), None, message, "cml-resources")
-    seen: set[str] = set()
-    for at, group in enumerate(cluster.worker_groups):
-        if group.name in seen or group.name == HEAD:
-            message = f"{group.name!r} is the name of another group or of the head: set a unique name"
-            yield Problem(("workerGroups", at, "name"), group.name, message, "repeated-name")
-        seen.add(group.name)
-    yield from problems_of_serving(cluster.serve_config_v2, cluster.llm, cluster.groups)
+    def problems(self) -> Iterator[Problem]:
+        if version_tuple(self.ray_version) < version_tuple(FIRST_RAY_WITH_TOKENS):
+            message = (
+                f"has no tokens, without which everybody who sees the head's subdomain could run code on it: use "
+                f"{FIRST_RAY_WITH_TOKENS} or later"
+            )
+            yield Problem(("rayVersion",), self.ray_version, message, "token-needs-ray")
+        if self.port == self.dashboard_port:
+            message = f"{self.port} is also the GCS's port, and both listen in the head: set another one"
+            yield Problem(("dashboardPort",), self.dashboard_port, message, "cml-ports")
+        if self.serve_config_v2 or self.llm:
+            for key, port in (("port", self.port), ("dashboardPort", self.dashboard_port)):
+                if port == SERVE_PORT:
+                    message = f"{port} is also the port of Ray Serve, and both listen in the head: set another one"
+                    yield Problem((key,), port, message, "cml-ports")
+        if self.worker_groups and (self.resources or self.num_workers is not None):
+            field = "resources" if self.resources else "numWorkers"
+            message = "workerGroups are set, which have their own numbers and resources: remove one of both"
+            yield Problem((field,), None, message, "cml-groups")
+        elif not self.worker_groups and self.resources is None:
+            message = "the size of a worker is not set: set resources, or workerGroups"
+            yield Problem(("resources",), None, message, "cml-resources")
+        seen: set[str] = set()
+        for at, group in enumerate(self.worker_groups):
+            if group.name in seen or group.name == HEAD:
+                message = f"{group.name!r} is the name of another group or of the head: set a unique name"
+                yield Problem(("workerGroups", at, "name"), group.name, message, "repeated-name")
+            seen.add(group.name)
+        yield from problems_of_serving(self.serve_config_v2, self.llm, self.groups)
 
 
 def _clusters(clusters: tuple[CmlRayClusterSettings, ...]) -> tuple[CmlRayClusterSettings, ...]:

@@ -88,7 +88,7 @@ class CrdGuardProvider(GuardProvider):
     def refuse(self, props: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + _SECONDS
         while used := self._in_use(props):
-            if time.monotonic() > deadline or not all(_has_owner(body) for body in used):
+            if time.monotonic() > deadline or not all(body["metadata"].get("ownerReferences") for body in used):
                 raise InUseError(
                     f"{self._owner}'s CRDs are not deleted while there is {named(used)}: these would be deleted with "
                     "them. Delete them first, with kubectl or with the stack that they belong to, then run the command "
@@ -126,10 +126,6 @@ class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
 
     def __init__(self, name: str, args: CrdGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(args.provider, name, {"resources": args.resources, **args.connection.inputs()}, opts)
-
-
-def _has_owner(body: Mapping[str, Any]) -> bool:
-    return bool(body["metadata"].get("ownerReferences"))
 
 
 KINDS_OF_KUBERAY = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")

@@ -2,17 +2,17 @@
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator
 
 from components.ray_cluster.manifests import CLIENT_PORT, DASHBOARD_PORT
 from components.ray_cluster.settings import ClusterName
-from core.problems import Problem, Problems
-from core.types import Cidr, DnsSubdomain, Duration, Image, LabelKey, Settings, Version
+from core.problems import Problem
+from core.types import CheckedSettings, Cidr, DnsSubdomain, Duration, Image, LabelKey, Settings, Version
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
@@ -106,7 +106,7 @@ class SecretKeySettings(Settings):
     """Key in it."""
 
 
-class ExternalClusterSettings(Settings):
+class ExternalClusterSettings(CheckedSettings):
     """A Ray cluster that exists already. Nothing of it is created, changed or deleted.
 
     A pod in the tenant's namespace checks the connection when the entry is added or changed, and again after a failure.
@@ -153,9 +153,7 @@ class ExternalClusterSettings(Settings):
         """`dashboard_address` in its parts."""
         return parse(self.dashboard_address, ("http", "https"), DASHBOARD_PORT)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        problems = []
+    def problems(self) -> Iterator[Problem]:
         inside, secure = self.dashboard.service is not None, self.dashboard.scheme == "https"
         exposed = self.token_secret is not None and not inside and not secure
         if exposed and not self.plain_token:
@@ -163,20 +161,17 @@ class ExternalClusterSettings(Settings):
                 "the token would be sent over http to an address outside of Kubernetes, and whoever reads it can run "
                 "code on the cluster: use https, or set plainToken: true if all networks on the way are trusted"
             )
-            problems.append(Problem(("dashboardAddress",), self.dashboard_address, message, "external-plain-token"))
+            yield Problem(("dashboardAddress",), self.dashboard_address, message, "external-plain-token")
         version = image_version(self.image)
         if self.token_secret and version and version_tuple(version) < version_tuple(FIRST_RAY_WITH_TOKENS):
             message = f"its Ray sends no token, which needs {FIRST_RAY_WITH_TOKENS} or later: use a later image"
-            problems.append(Problem(("image",), self.image, message, "token-needs-ray"))
+            yield Problem(("image",), self.image, message, "token-needs-ray")
         if self.plain_token and not exposed:
             message = "has no effect, because no token is sent over http to an address outside of Kubernetes: remove it"
-            problems.append(Problem(("plainToken",), True, message, "external-without-effect"))
+            yield Problem(("plainToken",), True, message, "external-without-effect")
         if self.ca_secret and not secure:
             message = "is not used without https: remove it, or use https in dashboardAddress"
-            problems.append(Problem(("caSecret",), None, message, "external-without-effect"))
+            yield Problem(("caSecret",), None, message, "external-without-effect")
         if self.cidrs and (inside or self.dashboard.network):
             message = "dashboardAddress determines where pods may connect to: remove it"
-            problems.append(Problem(("cidrs",), None, message, "external-without-effect"))
-        if problems:
-            raise Problems(problems)
-        return self
+            yield Problem(("cidrs",), None, message, "external-without-effect")

@@ -1,39 +1,23 @@
 """How Kueue is provisioned, or found."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pulumi
 
-from components.cluster import Cluster
 from components.crds.definitions import definitions_of
 from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuardProvider
-from components.install import NOT_INSTALLED, InstallArgs, Installed, install
-from components.kubernetes_cluster import KubernetesCluster
+from components.install import NOT_INSTALLED, InstallArgs, Installed, SchedulerArgs, install
 from components.kueue.manifests import MANAGER, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
 from components.manifest_files import render
 from components.queues.kueue import API_VERSION
-from core.body import Body
 
 
-@dataclass(frozen=True)
-class KueueArgs:
+class KueueArgs(SchedulerArgs[KueueSettings]):
     """Arguments of Kueue."""
-
-    settings: KueueSettings
-
-    cluster: Cluster = field(default_factory=KubernetesCluster)
-
-    policies: Sequence[Body] = ()
-    """NetworkPolicies of Kueue's namespace, if the stack creates the namespace."""
-
-    mirrors: Mapping[str, str] = field(default_factory=dict)
-    """Mirrors of images (core.images)."""
 
 
 class Kueue(pulumi.ComponentResource):
@@ -61,7 +45,9 @@ class Kueue(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = KUEUE.version(args.cluster, settings.namespace)
+                version = args.existing
+                if version is None:
+                    version = KUEUE.version(args.cluster, settings.namespace)
             else:
                 tree = render(settings.tree, pinned=settings.location is None)
                 certificate = self._certificate(name, settings)

@@ -1,14 +1,14 @@
 """Settings of Kueue, and its supported releases."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from components.operator.settings import ComputeResources
-from core.problems import Problem, Problems
-from core.types import DnsLabel, DnsSubdomain, Settings, Version, switched
+from core.problems import Problem
+from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Settings, Version, switched
 from core.versions import release_of
 
 RELEASES = ("0.15",)
@@ -59,7 +59,7 @@ class KueueWebhookSettings(Settings):
     """Time for which the API server waits for an answer."""
 
 
-class KueueSettings(Settings):
+class KueueSettings(CheckedSettings):
     """Kueue: RayClusters are suspended until their queue has room for their initial pods.
 
     With `install: existing` Kueue is not changed, so only its namespace and its own configuration can be set:
@@ -110,18 +110,10 @@ class KueueSettings(Settings):
         """The location of the kustomize tree."""
         return self.location or f"https://github.com/kubernetes-sigs/kueue//config/default?ref=v{self.version}"
 
-    @model_validator(mode="after")
-    def _is_valid(self) -> Self:
-        if problems := [*self._unsupported(), *self._not_with_existing()]:
-            raise Problems(problems)
-        return self
-
-    def _unsupported(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
         if release_of(self.version) not in RELEASES:
             message = f"version {self.version!r} is not supported: set it to {SUPPORTED}"
             yield Problem(("version",), self.version, message, "kueue-version")
-
-    def _not_with_existing(self) -> Iterator[Problem]:
         if self.install == "manifests":
             return
         message = "install: existing changes nothing of Kueue: remove this key, or set install: manifests"

@@ -70,7 +70,7 @@ def sidecar(settings: LogsSettings, user: int | None, pull_policy: str) -> Body:
             {**RAY_MOUNT, "readOnly": True},
             {"name": NAME, "mountPath": FOLDER, "readOnly": True},
             {"name": STATE_VOLUME, "mountPath": STATE},
-            *([_ca_mount()] if settings.ca else []),
+            *([{"name": CA_VOLUME, "mountPath": CA_FILE.rpartition("/")[0], "readOnly": True}] if settings.ca else []),
         ],
     }
 
@@ -107,10 +107,6 @@ def _env(settings: LogsSettings) -> list[Body]:
             found.append({"name": header_variable(name), "valueFrom": reference})
     limit = int(amount(settings.resources.memory) * int(_OF_MEMORY * 100) / 100)
     return [*found, {"name": "GOMEMLIMIT", "value": str(limit)}]
-
-
-def _ca_mount() -> Body:
-    return {"name": CA_VOLUME, "mountPath": CA_FILE.rpartition("/")[0], "readOnly": True}
 
 
 def header_variable(name: str) -> str:

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Strict, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 
 from components.network.settings import Egress
 from components.operator.settings import ComputeResources
-from core.problems import Problem, Problems
+from core.problems import Problem
 from core.secrets import FORMATS
-from core.types import DnsLabel, DnsSubdomain, Image, Memory, NonEmptyText, Settings
+from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Image, Memory, NonEmptyText, Settings
 
 IMAGE = "docker.io/otel/opentelemetry-collector-contrib:0.165.0"
 
@@ -66,7 +66,7 @@ class RotationSettings(Settings):
     """Number of older files that are kept of each log."""
 
 
-class LogsSettings(Settings):
+class LogsSettings(CheckedSettings):
     """Ray's log files in a log store, where they outlive their pods.
 
     In each pod of Ray an OpenTelemetry Collector reads them, masks secrets and sends the rest. Default: none, and the
@@ -109,13 +109,8 @@ class LogsSettings(Settings):
     resources: ComputeResources = ComputeResources(cpu="100m", memory="256Mi")
     """CPU and memory of each collector. They count in each pod of Ray, and so in quotas and plans."""
 
-    @model_validator(mode="after")
-    def _is_valid(self) -> Self:
-        if problems := [*_credentials(self.headers), *self._without_tls()]:
-            raise Problems(problems)
-        return self
-
-    def _without_tls(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
+        yield from _credentials(self.headers)
         if self.ca and not self.endpoint.startswith("https:"):
             message = "the endpoint is not https, so there is no certificate to verify: remove ca, or use https"
             yield Problem(("ca",), None, message, "logs-tls")

@@ -1,14 +1,14 @@
 """Settings of monitoring."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from components.monitoring.rules import ALERTS, Severity
-from core.problems import Problem, raise_problems
+from core.problems import Problem
 from core.suggestions import names_hint
-from core.types import DnsLabel, Duration, Labels, Settings, seconds
+from core.types import CheckedSettings, DnsLabel, Duration, Labels, Settings, seconds
 
 Dashboard = Literal["fleet", "tenant", "queues", "redis", "default", "serve", "serveLlm", "data", "train"]
 """`fleet`: GPUs, GPU-hours, cost and what waits, by tenant; `tenant`: the same and more of one, by RayCluster; `queues`
@@ -72,7 +72,7 @@ class RayDashboardSettings(Settings):
         return {name: url for name, url in found.items() if url}
 
 
-class MonitoringSettings(Settings):
+class MonitoringSettings(CheckedSettings):
     """Metrics of RayClusters and of the platform for an existing Prometheus, with recording rules and alerts.
 
     The namespaces in `network.monitoring` may read the metrics.
@@ -109,12 +109,7 @@ class MonitoringSettings(Settings):
     ray_dashboard: RayDashboardSettings | None = None
     """Prometheus and Grafana for the panels in Ray's own dashboard. Default: Ray's dashboard has none."""
 
-    @model_validator(mode="after")
-    def _is_valid(self) -> Self:
-        raise_problems(self._interval())
-        return self
-
-    def _interval(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
         if not _SHORTEST <= seconds(self.interval) <= _LONGEST:
             message = f"{self.interval!r} is not between {_SHORTEST}s and 2m: set it to 30s, or remove the key"
             yield Problem(("interval",), self.interval, message, "monitoring-interval")

@@ -1,12 +1,13 @@
 """Settings of the network: connections to and from RayClusters."""
 
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema
 
-from core.problems import Problem, Problems
-from core.types import Cidr, DnsLabel, DnsSubdomain, LabelKey, Labels, NotEmpty, Settings
+from core.problems import Problem
+from core.types import CheckedSettings, Cidr, DnsLabel, DnsSubdomain, LabelKey, Labels, NotEmpty, Settings
 
 Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
 """A TCP or UDP port."""
@@ -74,7 +75,7 @@ class NetworkSettings(Settings):
     """Namespace of the ingress controller. It may connect to the dashboards of clusters with an `ingress`."""
 
 
-class Peer(Settings):
+class Peer(CheckedSettings):
     """A peer that may connect: the pods of a namespace, or addresses."""
 
     namespace: DnsLabel | None = None
@@ -86,17 +87,15 @@ class Peer(Settings):
     cidr: Cidr | None = None
     """Addresses outside the cluster: `10.20.0.0/16` or `2001:db8::/32`."""
 
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def problems(self) -> Iterator[Problem]:
         named = [key for key in self._kinds() if getattr(self, key)]
         if len(named) != 1:
             names = f"names {' and '.join(named)}" if named else "names no peer"
             message = f"{names}: name one of {', '.join(self._kinds())}"
-            raise Problems([Problem((), None, message, "network-peer")])
-        if self.pod_labels and not self.namespace:
+            yield Problem((), None, message, "network-peer")
+        elif self.pod_labels and not self.namespace:
             message = "podLabels select pods of a namespace: name the namespace, or remove them"
-            raise Problems([Problem(("podLabels",), None, message, "network-peer")])
-        return self
+            yield Problem(("podLabels",), None, message, "network-peer")
 
     @classmethod
     def _kinds(cls) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from components.operator.manifests import operator_objects
 from components.operator.settings import OperatorSettings
 from components.pulumi_internals import unknown
 from core.body import Body
-from kuberay.releases import check_ray
 
-_REASONS = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)
+REFUSED = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)
+"""Errors of installing, finding or upgrading the operator."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class KubeRayOperatorArgs:
 
     mirrors: Mapping[str, str] = field(default_factory=dict)
     """Mirrors of images (core.images)."""
+
+    judged: upgrade.Judged | None = None
+    """The comparison with the live operator. Default: it is read while the component is constructed."""
 
 
 class KubeRayOperator(pulumi.ComponentResource):
@@ -69,13 +72,13 @@ class KubeRayOperator(pulumi.ComponentResource):
         super().__init__("ray-platform:index:KubeRayOperator", name, None, opts)
         below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         settings = args.settings
+        judged = args.judged
         try:
-            if settings.install == "existing":
-                version = self._existing(args) if args.cluster.exists else unknown()
-            else:
-                check_ray(settings.version, args.ray_versions)
-                if warning := upgrade.check_change(args.cluster, settings):
-                    pulumi.log.warn(warning, self)
+            if judged is None and (settings.install == "manifests" or args.cluster.exists):
+                judged = upgrade.judged(args.cluster, settings, args.ray_versions)
+            if judged and judged.warning:
+                pulumi.log.warn(judged.warning, self)
+            if settings.install == "manifests":
                 tree = render(settings.tree, pinned=settings.location is None)
                 first, access, last = operator_objects(tree, settings)
                 definitions = DefinitionsArgs(
@@ -83,17 +86,8 @@ class KubeRayOperator(pulumi.ComponentResource):
                 )
                 stages = (first, [*access, *args.policies], last)
                 install(name, InstallArgs(definitions, stages, args.namespaces, args.mirrors), below)
-                version = settings.version
-        except _REASONS as error:
+        except REFUSED as error:
             raise pulumi.RunError(str(error)) from error
-        self.version = pulumi.Output.from_input(version)
+        self.version = pulumi.Output.from_input(judged.version if judged else unknown())
         self.namespace = pulumi.Output.from_input(settings.namespace)
         self.register_outputs({"version": self.version, "namespace": self.namespace})
-
-    def _existing(self, args: KubeRayOperatorArgs) -> str:
-        namespace = args.settings.namespace
-        live = upgrade.look(args.cluster, namespace)
-        version, warning = upgrade.check_existing(live, namespace, args.ray_versions)
-        if warning:
-            pulumi.log.warn(warning, self)
-        return version

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components.bodies import disruption_budget
 from components.manifest_files import UnexpectedManifestError
-from components.operator.settings import NAME, OperatorSettings, Toleration
+from components.operator.settings import NAME, OperatorSettings
 from core.body import Body
 from core.pods import level_labels
 from core.versions import release_of
@@ -184,7 +184,7 @@ def _adapt_deployment(deployment: Body, settings: OperatorSettings) -> None:
     if settings.node_selector:
         pod["nodeSelector"] = dict(settings.node_selector)
     if settings.tolerations:
-        pod["tolerations"] = [_toleration(toleration) for toleration in settings.tolerations]
+        pod["tolerations"] = [each.model_dump(by_alias=True, exclude_none=True) for each in settings.tolerations]
 
 
 def _over_nodes(selector: Body) -> Body:
@@ -195,10 +195,6 @@ def _over_nodes(selector: Body) -> Body:
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": selector,
     }
-
-
-def _toleration(toleration: Toleration) -> Body:
-    return toleration.model_dump(by_alias=True, exclude_none=True)
 
 
 def arguments(args: Iterable[str]) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """Settings of the KubeRay operator."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
-from pydantic import Field, Strict, model_validator
+from pydantic import Field, Strict
 from pydantic.alias_generators import to_camel
 
-from core.problems import Problem, Problems, raise_problems
+from core.problems import Problem
 from core.types import (
+    CheckedSettings,
     DnsLabel,
     DnsSubdomain,
     Env,
@@ -36,7 +38,7 @@ class ComputeResources(Settings):
     """Memory."""
 
 
-class Toleration(Settings):
+class Toleration(CheckedSettings):
     """A Kubernetes toleration."""
 
     key: LabelKey | None = None
@@ -54,16 +56,14 @@ class Toleration(Settings):
     toleration_seconds: Annotated[int, Strict()] | None = None
     """Time for which a NoExecute taint is tolerated. Default: no limit."""
 
-    @model_validator(mode="after")
-    def _is_valid(self) -> Self:
+    def problems(self) -> Iterable[Problem]:
         # Imported where it is needed: a start of the program that has no toleration is quicker without it.
         from kuberay.pod_template.placement import toleration_problems
 
-        raise_problems(toleration_problems(self.model_dump(by_alias=True, exclude_none=True), ()))
-        return self
+        return toleration_problems(self.model_dump(by_alias=True, exclude_none=True), ())
 
 
-class OperatorSettings(Settings):
+class OperatorSettings(CheckedSettings):
     """The KubeRay operator: installed from KubeRay's own kustomize tree, or an existing one.
 
     With `install: existing` the operator is not changed, so only its namespace and its watched namespaces can be set:
@@ -128,11 +128,8 @@ class OperatorSettings(Settings):
             self.location or f"https://github.com/ray-project/kuberay//ray-operator/config/default?ref=v{self.version}"
         )
 
-    @model_validator(mode="after")
-    def _is_valid(self) -> Self:
-        if problems := [*self._unsupported(), *self._unknown_gates(), *self._not_with_existing()]:
-            raise Problems(problems)
-        return self
+    def problems(self) -> list[Problem]:
+        return [*self._unsupported(), *self._unknown_gates(), *self._not_with_existing()]
 
     def _unsupported(self) -> list[Problem]:
         if is_supported(self.version):

@@ -53,6 +53,28 @@ class Live:
         return f"operator {self.operator or 'none'}, {crd if self.served else f'no CRD {RAY_CLUSTER_CRD}'}"
 
 
+@dataclass(frozen=True)
+class Judged:
+    """The operator that RayClusters will have."""
+
+    version: str
+
+    warning: str | None
+    """What may go wrong."""
+
+
+def judged(cluster: Cluster, settings: OperatorSettings, ray_versions: Sequence[str]) -> Judged:
+    """Compares the desired or the existing operator with what is live, and with the versions of Ray.
+
+    Raises UnsupportedVersionError, UnsafeUpgradeError, and ClusterUnreachableError.
+    """
+    if settings.install == "existing":
+        live = look(cluster, settings.namespace)
+        return Judged(*check_existing(live, settings.namespace, ray_versions))
+    check_ray(settings.version, ray_versions)
+    return Judged(settings.version, check_change(cluster, settings))
+
+
 def look(cluster: Cluster, namespace: str) -> Live:
     """Reads the live operator. Raises ClusterUnreachableError."""
     crd = cluster.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, RAY_CLUSTER_CRD)

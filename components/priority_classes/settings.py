@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from pydantic import model_validator
-
 from core.body import Body
-from core.problems import Problem, Problems
-from core.types import DnsSubdomain, Settings
+from core.problems import Problem
+from core.types import CheckedSettings, DnsSubdomain
 
 HEAD = 1000
 """Above pods without a class, which have 0 unless the cluster has a default. The loss of a head ends the work on all
@@ -29,7 +27,7 @@ class PriorityNames:
 NO_PRIORITIES = PriorityNames()
 
 
-class PriorityClassesSettings(Settings):
+class PriorityClassesSettings(CheckedSettings):
     """The PriorityClasses that heads and workers get, unless podDefaults is none or a pod template names another."""
 
     install: Literal["manifests", "existing", "none"] | None = None
@@ -72,11 +70,8 @@ class PriorityClassesSettings(Settings):
         """The classes whose name is set."""
         return self.model_fields_set & {"head", "worker"}
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        if problems := [*self._set_with_none(), *self._invalid_names()]:
-            raise Problems(problems)
-        return self
+    def problems(self) -> list[Problem]:
+        return [*self._set_with_none(), *self._invalid_names()]
 
     def _set_with_none(self) -> list[Problem]:
         if self.install != "none":

@@ -4,16 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
 from components.kueue.settings import KueueSettings
 from components.volcano.settings import VolcanoSettings
 from core.nodes import GPU_RESOURCE
-from core.problems import Path, Problem, Problems, raise_problems
+from core.problems import Path, Problem
 from core.quantities import amount
-from core.types import DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero, Settings
+from core.types import CheckedSettings, DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero
 
 Backend = Literal["volcano", "kueue"]
 """The scheduler of the queues."""
@@ -43,7 +43,7 @@ QueueName = Annotated[DnsLabel, AfterValidator(_not_reserved)]
 Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 
 
-class QueueAmounts(Settings):
+class QueueAmounts(CheckedSettings):
     """Amounts of resources, as pods request them. A resource that is not set is not restricted; it is not 0."""
 
     gpus: Count | None = None
@@ -73,24 +73,18 @@ class QueueAmounts(Settings):
         """The amounts by resource."""
         return {resource: amount(value) for resource, value in self.named.items()}
 
-    @model_validator(mode="after")
-    def _sets_nothing_twice(self) -> Self:
-        problems = [
-            Problem(("resources", key), self.resources[key], f"{key} has its own key: set that", "said-twice")
-            for key in sorted(_OF_ITS_OWN & self.resources.keys())
-        ]
+    def problems(self) -> Iterator[Problem]:
+        for key in sorted(_OF_ITS_OWN & self.resources.keys()):
+            yield Problem(("resources", key), self.resources[key], f"{key} has its own key: set that", "said-twice")
         if self.gpus is not None and self.gpus_by_product:
             message = "gpusByProduct already sets the GPUs: remove one of them"
-            problems.append(Problem(("gpus",), self.gpus, message, "said-twice"))
-        if problems:
-            raise Problems(problems)
-        return self
+            yield Problem(("gpus",), self.gpus, message, "said-twice")
 
 
 NOTHING = QueueAmounts()
 
 
-class QueueSettings(Settings):
+class QueueSettings(CheckedSettings):
     """A queue: its guaranteed, deserved and maximum resources. First come, first served.
 
     A gang is the head of a RayCluster and its minimum workers. It starts whole or waits. Each amount is for all pods of
@@ -129,12 +123,7 @@ class QueueSettings(Settings):
         configured: QueueAmounts = getattr(self, part)
         return {**self.guarantee.numbers, **configured.numbers} if part == "deserved" else configured.numbers
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        raise_problems(self._out_of_order())
-        return self
-
-    def _out_of_order(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
         guarantee, deserved, capability = (self.amounts(part) for part in ("guarantee", "deserved", "capability"))
         by_product = self.deserved.gpus_by_product and self.guarantee.gpus_by_product
         for product, number in by_product.items():
@@ -196,13 +185,12 @@ class TenantQueueSettings(QueueSettings):
     name: QueueName | None = None
     """Name of a queue in `queues`, without other keys; short form: `queue: NAME`. Default: its own queue."""
 
-    @model_validator(mode="after")
-    def _one_or_the_other(self) -> Self:
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
         others = sorted(self.model_fields_set - {"name"})
         if self.name is not None and others:
             message = f"queue {self.name!r} is configured in queues: remove the name, or the keys beside it"
-            raise Problems([Problem(("name",), self.name, message, "said-twice")])
-        return self
+            yield Problem(("name",), self.name, message, "said-twice")
 
 
 TenantQueue = Annotated[
@@ -211,7 +199,7 @@ TenantQueue = Annotated[
 """`research`, or `{guarantee: {gpus: 8}}`."""
 
 
-class SchedulerSettings(Settings):
+class SchedulerSettings(CheckedSettings):
     """The scheduler of the queues: exactly one."""
 
     volcano: VolcanoSettings | None = None
@@ -225,15 +213,13 @@ class SchedulerSettings(Settings):
         """The configured scheduler."""
         return "volcano" if self.volcano else "kueue"
 
-    @model_validator(mode="after")
-    def _just_one(self) -> Self:
+    def problems(self) -> Iterator[Problem]:
         if self.volcano and self.kueue:
             message = "volcano and kueue would both hold back the same pods: remove one of them"
-            raise Problems([Problem(("kueue",), None, message, "one-scheduler")])
+            yield Problem(("kueue",), None, message, "one-scheduler")
         if not (self.volcano or self.kueue):
             message = "names no scheduler: write {volcano: {}}, or remove it for Kubernetes' own"
-            raise Problems([Problem((), None, message, "one-scheduler")])
-        return self
+            yield Problem((), None, message, "one-scheduler")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Settings of a Serve config, in Ray's own words. `rules` has the rules for their combinations.
 
 The keys are those of Ray 2.60 (ray, python/ray/serve/schema.py: ServeDeploySchema, and python/ray/serve/config.py).
-`tests/unit/ray_service/test_serve_config.py` compares them with the installed Ray.
+`tests/unit/ray_service/test_ray_service.py` compares them with the installed Ray.
 """
 
 import difflib

@@ -27,7 +27,7 @@ from components.redis.connection import (
     names_of_nodes,
     newest_first,
 )
-from components.redis.existing import UnfitError, see
+from components.redis.existing import Seen, UnfitError, see
 from components.redis.existing_server import ExternalSettings
 from components.redis.manifests import (
     STATEFUL_SET,
@@ -158,6 +158,17 @@ class ExternalRedisArgs:
 
     cluster: Cluster = field(default_factory=KubernetesCluster)
 
+    seen: Seen | None = None
+    """The result of `look`. Default: the component looks at it while it is constructed."""
+
+
+def look(settings: ExternalSettings, cluster: Cluster, namespace: str) -> Seen:
+    """Checks an external Redis (existing.see). Raises pulumi.RunError."""
+    try:
+        return see(settings, cluster, namespace)
+    except UnfitError as error:
+        raise pulumi.RunError(f"redis.external: the Redis there {error}") from error
+
 
 class ExternalRedis(pulumi.ComponentResource):
     """An external Redis. It is checked, in previews too. If it cannot be reached from here, there is a warning.
@@ -169,10 +180,7 @@ class ExternalRedis(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ExternalRedisArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:ExternalRedis", name, None, opts)
-        try:
-            seen = see(args.settings, args.cluster, next(iter(args.tenants), ""))
-        except UnfitError as error:
-            raise pulumi.RunError(f"redis.external: the Redis there {error}") from error
+        seen = args.seen or look(args.settings, args.cluster, next(iter(args.tenants), ""))
         if seen.warning:
             needs = "It must admit RayClusters, and must never evict keys (maxmemory-policy noeviction)"
             pulumi.log.warn(f"redis.external could not be checked: {seen.warning}. {needs}", resource=self)

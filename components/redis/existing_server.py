@@ -3,12 +3,12 @@
 import ipaddress
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict
 
-from core.problems import Path, Problem, Problems
-from core.types import Cidr, DnsLabel, DnsSubdomain, Settings
+from core.problems import Path, Problem
+from core.types import CheckedSettings, Cidr, DnsLabel, DnsSubdomain
 
 _IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -88,7 +88,7 @@ HostAndPort = Annotated[str, BeforeValidator(_host_and_port)]
 """Host and port: `redis.example.com:6379`."""
 
 
-class ExternalSettings(Settings):
+class ExternalSettings(CheckedSettings):
     """An external Redis: its Sentinels, or its own address. It must not evict keys (`maxmemory-policy noeviction`): a
     RayCluster whose tables are lost does not start again."""
 
@@ -124,11 +124,8 @@ class ExternalSettings(Settings):
     verify: bool = True
     """False: it is not checked before it is used."""
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        if problems := [*self._one_of_them(), *self._repeated(), *self._not_allowed()]:
-            raise Problems(problems)
-        return self
+    def problems(self) -> list[Problem]:
+        return [*self._one_of_them(), *self._repeated(), *self._not_allowed()]
 
     def _one_of_them(self) -> Iterator[Problem]:
         if bool(self.sentinels) == bool(self.address):

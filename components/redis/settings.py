@@ -7,18 +7,18 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from components.operator.settings import ComputeResources, Toleration
 from components.redis.existing_server import ExternalSettings
 from components.redis_gateway.settings import GatewaySettings
 from components.tls.manifests import IssuerSettings
-from core.problems import Problem, Problems
+from core.problems import Problem
 from core.quantities import amount
-from core.types import DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
+from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
 from core.versions import image_tag
 from kuberay.cron import cron_job_fault
 
@@ -73,7 +73,7 @@ class RedisStorageSettings(Settings):
     """StorageClass. Default: the cluster's default one."""
 
 
-class RedisTlsSettings(Settings):
+class RedisTlsSettings(CheckedSettings):
     """TLS between clients, nodes and Sentinels of Redis. Clients use passwords, not certificates."""
 
     issuer: IssuerSettings | None = None
@@ -83,14 +83,12 @@ class RedisTlsSettings(Settings):
     authority: str | None = Field(default=None, pattern=r"^-----BEGIN CERTIFICATE-----\n(.*\n)+$")
     """Certificate of the issuer's authority, PEM, with which clients verify the nodes."""
 
-    @model_validator(mode="after")
-    def _both(self) -> Self:
+    def problems(self) -> Iterator[Problem]:
         if (self.issuer is None) != (self.authority is None):
             lacking = "authority" if self.issuer else "issuer"
             message = f"an issuer and its authority's certificate go together: add {lacking}, or remove this key"
             key = "issuer" if self.issuer else "authority"
-            raise Problems([Problem((key,), None, message, "redis-tls")])
-        return self
+            yield Problem((key,), None, message, "redis-tls")
 
 
 class RedisExporterSettings(Settings):
@@ -116,7 +114,7 @@ class RedisBackupSettings(Settings):
     """Storage of the backups."""
 
 
-class RedisSettings(Settings):
+class RedisSettings(CheckedSettings):
     """Redis, in which RayClusters with `faultTolerance` store the state of jobs, actors and nodes.
 
     A restarted head reads it again. Workers keep running meanwhile.
@@ -173,16 +171,8 @@ class RedisSettings(Settings):
     external: ExternalSettings | None = None
     gateway: GatewaySettings | None = None
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        if problems := [
-            *self._of_other_modes(),
-            *self._of_one_namespace(),
-            *self._of_the_gateway(),
-            *self._too_small(),
-        ]:
-            raise Problems(problems)
-        return self
+    def problems(self) -> list[Problem]:
+        return [*self._of_other_modes(), *self._of_one_namespace(), *self._of_the_gateway(), *self._too_small()]
 
     def _of_other_modes(self) -> list[Problem]:
         if self.mode != "external":

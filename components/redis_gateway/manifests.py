@@ -5,12 +5,11 @@ KubeRay's clean-up Job is made from the head's pod template with its init contai
 (ray-operator/controllers/ray/raycluster_controller.go: buildRedisCleanupJob), so the Job also has the gateway.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from components.bodies import restricted_sidecar
-from components.cluster import Cluster, ClusterUnreachableError
+from components.cluster import Cluster
 from components.redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
 from components.redis_gateway.settings import GatewaySettings
 from core.body import Body
@@ -143,14 +142,8 @@ def check_kubernetes(cluster: Cluster) -> None:
 
     Raises UnsupportedKubernetesError.
     """
-    try:
-        reported = cluster.request("GET", "/version") or {}
-    except ClusterUnreachableError:
-        return
-    # Some clouds write `29+`.
-    numbers = [re.match(r"\d+", str(reported.get(part, ""))) for part in ("major", "minor")]
-    version = tuple(int(number[0]) for number in numbers if number)
-    if len(version) == len(FIRST_KUBERNETES) and version < FIRST_KUBERNETES:
+    version = cluster.kubernetes
+    if version and version < FIRST_KUBERNETES:
         raise UnsupportedKubernetesError(
             f"the Redis gateway is a native sidecar, which needs Kubernetes {_dotted(FIRST_KUBERNETES)} or later, and "
             f"this is {_dotted(version)}: raise it, or remove redis.gateway"

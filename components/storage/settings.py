@@ -5,13 +5,13 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic.alias_generators import to_camel
 
-from core.problems import Path, Problem, raise_problems
-from core.types import DnsLabel, DnsSubdomain, Memory, NonEmptyText, Settings
+from core.problems import Path, Problem
+from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Memory, NonEmptyText, Settings
 
 
 def _absolute(path: str) -> str:
@@ -74,7 +74,7 @@ class CsiSettings(Settings):
 _SOURCES = ("claim", "storage_class", "nfs", "csi")
 
 
-class StorageSettings(Settings):
+class StorageSettings(CheckedSettings):
     """A storage of a tenant, for any number of its RayClusters. It has one source: `claim`, `storageClass`, `nfs` or
     `csi`.
 
@@ -124,12 +124,7 @@ class StorageSettings(Settings):
         """Whether Pulumi refuses to delete the claim."""
         return self.retained and self.claim is None
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        raise_problems(self._problems())
-        return self
-
-    def _problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
         sources = [to_camel(each) for each in _SOURCES if getattr(self, each) is not None]
         if not sources:
             message = f"storage {self.name!r} has no source: set claim, storageClass, nfs or csi"

@@ -5,16 +5,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict
 
 from core.body import Body
 from core.nodes import GPU_RESOURCE
 from core.pods import POD_SECURITY_PREFIX, PodSecurityLevel, level_labels
 from core.problems import Problem, Problems
 from core.quantities import amount
-from core.types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
+from core.types import CheckedSettings, LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
 
 _OBJECTS = (
     *("pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"),
@@ -127,7 +127,7 @@ ENTRIES = {
 """Keys of a quota, and their entries in a ResourceQuota."""
 
 
-class QuotaSettings(Settings):
+class QuotaSettings(CheckedSettings):
     """The maximum usage of a tenant: a ResourceQuota of its namespace. Entries that are not set have no limit.
 
     CPUs are counted by requests, because a container can use idle CPUs beyond its request without harm to others.
@@ -166,18 +166,13 @@ class QuotaSettings(Settings):
     hard: dict[LabelKey, QuantityOrZero] = Field(default_factory=dict)
     """Other entries of the ResourceQuota, with Kubernetes' names: `{count/rayjobs.ray.io: 20}`."""
 
-    @model_validator(mode="after")
-    def _counts_each_once(self) -> Self:
+    def problems(self) -> Iterator[Problem]:
         keys = {entry: key for key, entries in ENTRIES.items() for entry in entries}
-        problems = [
-            Problem(("hard", entry), self.hard[entry], f"is the same as {keys[entry]}: set that", "said-twice")
-            for entry in self.hard
-            if entry in keys
-        ]
-        problems += (each.below(("hard",)) for each in problems_of_entries(self.hard))
-        if problems:
-            raise Problems(problems)
-        return self
+        for entry in self.hard:
+            if entry in keys:
+                message = f"is the same as {keys[entry]}: set that"
+                yield Problem(("hard", entry), self.hard[entry], message, "said-twice")
+        yield from (each.below(("hard",)) for each in problems_of_entries(self.hard))
 
 
 class Amounts(Settings):
@@ -190,7 +185,7 @@ class Amounts(Settings):
     """Memory."""
 
 
-class LimitSettings(Settings):
+class LimitSettings(CheckedSettings):
     """Defaults and bounds of a container's resources: a LimitRange of the namespace."""
 
     default: Amounts = Amounts()
@@ -205,19 +200,14 @@ class LimitSettings(Settings):
     min: Amounts = Amounts()
     """The minimum request of a container."""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        problems = []
+    def problems(self) -> Iterator[Problem]:
         for resource in ("cpu", "memory"):
             parts = {"min": self.min, "defaultRequest": self.default_request, "default": self.default, "max": self.max}
             configured = [(key, value) for key, part in parts.items() if (value := getattr(part, resource)) is not None]
             for (key, value), (next_key, next_value) in pairwise(configured):
                 if amount(value) > amount(next_value):
                     message = f"{key} {value} is more than {next_key} {next_value}: lower {key} or raise {next_key}"
-                    problems.append(Problem((key, resource), value, message, "limits-in-order"))
-        if problems:
-            raise Problems(problems)
-        return self
+                    yield Problem((key, resource), value, message, "limits-in-order")
 
 
 DEFAULT_LIMITS = LimitSettings(default=Amounts(memory="512Mi"), default_request=Amounts(cpu="100m"))

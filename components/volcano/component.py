@@ -2,40 +2,24 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pulumi
 
-from components.cluster import Cluster
 from components.crds.definitions import definitions_of
 from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuardProvider
-from components.install import NOT_INSTALLED, InstallArgs, Installed, install
-from components.kubernetes_cluster import KubernetesCluster
+from components.install import NOT_INSTALLED, InstallArgs, Installed, SchedulerArgs, install
 from components.manifest_files import read
 from components.volcano.manifests import SCHEDULER, Certificate, volcano_objects, webhook_names
 from components.volcano.settings import RELEASES, VolcanoSettings
-from core.body import Body
 
 OF_THE_SCHEDULER = ("root", "default")
 """Queues that the scheduler creates at start (pkg/scheduler/cache/cache.go)."""
 
 
-@dataclass(frozen=True)
-class VolcanoArgs:
+class VolcanoArgs(SchedulerArgs[VolcanoSettings]):
     """Arguments of Volcano."""
-
-    settings: VolcanoSettings
-
-    cluster: Cluster = field(default_factory=KubernetesCluster)
-
-    policies: Sequence[Body] = ()
-    """NetworkPolicies of Volcano's namespace, if the stack creates the namespace."""
-
-    mirrors: Mapping[str, str] = field(default_factory=dict)
-    """Mirrors of images (core.images)."""
 
 
 class Volcano(pulumi.ComponentResource):
@@ -60,7 +44,9 @@ class Volcano(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = VOLCANO.version(args.cluster, settings.namespace)
+                version = args.existing
+                if version is None:
+                    version = VOLCANO.version(args.cluster, settings.namespace)
             else:
                 manifest = read(settings.manifest, pinned=settings.location is None)
                 first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))

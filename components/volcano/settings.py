@@ -2,15 +2,15 @@
 supported releases. Arguments of plugins are those of pkg/scheduler/plugins of Volcano 1.14."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from components.operator.settings import ComputeResources
 from core.nodes import GPU_RESOURCE
-from core.problems import Problem, Problems
-from core.types import DnsLabel, DnsSubdomain, LabelKey, NonEmptyText, Settings, Version, switched
+from core.problems import Problem
+from core.types import CheckedSettings, DnsLabel, DnsSubdomain, LabelKey, NonEmptyText, Settings, Version, switched
 from core.versions import release_of
 
 Weight = Annotated[int, Strict(), Field(ge=0, le=1000)]
@@ -160,7 +160,7 @@ _OWN_SETTINGS = {
 """Plugins with their own setting, by Volcano's names."""
 
 
-class VolcanoSchedulerSettings(Settings):
+class VolcanoSchedulerSettings(CheckedSettings):
     """The scheduler: its actions and plugins."""
 
     actions: tuple[Action, ...] = ("enqueue", "allocate", "backfill", "reclaim")
@@ -185,11 +185,8 @@ class VolcanoSchedulerSettings(Settings):
     resources: ComputeResources | None = None
     """Resources of its pod. Default: requests of 50m and 256Mi, without limits."""
 
-    @model_validator(mode="after")
-    def _is_valid(self) -> Self:
-        if problems := [*self._actions(), *self._plugins()]:
-            raise Problems(problems)
-        return self
+    def problems(self) -> list[Problem]:
+        return [*self._actions(), *self._plugins()]
 
     def _actions(self) -> Iterator[Problem]:
         for index, action in enumerate(self.actions):
@@ -241,7 +238,7 @@ class WebhookSettings(Settings):
     """Resources of each of its pods. Default: requests of 25m and 128Mi, without limits."""
 
 
-class VolcanoSettings(Settings):
+class VolcanoSettings(CheckedSettings):
     """Volcano: gangs of pods that start whole or not at all, out of queues that share the cluster.
 
     With `install: existing` Volcano is not changed, so only its `namespace` and its `queueShares` can be set.
@@ -278,18 +275,10 @@ class VolcanoSettings(Settings):
             f"https://raw.githubusercontent.com/volcano-sh/volcano/v{self.version}/installer/volcano-development.yaml"
         )
 
-    @model_validator(mode="after")
-    def _is_valid(self) -> Self:
-        if problems := [*self._unsupported(), *self._not_with_existing()]:
-            raise Problems(problems)
-        return self
-
-    def _unsupported(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
         if release_of(self.version) not in RELEASES:
             message = f"version {self.version!r} is not supported: set it to {SUPPORTED}"
             yield Problem(("version",), self.version, message, "volcano-version")
-
-    def _not_with_existing(self) -> Iterator[Problem]:
         if self.install == "manifests":
             return
         message = "install: existing changes nothing of Volcano: remove this key, or set install: manifests"

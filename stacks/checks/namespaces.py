@@ -25,7 +25,7 @@ def problems_of_namespaces(stack: StackSettings) -> Iterator[Problem]:
     """Namespaces of Kubernetes, and ones that two parts would own."""
     owners: dict[str, str] = {}
     for part in _parts(stack):
-        if part.created and _of_kubernetes(part.namespace):
+        if part.created and (part.namespace == DEFAULT or part.namespace.startswith(_SYSTEM)):
             message = (
                 f"namespace {part.namespace!r} belongs to Kubernetes, and the stack would own {part.owner} in it: set "
                 "another namespace"
@@ -77,7 +77,3 @@ def _of_tenants(stack: StackSettings, owners: dict[str, str]) -> Iterator[Proble
 def namespace_setting(index: int, tenant: TenantSettings) -> Path:
     """The setting of a tenant's namespace."""
     return ("tenants", index, "namespace" if tenant.namespace else "name")
-
-
-def _of_kubernetes(namespace: str) -> bool:
-    return namespace == DEFAULT or namespace.startswith(_SYSTEM)

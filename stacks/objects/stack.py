@@ -90,13 +90,9 @@ def _images_of_programs(stack: StackSettings) -> dict[str, list[str]]:
     """The images of the programs that the stack installs from their own manifests, by the names of the programs."""
     found: dict[str, list[str]] = {}
     if installs_operator(stack):
-        found["KubeRay"] = [_operator(stack)]
+        found["KubeRay"] = [stack.operator.image or f"quay.io/kuberay/operator:v{stack.operator.version}"]
     if stack.scheduler and stack.scheduler.volcano and stack.scheduler.volcano.install == "manifests":
         found["Volcano"] = volcano_images(stack.scheduler.volcano.version)
     if stack.scheduler and stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
         found["Kueue"] = [kueue_image(stack.scheduler.kueue.version)]
     return found
-
-
-def _operator(stack: StackSettings) -> str:
-    return stack.operator.image or f"quay.io/kuberay/operator:v{stack.operator.version}"

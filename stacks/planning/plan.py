@@ -171,7 +171,10 @@ class Plan:
 
 def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
     """The plan of a stack. `price`: of a GPU in an hour, for pools that set none."""
-    pools = tuple(pool if pool.gpu_hour_price is not None else _priced(pool, price) for pool in stack.nodes)
+    pools = tuple(
+        pool if pool.gpu_hour_price is not None else pool.model_copy(update={"gpu_hour_price": price})
+        for pool in stack.nodes
+    )
     rooms, started, empty = rooms_of(stack), Nodes(pools), Nodes(pools)
     demands = {tenant.name: clusters_of(stack, tenant) for tenant in stack.tenants}
     accounts = accounts_of(stack, rooms)
@@ -218,10 +221,6 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         promised=total(promised),
         may_overcommit=stack.capacity.overcommitment == "allowed",
     )
-
-
-def _priced(pool: NodePool, price: float | None) -> NodePool:
-    return pool.model_copy(update={"gpu_hour_price": price})
 
 
 def _all(clusters: dict[str, list[Workers]]) -> list[Workers]:

@@ -119,7 +119,7 @@ def _with_platform(
     facts: Facts,
     cluster: Cluster,
 ) -> dict[str, Any]:
-    platform = Platform("platform", PlatformArgs(settings, owns, cluster), everywhere)
+    platform = Platform("platform", PlatformArgs(settings, owns, cluster, facts), everywhere)
     tenants = [
         Tenant(
             # As unique as the tenant's name, and the prefix of `<namespace>/<cluster>` everywhere else.

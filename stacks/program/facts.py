@@ -1,20 +1,26 @@
 """What an update reads of the live cluster, once, before the first resource is constructed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pulumi
 
-from components.cluster import Cluster, ClusterUnreachableError
-from components.monitoring.installed import MissingKindsError, check_kinds
+from components.cluster import Cluster
+from components.kueue.component import KUEUE
 from components.monitoring.manifests import OPERATOR_API
+from components.operator.component import REFUSED
+from components.operator.upgrade import Judged, judged
 from components.ray_cluster.request import Scaled, UnknownScaleError, read_scaled
+from components.redis.component import look as look_at_redis
+from components.redis.existing import Seen
 from components.state import Outputs
 from components.storage.existing import look
 from components.storage.settings import Use
+from components.volcano.component import VOLCANO
 from stacks.checks.storage import uses
 from stacks.objects.monitoring import objects_of_monitoring
 from stacks.objects.ownership import Ownership
+from stacks.objects.redis import redis_users
 from stacks.program.identity import OtherClusterError, recorded_uid, uid_of
 from stacks.settings import StackSettings, TenantSettings
 
@@ -29,6 +35,15 @@ class Facts:
     scaled: Mapping[tuple[str, str], Scaled] = field(default_factory=dict)
     """The live RayClusters, by namespace and name."""
 
+    operator: Judged | None = None
+    """The operator, compared with the live one."""
+
+    scheduler: pulumi.Input[str] | None = None
+    """Version of the existing scheduler that the stack uses."""
+
+    redis: Seen | None = None
+    """The check of the external Redis."""
+
 
 def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Outputs) -> Facts:
     """Reads and checks the cluster. `last`: the stack's outputs of its last update.
@@ -36,23 +51,61 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
     Of a cluster that does not exist yet it returns the UID that `last` has, so that no preview shows its removal.
 
     Raises pulumi.RunError if it is another cluster, if a RayCluster that scales cannot be read, if a storage does not
-    fit its use, or if it lacks a kind of the Prometheus operator that is used.
+    fit its use, if it lacks a kind of the Prometheus operator that is used, or if an existing operator, scheduler or
+    Redis is not supported or cannot be read.
     """
     if not cluster.exists:
         return Facts(recorded_uid(last))
+    operator = scheduler = None
     try:
         uid = uid_of(cluster, stack, last)
         if owns.platform and not stack.platform:
             used = {each["kind"] for each in objects_of_monitoring(stack) if each["apiVersion"] == OPERATOR_API}
             check_kinds(cluster, used)
-    except (OtherClusterError, MissingKindsError, ClusterUnreachableError) as error:
+            operator = judged(cluster, stack.operator_in_force, stack.ray_versions)
+            scheduler = _scheduler(cluster, stack)
+    except (OtherClusterError, MissingKindsError, *REFUSED) as error:
         raise pulumi.RunError(str(error)) from error
+    if any(each.fault_tolerance for tenant in owns.tenants(stack) for each in tenant.all_clusters):
+        # Components compare it with what the Redis gateway needs.
+        _ = cluster.kubernetes
     scaled: dict[tuple[str, str], Scaled] = {}
     for tenant in owns.tenants(stack):
         if not stack.platform:
             _check_storage(cluster, tenant)
         scaled |= _scaled(cluster, tenant)
-    return Facts(uid, scaled)
+    return Facts(uid, scaled, operator, scheduler, _redis(cluster, stack, owns))
+
+
+class MissingKindsError(Exception):
+    """The cluster lacks kinds of the Prometheus operator; the text names them, and the setting."""
+
+
+def check_kinds(cluster: Cluster, kinds: Iterable[str]) -> None:
+    """Raises MissingKindsError unless the cluster has these kinds of the Prometheus operator; ClusterUnreachableError
+    if it cannot be read."""
+    definitions = [f"{kind.lower()}s.{OPERATOR_API.partition('/')[0]}" for kind in sorted(kinds)]
+    crds = "apiextensions.k8s.io/v1", "customresourcedefinitions", None
+    if missing := [name for name in definitions if cluster.get(*crds, name) is None]:
+        raise MissingKindsError(
+            f"monitoring.mode is prometheusOperator, and the cluster lacks {', '.join(missing)}: install the "
+            "Prometheus operator first, or set monitoring.mode to scrapeConfig"
+        )
+
+
+def _scheduler(cluster: Cluster, stack: StackSettings) -> pulumi.Input[str] | None:
+    settings = stack.scheduler and (stack.scheduler.volcano or stack.scheduler.kueue)
+    if not stack.scheduler or not settings or settings.install != "existing":
+        return None
+    program = VOLCANO if stack.scheduler.volcano else KUEUE
+    return program.version(cluster, settings.namespace)
+
+
+def _redis(cluster: Cluster, stack: StackSettings, owns: Ownership) -> Seen | None:
+    users = [tenant.namespace_name for tenant in redis_users(stack) if owns.has(tenant.namespace_name)]
+    if stack.platform or not users or stack.redis is None or stack.redis.external is None:
+        return None
+    return look_at_redis(stack.redis.external, cluster, users[0])
 
 
 def _check_storage(cluster: Cluster, tenant: TenantSettings) -> None:

@@ -24,6 +24,7 @@ from stacks.objects.platform import NAMESPACE, parts_of_platform, parts_of_tenan
 from stacks.objects.platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
 from stacks.objects.redis import RedisPart, redis_parts, redis_users, uses_redis
 from stacks.objects.tenant import tenant_namespace
+from stacks.program.facts import Facts
 from stacks.settings import StackSettings, TenantSettings
 
 
@@ -37,6 +38,8 @@ class PlatformArgs:
     """Which of its resources this Pulumi stack has."""
 
     cluster: Cluster = field(default_factory=KubernetesCluster)
+
+    facts: Facts = field(default_factory=Facts)
 
 
 class Platform(pulumi.ComponentResource):
@@ -69,7 +72,7 @@ class Platform(pulumi.ComponentResource):
     def __init__(self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
         stack, owns = args.stack, args.owns
-        self._name, self._owns, self._cluster = name, owns, args.cluster
+        self._name, self._owns, self._cluster, self._facts = name, owns, args.cluster, args.facts
         parts = parts_of_platform(stack, pulumi.get_stack()) if owns.platform else parts_of_tenants(stack)
         self._parts = {part.name: part for part in parts}
         self.namespaces = {tenant.name: self._namespace(tenant) for tenant in owns.tenants(stack)}
@@ -89,23 +92,26 @@ class Platform(pulumi.ComponentResource):
         mirrors = args.images.mirrors
         volcano = kueue = None
         if args.scheduler and args.scheduler.volcano:
-            settings = VolcanoArgs(args.scheduler.volcano, self._cluster, self._policies("volcano"), mirrors)
-            volcano = Volcano(f"{self._name}-volcano", settings, pulumi.ResourceOptions(parent=self))
+            policies, own = self._policies("volcano"), pulumi.ResourceOptions(parent=self)
+            found = VolcanoArgs(args.scheduler.volcano, self._cluster, policies, mirrors, self._facts.scheduler)
+            volcano = Volcano(f"{self._name}-volcano", found, own)
         self.operator = operator = KubeRayOperator(
             f"{self._name}-kuberay",
             KubeRayOperatorArgs(
                 settings=args.operator_in_force,
-                ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.all_clusters),
+                ray_versions=args.ray_versions,
                 namespaces=self._inside,
                 policies=self._policies("kuberay"),
                 cluster=self._cluster,
                 mirrors=mirrors,
+                judged=self._facts.operator,
             ),
             # The operator does not start without the CRDs of the scheduler that it creates PodGroups for.
             self._after(volcano),
         )
         if args.scheduler and args.scheduler.kueue:
-            kueue_args = KueueArgs(args.scheduler.kueue, self._cluster, self._policies("kueue"), mirrors)
+            policies, scheduler = self._policies("kueue"), self._facts.scheduler
+            kueue_args = KueueArgs(args.scheduler.kueue, self._cluster, policies, mirrors, scheduler)
             kueue = Kueue(f"{self._name}-kueue", kueue_args, self._after(operator))
         self.scheduler = volcano or kueue
         self._priorities = self._group("priorities", pulumi.ResourceOptions(parent=self))
@@ -148,6 +154,7 @@ class Platform(pulumi.ComponentResource):
                 args.redis.external,
                 {tenant.namespace_name: self.namespaces[tenant.name] for tenant in users},
                 self._cluster,
+                self._facts.redis,
             )
             external = ExternalRedis(f"{self._name}-redis", arguments, pulumi.ResourceOptions(parent=self))
             return {tenant.name: external for tenant in users}

@@ -1,4 +1,4 @@
-"""The pages: their links lead somewhere, their commands exist, and their lines are short."""
+"""The pages: their links lead somewhere, their commands exist, their lines are short, and the versions are current."""
 
 import ast
 import importlib
@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import typer
 
+from local import paths
 from local.site import pages_of_the_project, slug
+from local.versions import PAGE, page, rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -254,3 +256,13 @@ class TestPage:
 def without_comment(command: str) -> str:
     """A comment beside a command may use the verb `make`."""
     return re.sub(r"(?:^|\s)#.*", "", command)
+
+
+def test_the_committed_page_is_generated_from_the_pins() -> None:
+    assert PAGE.read_text() == page(), "run `python -m local.versions`"
+
+
+def test_each_program_is_run_by_a_test() -> None:
+    for row in rows():
+        assert row.run
+        assert (paths.ROOT / row.shown).is_file()

@@ -35,7 +35,6 @@ WITH_PULUMI = {
         "cluster.py",
         "kubernetes.py",
         "install.py",
-        "events.py",
         "authority.py",
         "changes.py",
         "state.py",

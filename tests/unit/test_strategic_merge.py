@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.problems import Problems
 from core.strategic_merge import MERGE_KEYS, difference, merge
 
 PAIR = [{"name": "x", "value": "1"}, {"name": "y", "value": "2"}]
@@ -67,22 +66,6 @@ def test_items_of_env_merge_by_name(over: Any, merged: Any) -> None:
 )
 def test_each_list_merges_by_the_key_that_kubernetes_gives_it(name: str, base: Any, over: Any, items: int) -> None:
     assert merge({name: [base]}, {name: [over]}) == {name: [{**base, **over}] if items == 1 else [base, over]}
-
-
-@pytest.mark.parametrize(
-    ("over", "path", "message"),
-    [
-        ({"a": {"$patch": "remove"}}, ("a", "$patch"), "'remove' is not allowed here"),
-        ({"env": [{"name": "x", "$patch": "merge"}]}, ("env", 0, "$patch"), "'merge' is not allowed here"),
-        ({"env": [{"name": "x", "$patch": "replace"}]}, ("env", 0, "$patch"), "'replace' is not allowed here"),
-        ({"a": {"containers": [{"image": "i"}]}}, ("a", "containers", 0), "has no name, which identifies the item"),
-        ({"ports": [{"name": "p"}]}, ("ports", 0), "has no containerPort or port"),
-    ],
-)
-def test_an_invalid_override_is_refused_with_its_path(over: Any, path: Any, message: str) -> None:
-    with pytest.raises(Problems, match=message) as refused:
-        merge({}, over)
-    assert [problem.path for problem in refused.value.problems] == [path]
 
 
 def test_neither_side_is_changed() -> None:

@@ -1,5 +1,6 @@
-"""What a person may write for an amount, a name, a time or a version."""
+"""What a person may write for an amount, a name, a time or a version, and what is meant by one written as elsewhere."""
 
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -13,7 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from core.quantities import NotAQuantityError, amount, canonical
 from core.secrets import is_secret
-from core.types import Duration, Env, Gpus, Image, Memory, Quantity, QuantityOrZero, Replicas, Version, seconds
+from core.suggestions import _LENGTHS, _SAME, _UNITS, amount_meant, keys_meant, memory_meant, time_meant
+from core.types import Duration, Env, Memory, Quantity, seconds
+from stacks.settings import StackSettings
+from tests.unit.stacks.test_stack_files import fields
 
 NUMBERS = st.one_of(
     st.integers(-(10**12), 10**12).map(str),
@@ -55,44 +59,9 @@ def refusal(kind: Any, value: Any) -> str:
     return error["msg"].removeprefix("Value error, ")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "message"),
-    [
-        (Quantity, "4GB", "'4GB' is not a Kubernetes quantity"),
-        (Quantity, "-1", "'-1' is less than zero"),
-        (Quantity, 0, "'0' is not more than zero"),
-        (Quantity, "0m", "'0m' is not more than zero"),
-        (Quantity, float("nan"), "'nan' is not a Kubernetes quantity"),
-        (Quantity, "16Ei", "'16Ei' is larger than the maximum of Kubernetes"),
-        (Quantity, 10**30, "a number of more than 19 digits is too large"),
-        (Quantity, True, "Input should be a valid string"),
-        (QuantityOrZero, -1, "'-1' is less than zero"),
-        (Memory, 16, "'16' is less than 1Mi, and memory is in bytes: did you mean '16Gi'?"),
-        (Memory, "400m", "'400m' is less than 1Mi"),
-        (Gpus, 0.5, "Input should be a valid integer"),
-        (Gpus, 65, "Input should be less than or equal to 64"),
-        (Replicas, -1, "Input should be greater than or equal to 0"),
-        (Replicas, "3", "Input should be a valid integer"),
-        (Replicas, True, "Input should be a valid integer"),
-        (Replicas, float("nan"), "Input should be a valid integer"),
-        (Replicas, 10**9, "Input should be less than or equal to 150000"),
-        (Version, "", "'' is not a version of three numbers such as 2.60.0"),
-        (Version, "latest", "'latest' is not a version of three numbers"),
-        (Version, 2.6, "'2.6' is not a version of three numbers"),
-        (Version, "2.60.0\n", "'2.60.0\\n' is not a version of three numbers"),
-        (Version, "\u0662.60.0", "is not a version of three numbers"),
-        (Image, "ray:2.60.0; reboot", "'ray:2.60.0; reboot' is not an image reference"),
-        (Duration, "5 minutes", "'5 minutes' is not a duration such as 90s"),
-        (Duration, "9999999h", "'9999999h' is longer than the maximum of KubeRay"),
-        (
-            Env,
-            {"HF_TOKEN": "hf_x"},
-            "HF_TOKEN: 'HF_TOKEN' looks like a secret, and a stack file is plain text: keep it in",
-        ),
-    ],
-)
-def test_a_value_that_cannot_be_is_refused_with_what_may_be(kind: Any, value: Any, message: str) -> None:
-    assert message in refusal(kind, value)
+def test_a_number_of_very_many_digits_is_refused() -> None:
+    """Pulumi passes it to the program as JSON, in which it has them all."""
+    assert "a number of more than 19 digits is too large" in refusal(Quantity, 10**30)
 
 
 def test_a_duration_is_in_seconds() -> None:
@@ -150,3 +119,116 @@ def test_settings_do_not_wait_for_the_kubernetes_client() -> None:
     """It takes a third of a second to import, more than the check of a stack file."""
     imports = "import sys, components.ray_cluster.manifests; sys.exit('kubernetes' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", imports], check=False).returncode == 0
+
+
+WRITTEN = ("0", "00", "1", "60", "0.5", "1.25", "1,5", "1,000", "1_000", "9999", "999999", "1.", ".5", "1e3", "-1", "٣")
+OF_AMOUNTS = {unit for known in _UNITS for unit in (known, known.upper(), known.title())}
+OF_TIMES = {unit for known in _LENGTHS for unit in (known, known.upper(), known.title())}
+UNITS = sorted({*OF_AMOUNTS, *OF_TIMES, "GiB", "Gb", "e", "Ei", "n", "u", "ms", "months", "kB"})
+ONE = [f"{number}{space}{unit}" for number in WRITTEN for space in ("", " ", "\n") for unit in UNITS]
+TEXTS = [
+    *ONE,
+    *(f"{first}{between}{second}" for first in ONE[::41] for between in ("", ", ", " and ") for second in ONE[::37]),
+]
+
+SUGGESTED = re.compile(r"did you mean '(.+)'\?$")
+
+
+@pytest.mark.parametrize("kind", [Quantity, Memory, Duration])
+def test_each_suggestion_is_valid(kind: Any) -> None:
+    adapter: TypeAdapter[str] = TypeAdapter(kind)
+    suggested = [found for text in TEXTS if (found := suggestion(adapter, text))]
+    for each in set(suggested):
+        adapter.validate_python(each)
+    assert len(TEXTS) > 50_000
+    assert len(suggested) > 500
+
+
+def suggestion(adapter: TypeAdapter[str], text: str) -> str | None:
+    """What the error suggests; None for a valid text."""
+    try:
+        adapter.validate_python(text)
+    except ValidationError as error:
+        found = SUGGESTED.search(error.errors()[0]["msg"])
+        return found[1] if found else None
+    return None
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        *(("16GB", "16Gi"), ("16gb", "16Gi"), ("16 GiB", "16Gi"), ("16 Gi", "16Gi"), ("16g", "16Gi"), ("16GI", "16Gi")),
+        *(("1,5 TB", "1.5Ti"), ("512 megabytes", "512Mi"), ("64 cores", "64"), ("500 millicores", "500m")),
+        *(
+            ("1_000", "1000"),
+            ("1,000", None),
+            ("0GB", None),
+            ("-1GB", None),
+            ("a lot", None),
+            ("", None),
+            ("0x10", None),
+        ),
+    ],
+)
+def test_an_amount(text: str, meant: str | None) -> None:
+    assert amount_meant(text) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("64", "64Gi"), ("65536", "65536Mi"), ("500m", "500Mi"), ("0", None), ("1k", None), ("1e3", None)],
+)
+def test_an_amount_of_memory_with_a_wrong_unit(text: str, meant: str | None) -> None:
+    assert memory_meant(text) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        *(
+            ("60", "60s"),
+            ("90 seconds", "90s"),
+            ("5 min", "5m"),
+            ("5 Minutes", "5m"),
+            ("1.5h", "90m"),
+            ("1 day", "24h"),
+        ),
+        *(("1h 30m", "90m"), ("1 hour, 30 minutes", "90m"), ("1 hour and 5 seconds", "3605s"), ("1d12h", "36h")),
+        *(
+            ("1h30", None),
+            ("1:30", None),
+            ("500ms", None),
+            ("0", None),
+            ("0.5", None),
+            ("soon", None),
+            ("99999999d", None),
+        ),
+    ],
+)
+def test_a_time(text: str, meant: str | None) -> None:
+    assert time_meant(text) == meant
+
+
+@pytest.mark.parametrize(
+    ("key", "known", "meant"),
+    [
+        ("num_cpus", ("pool", "cpu", "memory"), ("cpu",)),
+        ("num-gpus", ("gpus", "cpu"), ("gpus",)),
+        ("nvidia.com/gpu", ("gpus", "cpu"), ("gpus",)),
+        ("resources", ("cpu", "memory", "image"), ("cpu", "memory")),
+        ("max_workers", ("name", "maxReplicas"), ("maxReplicas",)),
+        ("max_workers", ("maxWorkers", "maxReplicas"), ("maxWorkers",)),
+        ("serviceAccountName", ("name", "serviceAccount"), ("serviceAccount",)),
+        ("enableInTreeAutoscaling", ("autoscaling", "image"), ("autoscaling",)),
+        ("num_cpus", ("name", "size"), ()),
+        ("", ("name",), ()),
+    ],
+)
+def test_a_key_of_elsewhere(key: str, known: tuple[str, ...], meant: tuple[str, ...]) -> None:
+    assert keys_meant(key, known) == meant
+
+
+def test_each_suggested_key_is_one_of_the_stack_file() -> None:
+    aliases = {model.model_fields[key].alias for model, key in fields(StackSettings)}
+    assert {line.split()[0] for line in _SAME} <= aliases
+    assert [word for line in _SAME for word in line.split()[1:] if not re.fullmatch("[a-z0-9]+", word)] == []

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pulumi.automation import CommandError
+from pulumi.automation import CommandError, EngineEvent, OpType, StepEventMetadata
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from core.environment import group_of
-from stacks.commands.environment.events import EventLog, Step
+from stacks.commands.environment.state_move import ROOT_TYPE, is_default_provider
 from stacks.commands.environment.workspace import Stacks, StacksError, configuration_of
 from stacks.objects.ownership import stack_of, stacks_of
 from stacks.settings import StackSettings
@@ -33,6 +33,11 @@ UNCHANGED = "same"
 
 _LOCKED = "the stack is currently locked"
 """In Pulumi's error (pkg/backend/diy/lock.go: checkForLock)."""
+
+
+Step = Mapping[str, Any]
+"""What the engine does to one resource, as in the output of `pulumi preview --json`, but without states: they have
+values."""
 
 
 @dataclass(frozen=True)
@@ -267,3 +272,50 @@ def _threads(number: int) -> Iterator[ThreadPoolExecutor]:
         except BaseException:
             threads.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+class EventLog:
+    """Engine events that a summary needs, collected while the engine runs."""
+
+    def __init__(self) -> None:
+        self.changes: Mapping[str, int] = {}
+        self.errors: list[str] = []
+        self.steps: list[Step] = []
+
+    def __call__(self, event: EngineEvent) -> None:
+        if event.summary_event:
+            self.changes = {
+                str(getattr(key, "value", key)): n for key, n in event.summary_event.resource_changes.items()
+            }
+        elif event.resource_pre_event:
+            found = event.resource_pre_event.metadata
+            if _is_shown(found):
+                self.steps.append(_step(found))
+        elif (diagnostic := event.diagnostic_event) and diagnostic.severity == "error":
+            self._add(diagnostic.message)
+        elif (broken := event.policy_event) and broken.enforcement_level == "mandatory":
+            self._add(f"{broken.policy_name}: {broken.message}")
+
+    def _add(self, message: str) -> None:
+        text = " ".join(message.split())
+        # The engine's last message after a failure; the errors come before it.
+        if text not in (*self.errors, "update failed", "preview failed"):
+            self.errors.append(text)
+
+
+def _is_shown(found: StepEventMetadata) -> bool:
+    """Whether Pulumi shows a step: of unchanged resources that of the stack alone, which names it, and none of its own
+    providers (pulumi, pkg/backend/display/json.go: ShowPreviewDigest, pkg/engine/update.go: isInternalStep)."""
+    if found.op is OpType.SAME:
+        return found.type == ROOT_TYPE
+    return found.op is not OpType.REMOVE_PENDING_REPLACE and not is_default_provider(found.urn)
+
+
+def _step(found: StepEventMetadata) -> Step:
+    differences = {path: {"kind": each.diff_kind.value} for path, each in (found.detailed_diff or {}).items()}
+    return {
+        "op": found.op.value,
+        "urn": found.urn,
+        **({"diffReasons": found.diffs} if found.diffs else {}),
+        **({"detailedDiff": differences} if differences else {}),
+    }

@@ -26,7 +26,7 @@ from components.rollout.pods import group, kind
 from core.body import Body
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from core.quantities import amount
-from stacks.commands.plan.drawing import MOST_NODES
+from stacks.commands.plan.drawing import MOST_NODES, svg
 from stacks.commands.plan.report import Report, Table
 from stacks.commands.plan.report import report as report_of
 from stacks.commands.status.budgets import QueueStatus
@@ -349,12 +349,14 @@ def _marked(table: Table, objects: Iterable[CmlStatus | QueueStatus]) -> Marked:
     return Marked(table, tuple(not each.ok for each in objects))
 
 
-FILE = Path(__file__).with_name("page.html.jinja")
-
-
 def html(view: View) -> str:
     """The page."""
-    return _template().render(view=view, policy=policy(live=view.live is not None))
+    return _template("page.html.jinja").render(view=view, policy=policy(live=view.live is not None))
+
+
+def html_of_reports(reports: Iterable[Report]) -> str:
+    """A page of plans with their drawings, as `python -m stacks plan --format html` writes it."""
+    return _template("reports.html.jinja").render(reports=list(reports), svg=svg)
 
 
 @cache
@@ -370,16 +372,16 @@ def policy(*, live: bool) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
-    loader = jinja2.FileSystemLoader(FILE.parent)
+def _template(name: str) -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template(FILE.name)
+    return environment.get_template(name)
 
 
 def _digest(block: str) -> str:
     """The source expression of an inline element (w3.org/TR/CSP3, Hash source)."""
-    template = _template()
+    template = _template("page.html.jinja")
     content = "".join(template.blocks[block](template.new_context()))
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

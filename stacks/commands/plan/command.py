@@ -121,9 +121,9 @@ def _written(reports: list["Report"], output: Format) -> None:
 
         typer.echo(markdown(reports), nl=False)
     elif output is Format.HTML:
-        from stacks.commands.plan.drawing import html
+        from stacks.commands.page.view import html_of_reports
 
-        typer.echo(html(reports), nl=False)
+        typer.echo(html_of_reports(reports), nl=False)
     else:
         from stacks.commands.plan.drawing import svg
 

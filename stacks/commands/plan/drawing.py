@@ -10,7 +10,6 @@ from html import escape
 from components.capacity.limits import eligible
 from components.capacity.placement import RESOURCES, Node, Nodes, Workers, held
 from core.quantities import shown
-from stacks.commands.plan.report import Report, Table
 from stacks.planning.plan import Plan
 
 _COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e")
@@ -100,40 +99,3 @@ def _node(node: Node, x: int, y: int, colours: dict[tuple[str, str], str]) -> It
             left += width
         free = f"{_WORDS[at]} {shown(resource, node.free[at])} of {shown(resource, whole)} free"
         yield f'<text x="{x + _WIDTH + 6}" y="{top + 12}" class="in">{escape(free)}</text>'
-
-
-_STYLE = (
-    ":root{color-scheme:light dark}body{font:14px/1.45 system-ui,sans-serif;margin:1.1rem auto;max-width:80rem;"
-    "padding:0 .75rem;overflow-wrap:anywhere}div{overflow-x:auto;margin:0 0 1.5em}"
-    "table{border-collapse:collapse;overflow-wrap:normal}caption{text-align:left;font-weight:bold;padding:.3em 0}"
-    "th,td{border-bottom:1px solid #888;padding:.25em .8em;text-align:right}"
-    "th:first-child,td:first-child{text-align:left}svg{background:#fff;max-width:100%;height:auto}"
-)
-"""The drawing has colours for a white ground, so it keeps that in the dark scheme. Wide tables scroll by themselves."""
-
-
-def html(reports: Iterable[Report]) -> str:
-    """The page."""
-    shown = list(reports)
-    title = escape(", ".join(report.title for report in shown))
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width, initial-scale=1"><title>{title}</title><style>{_STYLE}</style>'
-        f"</head><body>\n{''.join(part for report in shown for part in _report(report))}</body></html>\n"
-    )
-
-
-def _report(report: Report) -> Iterator[str]:
-    yield f"<h1>{escape(report.title)}</h1>\n"
-    yield f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in report.sentences)}</ul>\n"
-    if report.text:
-        yield f"<pre>{escape(report.text)}</pre>\n"
-    yield from (_table(table) for table in report.tables)
-    if report.plan:
-        yield svg(report.plan)
-
-
-def _table(table: Table) -> str:
-    header = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in table.rows)
-    return f"<div><table><caption>{escape(table.title)}</caption><tr>{header}</tr>\n{rows}</table></div>\n"

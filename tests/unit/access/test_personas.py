@@ -1,4 +1,4 @@
-"""The rights of a tenant's people, and rights that nobody gets."""
+"""The rights of a tenant's people and of the account for Ray's pods, and rights that nobody gets."""
 
 from typing import Any
 
@@ -151,3 +151,25 @@ def test_pods_with_kubernetes_tokens_may_use_their_own_raycluster_and_review_tok
 )
 def test_a_subject_is_rendered_as_kubernetes_names_it(text: str, expected: dict[str, str]) -> None:
     assert subject(text) == expected
+
+
+def test_it_may_create_and_delete_only_what_the_guide_names() -> None:
+    granted = {
+        (group, resource, verb)
+        for rule in ray_deployer(RayDeployerSettings(), "team-a")["role"]["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    resources = [("", "pods"), ("", "services"), ("apps", "deployments"), ("ray.io", "rayclusters")]
+    verbs = ["get", "list", "watch", "create", "delete", "update", "patch"]
+    assert granted == {(group, resource, verb) for group, resource in resources for verb in verbs}
+
+
+def test_changed_names_still_refer_to_each_other() -> None:
+    settings = RayDeployerSettings(service_account="runner", role="runs-ray", role_binding="runner-runs-ray")
+    made = ray_deployer(settings, "team-a")
+    assert made["service-account"]["metadata"]["name"] == "runner"
+    assert made["role"]["metadata"]["name"] == made["role-binding"]["roleRef"]["name"] == "runs-ray"
+    assert made["role-binding"]["subjects"] == [{"kind": "ServiceAccount", "name": "runner", "namespace": "team-a"}]
+    assert made["role-binding"]["metadata"]["name"] == "runner-runs-ray"

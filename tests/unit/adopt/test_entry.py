@@ -1,16 +1,23 @@
-"""The entry of a live RayCluster in a stack file."""
+"""A live RayCluster to adopt: its entry in a stack file, where it is added, and the resources for it."""
 
+import difflib
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from components.cluster import ClusterUnreachableError, Connection
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
-from stacks.commands.adopt.entry import entry, tenant_name
-from stacks.commands.adopt.live import CannotAdoptError
+from stacks.commands.adopt.entry import CannotInsertError, entry, insert_cluster, tenant_name
+from stacks.commands.adopt.live import CannotAdoptError, live_cluster
 from stacks.load import parse
 from stacks.objects.ray_clusters import rendered as as_rendered
 from stacks.objects.ray_clusters import with_tenant_defaults
+from stacks.program.build import build
+from testbed.fake_cluster import FakeCluster
+from testbed.recorder import Recorder, record
 from tests.unit.adopt.live import IMAGE, live
 
 NOTHING = parse({})
@@ -147,3 +154,179 @@ def test_labels_that_no_setting_can_say_are_refused_by_name(label: dict[str, str
 
 def test_without_a_scheduler_the_labels_are_labels() -> None:
     assert entry(labelled(), NOTHING).cluster["labels"] == LABELS
+
+
+TENANT = {"name": "team-a", "createNamespace": False}
+
+CLUSTER = {"name": "tuning", "adopt": True, "env": {"THREADS": "1"}, "workerGroups": [{"groupName": "small"}]}
+
+WRITTEN = """\
+# What team A has.
+encryptionsalt: v1:abc
+config:
+  kubernetes:namespace: default
+  ray-platform:tenants:
+    - name: team-a # the first
+      clusters:
+        - name: training
+          env: {A: "1"}
+          annotations:
+            note: |
+              two
+              lines
+
+    # the next one is new
+    - name: team-b
+      namespace: b
+  # the end
+  ray-platform:operator: {install: existing}
+"""
+
+
+def tenants(text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load(text)["config"]["ray-platform:tenants"]
+    return found
+
+
+def only_adds(before: str, after: str) -> bool:
+    return not [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line.startswith("- ")]
+
+
+def test_it_follows_the_clusters_of_its_tenant_and_nothing_else_changes() -> None:
+    text = insert_cluster(WRITTEN, TENANT, CLUSTER)
+    assert only_adds(WRITTEN, text)
+    first, second = tenants(text)
+    assert first["clusters"] == [tenants(WRITTEN)[0]["clusters"][0], CLUSTER]
+    assert second == tenants(WRITTEN)[1]
+    assert text.index("- name: tuning") < text.index("# the next one is new")
+
+
+def test_a_tenant_is_known_by_its_namespace() -> None:
+    text = insert_cluster(WRITTEN, {"name": "b", "createNamespace": False}, CLUSTER)
+    assert only_adds(WRITTEN, text)
+    assert tenants(text)[1] == {"name": "team-b", "namespace": "b", "clusters": [CLUSTER]}
+    assert text.index("- name: tuning") < text.index("# the end")
+
+
+def test_a_namespace_that_no_tenant_has_gets_one() -> None:
+    text = insert_cluster(WRITTEN, {"name": "team-c", "createNamespace": False}, CLUSTER)
+    assert only_adds(WRITTEN, text)
+    assert tenants(text)[2] == {"name": "team-c", "createNamespace": False, "clusters": [CLUSTER]}
+
+
+def test_the_first_tenant_of_a_file() -> None:
+    written = "config:\n  ray-platform:operator: {install: existing}"
+    text = insert_cluster(written, TENANT, CLUSTER)
+    assert text.startswith(written)
+    assert tenants(text) == [{**TENANT, "clusters": [CLUSTER]}]
+
+
+def test_the_lines_of_a_file_from_windows_end_as_they_did() -> None:
+    written = WRITTEN.replace("\n", "\r\n")
+    text = insert_cluster(written, TENANT, CLUSTER)
+    assert text.count("\n") == text.count("\r\n")
+    assert only_adds(written, text)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "config: {}",
+        "config:\n  ray-platform:tenants: []",
+        "config:\n  ray-platform:tenants:\n    - {name: team-a}",
+        "config:\n  ray-platform:tenants:\n    - name: team-a\n      clusters: [{name: training}]",
+    ],
+)
+def test_a_list_in_one_line_is_not_edited(written: str) -> None:
+    with pytest.raises(CannotInsertError, match="not written as a block"):
+        insert_cluster(written, TENANT, CLUSTER)
+
+
+def test_a_tenant_of_a_base_is_named_in_the_file_that_extends_it() -> None:
+    text = insert_cluster(WRITTEN, {"name": "team-c"}, CLUSTER)
+    assert tenants(text)[2] == {"name": "team-c", "clusters": [CLUSTER]}
+    text = insert_cluster(WRITTEN, {"name": "team-b"}, CLUSTER)
+    assert tenants(text)[1] == {"name": "team-b", "namespace": "b", "clusters": [CLUSTER]}
+
+
+def test_lines_may_end_differently() -> None:
+    """An editor of another system has written some of them."""
+    mixed = WRITTEN.replace("\n", "\r\n").replace("- name: training\r\n", "- name: training\n")
+    text = insert_cluster(mixed, TENANT, CLUSTER)
+    assert tenants(text) == tenants(insert_cluster(WRITTEN, TENANT, CLUSTER))
+    assert text.count("\n") - text.count("\r\n") == 1
+    assert insert_cluster(WRITTEN.removesuffix("\n"), TENANT, CLUSTER) == insert_cluster(WRITTEN, TENANT, CLUSTER)
+
+
+def test_the_object_is_returned_as_it_is() -> None:
+    assert live_cluster(FakeCluster(live()), "research", "training") == live()
+
+
+def test_a_missing_ray_cluster_is_reported_with_the_existing_ones() -> None:
+    with pytest.raises(CannotAdoptError, match=r"no RayCluster 'serving' .* RayClusters there: training, tuning"):
+        live_cluster(FakeCluster(live(), live(name="tuning")), "research", "serving")
+
+
+@pytest.mark.parametrize("kind", ["RayService", "RayJob"])
+def test_a_service_or_job_is_not_adopted(kind: str) -> None:
+    cluster = FakeCluster({**live(name="chat"), "kind": kind})
+    cluster.served.add("rayclusters")
+    with pytest.raises(CannotAdoptError, match=f"research/chat is a {kind}, and only RayClusters are adopted"):
+        live_cluster(cluster, "research", "chat")
+
+
+def test_a_cluster_without_kuberay_has_another_message_than_one_without_the_object() -> None:
+    with pytest.raises(CannotAdoptError, match=r"has no RayClusters .* is this the right context"):
+        live_cluster(FakeCluster(), "research", "training")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ({"ownerReferences": [{"kind": "RayService", "name": "chat"}]}, "belongs to RayService chat"),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "is being deleted"),
+    ],
+)
+def test_a_ray_cluster_that_will_be_deleted_or_reverted_is_refused(metadata: dict[str, Any], shown: str) -> None:
+    with pytest.raises(CannotAdoptError, match=shown):
+        live_cluster(FakeCluster(live(**metadata)), "research", "training")
+
+
+def test_a_context_that_the_kubeconfig_does_not_have() -> None:
+    cluster = FakeCluster(connection=Connection("staging"))
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    with pytest.raises(CannotAdoptError, match="with context 'staging': no usable kubeconfig"):
+        live_cluster(cluster, "research", "training")
+
+
+ADOPTED = {"rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
+
+
+@pytest.fixture
+def built(kubectl_that_renders: Path) -> Recorder:
+    stack = {
+        "operator": {"location": "config/default"},
+        "nodes": [{"pool": "cpu", "count": 1, "cpu": 8, "memory": "64Gi"}],
+        "tenants": [
+            {
+                "name": "team",
+                "namespace": "research",
+                "createNamespace": False,
+                "clusters": [{"name": "old", "adopt": True, **ADOPTED}, {"name": "new", **ADOPTED}],
+            }
+        ],
+    }
+    return record(lambda: build(parse(stack)))
+
+
+def test_it_is_imported_and_others_are_made(built: Recorder) -> None:
+    imported = {each.name: each.import_id for each in built.registered.values() if each.import_id}
+    assert imported == {"research/old-ray-cluster": "research/old"}
+
+
+def test_its_namespace_is_used_and_not_owned(built: Recorder) -> None:
+    namespaces = [
+        each.inputs["metadata"]["name"] for each in built.registered.values() if each.type.endswith("Namespace")
+    ]
+    assert "research" not in namespaces
+    assert built.registered["research/new-ray-cluster"].inputs["metadata"]["namespace"] == "research"

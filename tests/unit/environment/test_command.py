@@ -1,18 +1,25 @@
-"""`python -m stacks up` and its siblings as they are called."""
+"""`python -m stacks up` and its siblings: which stacks they run in, and which are not updated."""
 
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import pulumi
 import pytest
 
 from components.cluster import path_of
 from stacks.commands.environment import command as module
 from stacks.commands.environment import driver
+from stacks.commands.environment import workspace as environment_workspace
 from stacks.commands.environment.driver import Outcome
+from stacks.commands.environment.workspace import ROOT, Stacks, StacksError
+from stacks.objects.ownership import Ownership, group_for
+from stacks.program.foreign import refuse_foreign
 from stacks.settings import StackSettings
 from testbed.commands import stacks
 from testbed.fake_cluster import FakeCluster
+from testbed.recorder import record
 
 FILE = Path(__file__).parents[2] / "stack_files" / "good" / "split.yaml"
 
@@ -65,3 +72,91 @@ def test_the_output_for_programs_is_json_alone_also_if_the_command_asks(
     # The runner prints what was typed, as a terminal does.
     assert json.loads(result.stdout.removeprefix(" y"))["operation"] == command
     assert "[y/N]" in result.stderr
+
+
+TENANTS: dict[str, dict[str, Any]] = {
+    f"urn:pulumi:prod::ray-platform::ray-platform:index:Tenant::team-{number}": {} for number in range(5)
+}
+
+
+def refused(
+    part: Ownership,
+    stack: str = "prod",
+    last: dict[str, Any] | None = None,
+    rows: dict[str, dict[str, Any]] | None = None,
+) -> str:
+    """Why a stack is refused; empty if it is not."""
+    reasons: list[str] = []
+
+    def program() -> None:
+        try:
+            refuse_foreign(part, stack, last or {})
+        except pulumi.RunError as error:
+            reasons.append(str(error))
+
+    record(program, stack=stack, rows=rows)
+    return "".join(reasons)
+
+
+def test_an_environment_that_is_new_or_as_it_was_is_not_refused() -> None:
+    assert refused(Ownership()) == ""
+    assert refused(Ownership(), last={"clusters": {}}) == ""
+    assert refused(Ownership(groups=3)) == ""
+    assert refused(Ownership(groups=3), last={"split": 3.0}) == ""
+
+
+def test_a_stack_with_tenants_of_other_stacks_is_refused_before_it_deletes_them() -> None:
+    reason = refused(Ownership(groups=3), rows=TENANTS)
+    assert reason.startswith(
+        "stack prod still has team-0, team-1, team-2 and 2 more, which belong to other stacks now."
+    )
+    assert "Run `python -m stacks move-state prod`" in reason
+
+
+def test_a_group_keeps_its_own_tenants_and_no_others() -> None:
+    [first, *_] = TENANTS
+    own = group_for("team-0", 3)
+    assert refused(Ownership(groups=3, group=own), f"prod.tenants-0{own}", rows={first: {}}) == ""
+    other = own % 3 + 1
+    reason = refused(Ownership(groups=3, group=other), f"prod.tenants-0{other}", rows={first: {}})
+    assert f"stack prod.tenants-0{other} still has team-0, which belong" in reason
+    assert "move-state prod`" in reason
+
+
+@pytest.mark.parametrize(("groups", "now"), [(0, "one stack"), (5, "split into 5 stacks")])
+def test_another_number_of_stacks_is_refused_before_anything_is_created_twice(groups: int, now: str) -> None:
+    reason = refused(Ownership(groups=groups), last={"split": 3})
+    assert f"prod was split into 3 stacks of tenants, and is {now} in the stack file" in reason
+
+
+OWN = ["prod", "prod.tenants-01", "other"]
+OF_A_TEAM = ["team/prod", "team/prod.tenants-02", "team/other"]
+
+
+def stacks_of(environment: str, listed: list[str], monkeypatch: pytest.MonkeyPatch) -> Stacks:
+    workspace = SimpleNamespace(list_stacks=lambda: [SimpleNamespace(name=name) for name in listed])
+    monkeypatch.setattr(environment_workspace, "_Workspace", lambda **_: workspace)
+    return Stacks(environment, ROOT / "Pulumi.prod.yaml")
+
+
+@pytest.mark.parametrize(
+    ("environment", "listed", "group"),
+    [
+        ("prod", [*OWN, *OF_A_TEAM], 1),
+        ("team/prod", [*OWN, *OF_A_TEAM], 2),
+        ("team/ray-platform/prod", [*OWN, *OF_A_TEAM], 2),
+        ("team/prod", OWN, 1),
+        ("organization/ray-platform/prod", OWN, 1),
+    ],
+)
+def test_stacks_are_found_by_each_name_that_pulumi_takes(
+    environment: str, listed: list[str], group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi lists stacks of the user's own organization by their names alone."""
+    found = stacks_of(environment, listed, monkeypatch).existing()
+    assert found == {environment, f"{environment}.tenants-0{group}"}
+
+
+def test_a_stack_of_another_organization_is_another_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StacksError, match="there is no stack prod: run `pulumi stack init prod`"):
+        stacks_of("prod", OF_A_TEAM, monkeypatch).existing()

@@ -1,5 +1,6 @@
-"""The rules for fields of a RayCluster: there is one for each of KubeRay's fields."""
+"""The rules for fields of a RayCluster: one for each of KubeRay's fields, and which pods a field configures by them."""
 
+import copy
 import json
 from collections.abc import Iterator
 from importlib import resources
@@ -8,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from components.rollout.templates import parts, stamped
 from kuberay.edit_rules import RULES, rule_for
 from kuberay.edits import Steps, Verdict
+from stacks.commands.impact.sources import ray_clusters
+from tests.unit.impact.stacks import ray
+from tests.unit.planning.stacks import stack, tenant
 
 REST = {release: rules[-1] for release, rules in RULES.items()}
 """The fallback rule."""
@@ -74,3 +79,45 @@ def test_the_page_of_the_docs_has_every_rule() -> None:
     page = (Path(__file__).parents[3] / "docs" / "impact.md").read_text(encoding="utf-8")
     rules = (rule for release in RULES.values() for rule in release)
     assert [rule.path for rule in rules if f"| `{rule.path}`" not in page or rule.reason not in page] == []
+
+
+BODY: dict[str, Any] = dict(ray_clusters(stack(tenant("a", ray())))["a/training"])
+
+
+def marks(spec: dict[str, Any]) -> dict[str, str]:
+    """Of head and workers."""
+    stamps = parts(stamped({**BODY, "spec": spec}, None)["spec"])
+    return {"head": stamps["head"]["stamp"], "workers": stamps["groups"]["a100-8gpu"]["stamp"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("enableInTreeAutoscaling", False),
+        ("autoscalerOptions.idleTimeoutSeconds", 7),
+        ("autoscalerOptions.image", "example.com/autoscaler:1"),
+        ("authOptions.mode", "disabled"),
+        ("gcsFaultToleranceOptions.redisAddress", "redis:6379"),
+        ("headServiceAnnotations.a", "b"),
+        ("headGroupSpec.serviceType", "NodePort"),
+        ("headGroupSpec.rayStartParams.a", "b"),
+        ("headGroupSpec.resources.a", "1"),
+        ("headGroupSpec.template.metadata.labels.a", "b"),
+        ("workerGroupSpecs.0.replicas", 1),
+        ("workerGroupSpecs.0.maxReplicas", 1),
+        ("workerGroupSpecs.0.idleTimeoutSeconds", 7),
+        ("workerGroupSpecs.0.rayStartParams.a", "b"),
+        ("workerGroupSpecs.0.template.spec.nodeSelector.a", "b"),
+    ],
+)
+def test_a_rule_names_the_pods_that_are_old_afterwards(path: str, value: Any) -> None:
+    edited = copy.deepcopy(BODY["spec"])
+    *above, last = path.split(".")
+    at: Any = edited
+    for step in above:
+        at = at[int(step)] if isinstance(at, list) else at.setdefault(step, {})
+    at[last] = value
+    before, after = marks(BODY["spec"]), marks(edited)
+    old = {pods for pods in before if before[pods] != after[pods]}
+    rule = rule_for(tuple(path.split(".")), scales=True)
+    assert old == {None: set(), "all": {"head", "workers"}}.get(rule.pods, {rule.pods})

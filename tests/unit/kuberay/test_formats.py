@@ -1,11 +1,18 @@
-"""Formats as Go parses them. tests/differential compares many more with Go."""
+"""Formats as Go parses them, features of releases, and rules on pod templates. tests/differential compares many more
+with Go."""
 
 import itertools
+from typing import Any
 
 import pytest
 
+from kuberay import OperatorContext, validate
 from kuberay.cron import cron_job_fault, schedule_fault
 from kuberay.formats import duration, generic_version, integer, is_mapping, is_qualified_name, older, semver_numbers
+from kuberay.pod_security import violations
+from kuberay.pod_template import problems_of_template
+from kuberay.rules import POD_RULES
+from tests.unit.kuberay.manifests import edited, manifest
 
 
 @pytest.mark.parametrize(
@@ -81,3 +88,121 @@ def test_a_mapping_is_looked_at_without_repeating_what_its_anchors_repeat() -> N
     assert is_mapping(bomb)
     assert not is_mapping("- a")
     assert not is_mapping("a: [")
+
+
+GRPC = {
+    "spec rayClusterConfig headGroupSpec template spec containers 0 ports": [{"name": "serve-grpc", "containerPort": 9}]
+}
+KEPT = {"spec deletionStrategy deletionRules": [{"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED"}}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "edits", "rule"),
+    [("RayService", GRPC, "serve-port"), ("RayJob", KEPT, "deletion-feature-gate")],
+)
+def test_what_1_6_takes_1_5_may_refuse(kind: str, edits: dict[str, Any], rule: str) -> None:
+    body = edited(manifest(kind), edits)
+    assert [problem.rule for problem in validate(body, OperatorContext("1.5.1"))] == [rule]
+    assert validate(body, OperatorContext("1.6.2")) == []
+
+
+@pytest.mark.parametrize("version", ["1.5.1", "1.6.2", "1.7.0"])
+@pytest.mark.parametrize("kind", ["RayCluster", "RayJob", "RayService"])
+def test_what_all_releases_know_passes(kind: str, version: str) -> None:
+    assert validate(manifest(kind), OperatorContext(version)) == []
+
+
+def test_a_misspelled_field_is_found_for_an_older_operator_too() -> None:
+    body = edited(manifest("RayCluster"), {"spec colour": "red"})
+    assert [problem.rule for problem in validate(body, OperatorContext("1.5.1"))] == ["unknown-field"]
+
+
+def test_an_operator_is_of_a_release_or_after_it() -> None:
+    assert OperatorContext("1.10.0").since("1.9")
+    assert OperatorContext("1.6.2").since("1.6")
+    assert not OperatorContext("1.5.1").since("1.6")
+
+
+RAY = {"name": "ray-head", "image": "rayproject/ray:2.60.0"}
+
+CLAIM = {"persistentVolumeClaim": {"claimName": "models"}}
+
+EXAMPLES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "pod-field-missing": (
+        {"containers": [{"name": "ray-head"}]},
+        "spec.containers.0.image",
+        "'image' is missing: add it",
+    ),
+    "pod-value": (
+        {"containers": [RAY], "tolerations": [{"key": "gpu", "operator": "Is"}]},
+        "spec.tolerations.0.operator",
+        "'Is' is not accepted by the API server: use Equal or Exists",
+    ),
+    "pod-reference": (
+        {
+            "containers": [{**RAY, "volumeMounts": [{"name": "model", "mountPath": "/models"}]}],
+            "volumes": [{"name": "models", **CLAIM}],
+        },
+        "spec.containers.0.volumeMounts.0.name",
+        "the pod has no volume 'model': did you mean 'models'?",
+    ),
+    "pod-duplicate": (
+        {"containers": [RAY], "initContainers": [RAY]},
+        "spec.initContainers.0.name",
+        "the name 'ray-head' is not unique: remove it, or set another",
+    ),
+    "pod-conflict": (
+        {"containers": [RAY], "volumes": [{"name": "models", "emptyDir": {}, **CLAIM}]},
+        "spec.volumes.0.persistentVolumeClaim",
+        "volume 'models' has both emptyDir and persistentVolumeClaim: keep one, or make two volumes",
+    ),
+    "whole-devices": (
+        {"containers": [{**RAY, "resources": {"limits": {"nvidia.com/gpu": "500m"}}}]},
+        "spec.containers.0.resources.limits.nvidia.com/gpu",
+        "container 'ray-head' has nvidia.com/gpu 500m, which is not a whole number: set a whole number",
+    ),
+    "request-within-limit": (
+        {"containers": [{**RAY, "resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "3"}}}]},
+        "spec.containers.0.resources",
+        "container 'ray-head' requests cpu 3, more than its limit of 2: lower the request or raise the limit",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", EXAMPLES)
+def test_a_violation_is_reported_with_its_place(rule: str) -> None:
+    spec, place, message = EXAMPLES[rule]
+    [problem] = problems_of_template({"spec": spec}, ())
+    assert (problem.rule, ".".join(map(str, problem.path)), problem.message) == (rule, place, message)
+
+
+def test_each_rule_has_an_example() -> None:
+    of_ray = {f"ray-start-{each}" for each in ("option", "value", "gpus", "memory")}
+    assert {*EXAMPLES, "pod-security", *of_ray} == set(POD_RULES)
+
+
+def test_with_the_nodes_network_each_port_is_a_port_of_the_node() -> None:
+    ports = [{"name": "metrics", "containerPort": 8080}, {"name": "dashboard", "containerPort": 8080}]
+    template = {"spec": {"containers": [{**RAY, "ports": ports}]}}
+    assert list(problems_of_template(template, ())) == []
+    [problem] = problems_of_template({"spec": {**template["spec"], "hostNetwork": True}}, ())
+    assert problem.message == "the port of the node 8080 is not unique: remove it, or set another"
+
+
+def test_a_level_of_pod_security_refuses_what_its_standard_forbids() -> None:
+    template = {"spec": {"containers": [RAY], "volumes": [{"name": "disk", "hostPath": {"path": "/mnt"}}]}}
+    assert list(violations(template, (), "privileged")) == []
+    [problem] = violations(template, ("template",), "baseline")
+    assert problem.path == ("template", "spec", "volumes", 0, "hostPath")
+    assert problem.message == (
+        "Pod Security level 'baseline' refuses the pod: volume 'disk' mounts files of the node. Use a claim or an "
+        "emptyDir, or choose another podSecurity"
+    )
+    assert len(list(violations(template, (), "restricted"))) == 5
+
+
+def test_containers_of_an_operator_count() -> None:
+    template = {"spec": {"containers": [RAY]}}
+    beside = [(("options",), {"name": "autoscaler", "securityContext": {"privileged": True}})]
+    [problem] = violations(template, (), "baseline", beside)
+    assert problem.path == ("options", "securityContext", "privileged")

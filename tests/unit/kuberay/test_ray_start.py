@@ -103,27 +103,6 @@ def test_every_option_of_the_installed_ray_is_known() -> None:
     assert names - {"help"} == known
 
 
-@pytest.mark.parametrize(
-    ("params", "version", "message"),
-    [
-        ({"memory": "64Gi"}, "2.60.0", "'64Gi' is no value of memory for `ray start`: write 68719476736, in bytes"),
-        ({"num_cpus": "4"}, "2.60.0", "'num_cpus' is no option of `ray start`: did you mean 'num-cpus'?"),
-        ({"labels-file": "a"}, "2.44.0", "labels-file came with Ray 2.45.0, and rayVersion is 2.44.0: remove it"),
-        ({"storage": "a"}, "2.60.0", "storage is gone since Ray 2.48.0, and rayVersion is 2.60.0: remove it"),
-        ({"head": "true"}, "2.60.0", "a worker with head would start a Ray cluster of its own: remove it"),
-        (
-            {"include-log-monitor": "true"},
-            "2.60.0",
-            "'true' is no value of include-log-monitor for `ray start`: write 1, because KubeRay passes only the name "
-            "for true",
-        ),
-    ],
-)
-def test_a_message_names_what_to_write(params: dict[str, str], version: str, message: str) -> None:
-    [problem] = problems_of_params(params, version, False, ("rayStartParams",))
-    assert (problem.path, problem.message) == (("rayStartParams", *params), message)
-
-
 def test_valid_flags_pass() -> None:
     valid = {"num-cpus": "$CPUS", "resources": shlex.quote(json.dumps({"spot": 1})), "block": "true"}
     assert list(problems_of_params(valid, INSTALLED, True, ())) == []

@@ -1,14 +1,25 @@
-"""What a cluster admin relies on when Kueue's tree is adapted to the settings."""
+"""What a cluster admin relies on when Kueue's tree is adapted to the settings and provisioned."""
 
+from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from components.cluster import Connection
 from components.crds.definitions import definitions_of
+from components.kueue.component import Kueue, KueueArgs, KueueCertificate
 from components.kueue.manifests import Certificate, kueue_image, kueue_objects, webhook_names
 from components.kueue.settings import KueueSettings
 from components.manifest_files import UnexpectedManifestError
+from components.tls.issuing import new_certificate
+from testbed.fake_cluster import FakeCluster
+from testbed.recorder import Recorder, record
 
 Tree = list[dict[str, Any]]
 
@@ -195,3 +206,56 @@ def test_the_tree_is_not_changed(tree: Tree) -> None:
     before = str(tree)
     stages(tree, namespace="queues", replicas=2)
     assert str(tree) == before
+
+
+def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
+    kueue_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion order is reversed: the guard is deleted before everything else."""
+    recorder = provisioned(kueue_file, tmp_path, monkeypatch)
+    definitions = recorder.registered["kueue-crds"].inputs
+    assert len(definitions["definitions"]) == 11
+    assert definitions["webhook"]["namespace"] == "kueue-system"
+    assert definitions["webhook"]["caBundle"]
+    assert recorder.made_before("kueue-crds", "kueue-deployment-kueue-controller-manager")
+    guard = recorder.registered["kueue-crd-guard"]
+    for other in set(recorder.registered) - {"kueue", "kueue-crd-guard"}:
+        assert recorder.made_before(other, "kueue-crd-guard")
+    assert guard.inputs["connection"] == {"context": "staging"}
+    assert "workloads.v1beta1.kueue.x-k8s.io" in guard.inputs["resources"]
+
+
+def test_an_invalid_tree_is_refused_with_the_reason(
+    tmp_path: Path, kueue_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kueue_file = tmp_path / "other.yaml"
+    kueue_file.write_text("kind: ConfigMap\nmetadata: {name: x}")
+    with pytest.raises(pulumi.RunError, match="it has no Deployment"):
+        provisioned(kueue_file, tmp_path, monkeypatch)
+
+
+def provisioned(file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """With a kubectl that renders any location to the content of the file."""
+    kubectl = folder / "bin" / "kubectl"
+    kubectl.parent.mkdir()
+    kubectl.write_text(f'#!/bin/sh\nwhile IFS= read -r line; do echo "$line"; done < {file}\n')
+    kubectl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(kubectl.parent))
+    monkeypatch.setenv("RAY_PLATFORM_CACHE", str(folder / "cache"))
+    settings = KueueSettings(location="config/default")
+    return record(lambda: Kueue("kueue", KueueArgs(settings, FakeCluster(connection=Connection("staging")))))
+
+
+def test_its_rsa_key_is_in_the_format_of_kueue_and_it_has_both_names() -> None:
+    """With another format Kueue never became ready: `failed to parse private key`."""
+    assert KueueCertificate.with_rsa
+    _, pem, key, _ = new_certificate("kueue", webhook_names(KueueSettings()), with_rsa=KueueCertificate.with_rsa)
+    assert key.startswith("-----BEGIN RSA PRIVATE KEY-----")
+    private = serialization.load_pem_private_key(key.encode(), None)
+    assert isinstance(private, rsa.RSAPrivateKey)
+    certificate = x509.load_pem_x509_certificate(pem.encode())
+    assert certificate.public_key() == private.public_key()
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["kueue-webhook-service.kueue-system.svc", "kueue-ca"]
+    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert ExtendedKeyUsageOID.SERVER_AUTH in usage

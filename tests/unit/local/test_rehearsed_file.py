@@ -1,11 +1,19 @@
-"""What a rehearsal changes in a stack file."""
+"""What a rehearsal changes in a stack file, and the end of `make up`, which README.md shows."""
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from components.ray_cluster.component import connection
+from components.ray_cluster.manifests import HEAD_PORTS
+from components.ray_cluster.worker_groups import all_groups
+from local import paths, report
+from local.nodes import manifests
 from local.placement import Kind
 from local.rehearsed_file import adapt
+from stacks.load import load
 
 OPERATOR = {"ray-platform:operator": {"install": "existing"}}
 
@@ -33,3 +41,34 @@ def test_no_update_waits_for_a_job_or_a_service_where_no_process_runs() -> None:
 @pytest.mark.parametrize("tenants", ["team-a", ["team-a"], [{"jobs": "count"}], [{"jobs": ["count"]}]])
 def test_values_of_a_wrong_type_stay_for_the_program_to_refuse(tenants: Any) -> None:
     assert adapted(tenants=tenants)["tenants"] == tenants
+
+
+def test_the_readme_has_the_end_of_make_up_for_the_dev_stack(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = load(paths.ROOT / "Pulumi.dev.yaml")
+    [tenant] = stack.tenants
+    [cluster] = tenant.clusters
+    nodes = [*manifests(stack.nodes).values()]
+    monkeypatch.setattr(report, "live", lambda _client: nodes)
+    groups = [
+        {
+            "name": group.name,
+            "gpus": group.gpus,
+            "cpu": group.cpu,
+            "memory": group.memory,
+            "maxReplicas": group.max_replicas,
+        }
+        for group in all_groups(cluster, stack.nodes)
+    ]
+    addresses = connection(tenant.namespace_name, f"{cluster.name}-head-svc", HEAD_PORTS)
+    name = f"{tenant.namespace_name}/{cluster.name}"
+    outputs = {"clusters": {name: {"state": "ready", "workerGroups": groups, **addresses}}}
+    rehearsal: Any = SimpleNamespace(client=lambda: None, states=list)
+    pulumi: Any = SimpleNamespace(output=lambda *_: json.dumps(outputs))
+    report.result(rehearsal, pulumi)
+    report.pages(rehearsal, "dev")
+    shown = [line.rstrip() for line in capsys.readouterr().out.strip().splitlines()]
+    readme = [line.strip() for line in (paths.ROOT / "README.md").read_text().splitlines()]
+    begin = readme.index(shown[0])
+    assert readme[begin : begin + len(shown)] == shown

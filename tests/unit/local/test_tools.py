@@ -1,12 +1,19 @@
-"""How the rehearsal's programs are pinned and found again."""
+"""The rehearsal's programs and run folder, and the variables with which Pulumi runs."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from local import paths
+from local import paths, pki
+from local.control_plane import choose_ports
 from local.errors import RehearsalError
 from local.install import install_missing
+from local.plugins import Selection
+from local.proxies import corrections
+from local.pulumi import RehearsalStack
+from local.rehearsal import Rehearsal
 from local.tools import (
     ALL,
     KUBERAY,
@@ -91,3 +98,86 @@ def _tool(root: Path, version: str) -> Tool:
     (folder / "go.mod").write_text(f"module m\n\ngo 1.24.0\n\nrequire example.test/tool {version}\n")
     (folder / "go.sum").write_text("")
     return tool
+
+
+CREDENTIALS = pki.Credentials("127.0.0.1")
+
+
+def test_credentials_are_there_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: Path) -> None:
+        raise OSError("No space left on device")
+
+    folder = tmp_path / "pki"
+    with monkeypatch.context() as patch:
+        patch.setattr(pki, "_write_service_account_key", full)
+        with pytest.raises(OSError, match="No space left"):
+            pki.issue(folder, CREDENTIALS)
+    assert not folder.exists()
+    pki.issue(folder, CREDENTIALS)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pki"]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    authority = (folder / "ca.crt").read_text()
+    pki.issue(folder, CREDENTIALS)
+    assert (folder / "ca.crt").read_text() == authority
+
+
+def test_credentials_with_an_empty_file_are_issued_again(tmp_path: Path) -> None:
+    pki.issue(tmp_path / "pki", CREDENTIALS)
+    (tmp_path / "pki" / "ca.crt").write_text("")
+    pki.issue(tmp_path / "pki", CREDENTIALS)
+    assert "BEGIN CERTIFICATE" in (tmp_path / "pki" / "ca.crt").read_text()
+
+
+@pytest.mark.parametrize("text", ["", '{"api": 2', "[]", '{"api": 20001}'])
+def test_ports_that_cannot_be_read_are_chosen_again(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "ports.json"
+    file.write_text(text)
+    ports = choose_ports(file)
+    assert len(set(vars(ports).values())) == 5
+    assert choose_ports(file) == ports
+
+
+def test_a_kind_of_nodes_that_cannot_be_read_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / "nodes").write_text("")
+    assert Rehearsal(tmp_path).kind == "simulated"
+    assert Rehearsal(tmp_path, "real").kind == "real"
+
+
+def test_variables_of_other_stacks_do_not_reach_the_rehearsal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pulumi prefers even an empty PULUMI_CONFIG_PASSPHRASE to a file of one."""
+    for name in ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_STACK", "PULUMI_DIY_BACKEND_GZIP"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", "/of/another")
+    monkeypatch.setenv("PULUMI_DEBUG_COMMANDS", "true")
+    rehearsal: Any = SimpleNamespace(run=tmp_path, kubeconfig=tmp_path / "admin")
+    environment = RehearsalStack(rehearsal, Selection(()), "dev").environment
+    passphrase, stack = environment["PULUMI_CONFIG_PASSPHRASE_FILE"], environment["PULUMI_OPTION_STACK"]
+    assert (passphrase, stack) == (str(tmp_path / "pulumi" / "passphrase"), "dev")
+    assert environment["PULUMI_DEBUG_COMMANDS"] == "true"
+    assert not environment.keys() & {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_STACK", "PULUMI_DIY_BACKEND_GZIP"}
+
+
+def test_without_a_proxy_the_environment_stays_as_it_is() -> None:
+    assert corrections({"PATH": "/bin", "NO_PROXY": "corp.example", "https_proxy": ""}) == {}
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "ALL_PROXY", "grpc_proxy"])
+def test_with_a_proxy_the_rehearsals_addresses_are_exceptions(name: str) -> None:
+    changed = corrections({name: "http://proxy.corp.example:3128"})
+    assert changed["no_proxy"] == changed["NO_PROXY"]
+    assert {"127.0.0.1", "198.18.0.0/15", "10.96.0.0/16", ".svc"} <= set(changed["no_proxy"].split(","))
+
+
+def test_a_proxy_in_capitals_is_one_for_apt_too() -> None:
+    assert corrections({"HTTP_PROXY": "http://proxy:3128"})["http_proxy"] == "http://proxy:3128"
+    configured = {"HTTP_PROXY": "http://one:3128", "http_proxy": "http://other:3128"}
+    assert corrections(configured)["http_proxy"] == "http://other:3128"
+
+
+def test_the_users_own_exceptions_stay_and_none_is_repeated() -> None:
+    configured = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "corp.example, 127.0.0.1", "no_proxy": "git.example"}
+    exceptions = corrections(configured)["no_proxy"].split(",")
+    assert exceptions[:3] == ["git.example", "corp.example", "127.0.0.1"]
+    assert len(exceptions) == len(set(exceptions))
+    again = corrections({**configured, **corrections(configured)})
+    assert again == corrections(configured)

@@ -1,12 +1,16 @@
-"""The collector in the pods of Ray, and its ConfigMap."""
+"""The collector in the pods of Ray, its ConfigMap, masked secrets, and logs of tenants' own stacks.
+tests/engine/test_logs.py has the collector itself mask the same secrets."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from components.logs.collector import config_map
+from components.logs.collector import MASK, REDACTIONS, Redaction, config_map, redactions
 from components.logs.manifests import CA_FILE, CONFIG_FILE, CONFIG_MAP, NAME, RAY_VOLUME
 from components.logs.settings import IMAGE, LogsSettings
 from components.tenant.demand import demand
@@ -14,10 +18,13 @@ from core.body import Body
 from core.quantities import amount
 from local import tools
 from local.images import LOG_COLLECTOR
+from stacks.commands.impact.kinds import LOG_COLLECTORS, kind_of
 from stacks.load import load, parse
+from stacks.objects.platform_outputs import PlatformMismatchError, check, exported
 from stacks.objects.ray_clusters import rendered
 from stacks.objects.stack import render
 from stacks.settings import StackSettings
+from testbed.logged_secrets import KEYS, ONE_LINE, WITHOUT, Logged
 
 GOOD = Path(__file__).parents[3] / "tests" / "stack_files" / "good" / "logs.yaml"
 
@@ -139,3 +146,81 @@ def test_the_exporter_adds_its_path() -> None:
 def test_the_default_image_is_of_the_version_that_is_tested() -> None:
     assert LOG_COLLECTOR.reference == IMAGE
     assert IMAGE.endswith(f":{tools.OTEL_COLLECTOR.version.removeprefix('v')}")
+
+
+PLATFORM = "acme/ray-platform/prod"
+
+LOGS = {"endpoint": "http://loki.loki.svc:3100", "egress": [{"namespace": "loki", "ports": [3100]}]}
+
+ADHOC = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+
+
+def outputs(**keys: Any) -> dict[str, Any]:
+    """The outputs of the platform's stack."""
+    stack = parse({"tenants": [{"name": "team-a", "clusterNames": ["adhoc"]}], **keys})
+    return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **exported(stack)}
+
+
+def own(**keys: Any) -> Any:
+    """A tenant's own stack."""
+    tenants = [{"name": "team-a", "clusters": [ADHOC]}]
+    return parse({"platform": {"stack": PLATFORM}, "tenants": tenants, **keys})
+
+
+def test_a_tenants_own_stack_has_logs_where_the_platform_has() -> None:
+    check(own(logs=LOGS), PLATFORM, outputs(logs=LOGS))
+    check(own(), PLATFORM, outputs())
+    with pytest.raises(PlatformMismatchError, match="has no logs for tenant 'team-a': remove logs, or set it there"):
+        check(own(logs=LOGS), PLATFORM, outputs())
+    with pytest.raises(PlatformMismatchError, match="has logs for tenant 'team-a': set logs as it is there"):
+        check(own(), PLATFORM, outputs(logs=LOGS))
+
+
+def test_a_platform_without_logs_has_the_outputs_that_it_had() -> None:
+    assert "logs" not in outputs()["tenants"]["team-a"]
+
+
+def test_impact_does_not_take_the_configuration_for_one_of_redis() -> None:
+    assert kind_of(config_map(LogsSettings.model_validate(LOGS), "team-a")) is LOG_COLLECTORS
+
+
+def masked(text: str, *further: str) -> str:
+    for each in redactions(further):
+        if each.has and not any(part in text.upper().lower() for part in each.has):
+            continue
+        text = re.sub(each.pattern, each.replacement_of_python, text)
+    return text
+
+
+@pytest.mark.parametrize("logged", ONE_LINE, ids=lambda logged: logged.masked)
+def test_a_secret_is_masked_and_the_rest_stays(logged: Logged) -> None:
+    assert logged.secret in logged.text
+    assert masked(logged.text) == logged.masked
+
+
+@pytest.mark.parametrize("key", KEYS, ids=["RSA", "elliptic curve", "OpenSSH"])
+def test_a_private_key_is_masked_as_a_whole(key: str) -> None:
+    assert masked(f"before\n{key}\nafter") == f"before\n{MASK}\nafter"
+
+
+@pytest.mark.parametrize("text", WITHOUT)
+def test_other_texts_stay(text: str) -> None:
+    assert masked(text) == text
+
+
+def test_a_key_without_its_end_is_masked_too() -> None:
+    begin, *lines, _ = KEYS[0].splitlines()
+    assert masked("\n".join([begin, *lines[:5]])) == MASK
+
+
+def test_expressions_of_the_stack_file_are_masked() -> None:
+    assert masked("of EMP-123456", r"EMP-\d+") == f"of {MASK}"
+
+
+@pytest.mark.parametrize("redaction", [each for each in REDACTIONS if each.has], ids=lambda each: each.name)
+def test_each_match_has_one_of_the_texts_without_which_the_pattern_is_not_tried(redaction: Redaction) -> None:
+    @given(st.from_regex(redaction.pattern))
+    def judge(text: str) -> None:
+        assert any(part in text.upper().lower() for part in redaction.has)
+
+    judge()

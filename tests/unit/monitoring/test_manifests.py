@@ -1,4 +1,4 @@
-"""What Prometheus gets to read, with its operator and without it."""
+"""What Prometheus gets to read, with its operator and without it, when, and what heads know of it."""
 
 import json
 import re
@@ -19,8 +19,15 @@ from core.body import Body
 from gateway.metrics import Metrics
 from stacks.load import load, parse
 from stacks.objects.monitoring import monitored, objects_of_monitoring
+from stacks.objects.ray_clusters import rendered, rendered_job
 from stacks.objects.stack import render
+from stacks.program.build import build
+from stacks.program.facts import MissingKindsError, check_kinds
+from stacks.settings import StackSettings
+from testbed.fake_cluster import FakeCluster
 from testbed.ray_dashboards import generated
+from testbed.recorder import Recorder, record
+from tests.unit.planning.stacks import cluster, stack, tenant
 
 ROOT = Path(__file__).parents[3]
 GOOD = ROOT / "tests" / "stack_files" / "good"
@@ -235,3 +242,101 @@ def test_each_dashboard_is_a_config_map_for_grafanas_sidecar() -> None:
     board = json.loads(default["data"]["ray-default.json"])
     assert (board["uid"], f"rayVersion:{ray.__version__}" in board["tags"]) == ("rayDefaultDashboard", True)
     assert "grafana_dashboard" not in found["ConfigMap", "ray-platform"]["metadata"]["labels"]
+
+
+def built(**monitoring: Any) -> Recorder:
+    keys = {
+        "operator": {"location": "config/default"},
+        "network": {"monitoring": ["monitoring"]},
+        "monitoring": monitoring,
+    }
+    return record(lambda: build(parse(keys)))
+
+
+def definition(name: str) -> dict[str, Any]:
+    metadata = {"name": f"{name}.monitoring.coreos.com"}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata}
+
+
+def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path, in_memory: FakeCluster) -> None:
+    in_memory.add(definition("podmonitors"), definition("prometheusrules"))
+    recorder = built()
+    assert recorder.registered["platform-monitoring"].type == "ray-platform:index:Monitoring"
+    for name in ("podmonitor-ray-head", "prometheusrule-ray-platform"):
+        assert recorder.registered[f"platform-monitoring-{name}"].parent == "platform-monitoring"
+        assert recorder.made_before("platform-kuberay-crd-guard", f"platform-monitoring-{name}")
+
+
+def test_the_operator_emits_its_metrics(kubectl_that_renders: Path) -> None:
+    deployment = built(mode="scrapeConfig").registered["platform-kuberay-deployment-kuberay-operator"].inputs
+    assert "--enable-metrics=true" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_missing_kinds_are_one_error_that_names_them_and_the_setting() -> None:
+    missing = r"lacks prometheusrules\.monitoring\.coreos\.com: install .*scrapeConfig"
+    with pytest.raises(MissingKindsError, match=missing):
+        check_kinds(FakeCluster(definition("podmonitors")), ["PodMonitor", "PrometheusRule"])
+
+
+def test_files_need_no_kinds_of_the_prometheus_operator(kubectl_that_renders: Path) -> None:
+    [name] = [each for each in built(mode="scrapeConfig").registered if each.startswith("platform-monitoring-")]
+    assert name == "platform-monitoring-configmap-ray-platform"
+
+
+URLS = {
+    "RAY_PROMETHEUS_HOST": "http://prometheus.monitoring.svc:9090",
+    "RAY_GRAFANA_HOST": "http://grafana.monitoring.svc:3000",
+    "RAY_GRAFANA_IFRAME_HOST": "https://grafana.example.com",
+}
+
+DASHBOARD = dict(zip(("prometheusHost", "grafanaHost", "grafanaIframeHost"), URLS.values(), strict=True))
+
+
+def known(*clusters: dict[str, Any], **more: Any) -> StackSettings:
+    monitoring = {"mode": "scrapeConfig", "rayDashboard": DASHBOARD}
+    operator = {"install": "existing"}
+    network = {"monitoring": ["monitoring"]}
+    return stack(tenant("team-a", *clusters, **more), monitoring=monitoring, network=network, operator=operator)
+
+
+def env(group: dict[str, Any]) -> dict[str, str]:
+    container = group["template"]["spec"]["containers"][0]
+    return {each["name"]: each["value"] for each in container.get("env", ()) if each["name"] in URLS}
+
+
+def test_these_are_the_variables_that_rays_dashboard_reads() -> None:
+    """In its text, because it imports packages that the tests lack."""
+    source = (Path(ray.__file__).parent / "dashboard/modules/metrics/metrics_head.py").read_text()
+    assert [name for name in URLS if f'_ENV_VAR = "{name}"' not in source] == []
+
+
+def test_heads_have_the_urls_and_workers_do_not() -> None:
+    settings = known()
+    [team] = settings.tenants
+    spec = rendered(settings, team, team.clusters[0])["spec"]
+    assert env(spec["headGroupSpec"]) == URLS
+    assert [env(group) for group in spec["workerGroupSpecs"]] == [{}] * len(spec["workerGroupSpecs"])
+
+
+def test_the_head_of_a_jobs_own_cluster_has_them_too() -> None:
+    own = {key: value for key, value in cluster("job").items() if key != "name"}
+    settings = known(jobs=[{"name": "nightly", "entrypoint": "python main.py", "cluster": own}])
+    [team] = settings.tenants
+    assert env(rendered_job(settings, team, team.jobs[0])["spec"]["rayClusterSpec"]["headGroupSpec"]) == URLS
+
+
+def test_env_of_a_cluster_and_of_its_head_goes_before() -> None:
+    mine = {"env": {"RAY_PROMETHEUS_HOST": "http://mine"}, "head": {"env": {"RAY_GRAFANA_HOST": "http://head"}}}
+    settings = known(cluster("training", **mine))
+    [team] = settings.tenants
+    assert env(rendered(settings, team, team.clusters[0])["spec"]["headGroupSpec"]) == {
+        **URLS,
+        "RAY_PROMETHEUS_HOST": "http://mine",
+        "RAY_GRAFANA_HOST": "http://head",
+    }
+
+
+def test_without_the_setting_heads_are_as_before() -> None:
+    settings = stack(tenant("team-a"))
+    [team] = settings.tenants
+    assert env(rendered(settings, team, team.clusters[0])["spec"]["headGroupSpec"]) == {}

@@ -1,26 +1,34 @@
-"""Every pod template in an object is found. Unknown and secret values are handled as such."""
+"""Every pod template in an object is found, and objects that look like violations are none."""
 
 import copy
 from typing import Any
 
 import pytest
 
-from policies.configuration import Configuration
+from core.body import Body
+from policies.configuration import Configuration, Level
 from policies.judge import Judge
 from policies.values import UNKNOWN, NotKnownYetError, Object, Secret
 from policies.walk import containers, pods
 from testbed.policies.bodies import (
+    binding,
     body,
+    budget,
     cron_job,
     deployment,
     job,
+    namespace,
+    network_policy,
     pod,
     ray_cluster,
     ray_job,
     redis,
+    role,
+    service,
     template,
     volcano_job,
 )
+from testbed.policies.case import put
 
 
 def ray_service() -> dict[str, Any]:
@@ -131,3 +139,159 @@ def test_a_spec_that_is_not_known_is_found_once_for_each_rule_that_needs_it() ->
     of_containers = [each for each in report.findings if each.rule.id == "pod-no-privileged"]
     assert [each.known for each in of_containers] == [False]
     assert of_containers[0].path == ("spec",)
+
+
+REPOSITORY: dict[str, Any] = {"metadata": {"labels": {"argocd.argoproj.io/secret-type": "repository"}}}
+C = "spec containers 0"
+RAY = "spec headGroupSpec template spec containers 0"
+
+
+def with_values(made: Body, values: dict[str, Any]) -> Body:
+    for at, value in values.items():
+        put(made, at, value)
+    return made
+
+
+def of_group(group: str, made: Body) -> Body:
+    """The object as one of another API group, of a kind with the same name."""
+    return {**made, "apiVersion": f"{group}/v1"}
+
+
+NONE: dict[str, tuple[str, Body]] = {
+    "a public repository of Argo CD": (
+        "no-plain-secrets",
+        body("v1", "Secret", stringData={"type": "git", "url": "https://example.com/a.git"}, **REPOSITORY),
+    ),
+    "a Secret without values": ("no-plain-secrets", body("v1", "Secret", stringData={"token": ""})),
+    "the path of a file of Google": (
+        "pod-no-plain-secret",
+        with_values(pod(), {f"{C} env 0": {"name": "GOOGLE_APPLICATION_CREDENTIALS", "value": "/key"}}),
+    ),
+    "a password that is filled in": (
+        "pod-no-plain-secret",
+        with_values(pod(), {f"{C} env 0": {"name": "CACHE", "value": "redis://:$(PASSWORD)@cache:6379"}}),
+    ),
+    "a template of a URL": (
+        "no-plain-secrets",
+        body("v1", "ConfigMap", data={"a.py": "f'postgres://{user}:{password}@{host}'"}),
+    ),
+    "the tag of an application": (
+        "ray-image-version",
+        with_values(ray_cluster(), {f"{RAY} image": "acme/trainer:1.4.2"}),
+    ),
+    "the tag of a program that begins with ray": (
+        "ray-image-version",
+        with_values(ray_cluster(), {f"{RAY} image": "acme/raytracer:1.4.2"}),
+    ),
+    "a name that is filled in": (
+        "ray-name-length",
+        with_values(ray_cluster(), {"metadata name": "${JOB_NAME}-1"}),
+    ),
+    "a version that is filled in": (
+        "ray-min-version",
+        with_values(ray_cluster(), {"spec rayVersion": "{{ version }}"}),
+    ),
+    "a mode that is filled in": ("ray-auth-token", with_values(ray_cluster(), {"spec authOptions mode": "${MODE}"})),
+    "a client of Redis": (
+        "redis-persistent",
+        with_values(pod(), {f"{C} image": "redis:8", f"{C} command": ["redis-cli", "-h", "redis", "ping"]}),
+    ),
+    "a client of Redis in a shell": (
+        "redis-password",
+        with_values(pod(), {f"{C} image": "redis:8", f"{C} args": ["sh", "-c", "valkey-cli -h redis ping"]}),
+    ),
+    "an exporter": ("redis-password", with_values(pod(), {f"{C} image": "oliver006/redis_exporter:v1"})),
+    "a password of Redis from a Secret": (
+        "redis-password",
+        with_values(redis(), {"spec template spec containers 0 args": ["--requirepass", "$(PASSWORD)"]}),
+    ),
+    "a file of settings of Redis": (
+        "redis-password",
+        with_values(redis(), {"spec template spec containers 0 args": ["/etc/redis/redis.conf"]}),
+    ),
+    "a Service of Knative": ("net-no-public-service", of_group("serving.knative.dev", service(type="LoadBalancer"))),
+    "a Role of another system": ("rbac-no-wildcard", of_group("iam.example.com", role(verbs=["*"]))),
+    "a ClusterRoleBinding of another system": (
+        "rbac-no-cluster-admin",
+        with_values(of_group("iam.example.com", binding()), {"roleRef name": "cluster-admin"}),
+    ),
+    "a NetworkPolicy of Calico": (
+        "net-ray-ports-closed",
+        of_group("crd.projectcalico.org", network_policy("all", {}, ingress=[{}])),
+    ),
+    "a Namespace of another system": (
+        "ns-psa-labels",
+        with_values(of_group("tenancy.example.com", namespace()), {"metadata labels": {}}),
+    ),
+    "a Deployment of another system": (
+        "ns-not-default",
+        with_values(of_group("apps.example.com", deployment()), {"metadata namespace": "default"}),
+    ),
+    "a NetworkPolicy of other pods": (
+        "net-ray-ports-closed",
+        network_policy("web", {"matchLabels": {"app": "web"}}, ingress=[{}]),
+    ),
+    "a newer kind in a beta version": (
+        "api-not-deprecated",
+        body("storage.k8s.io/v1beta1", "VolumeAttributesClass", None),
+    ),
+    "a binding of a newer kind in a beta version": (
+        "api-not-deprecated",
+        body("admissionregistration.k8s.io/v1beta1", "MutatingAdmissionPolicyBinding", None),
+    ),
+    "a RoleBinding to edit": ("rbac-no-cluster-admin", with_values(binding(), {"roleRef name": "edit"})),
+    "rules of egress without ingress": (
+        "net-ray-ports-closed",
+        network_policy("out", {}, policyTypes=["Egress"], ingress=[{}], egress=[]),
+    ),
+}
+
+TOGETHER: dict[str, tuple[str, list[Body]]] = {
+    "a Service of one pod of a StatefulSet": (
+        "net-service-selects",
+        [service(selector={"statefulset.kubernetes.io/pod-name": "it-0"}), redis()],
+    ),
+    "a budget of all pods": ("redis-pdb", [with_values(budget(), {"spec selector": {}}), redis()]),
+    "a budget with an expression": (
+        "redis-pdb",
+        [
+            with_values(
+                budget(),
+                {"spec selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["redis"]}]}},
+            ),
+            redis(),
+        ],
+    ),
+}
+
+
+def work(cluster: str) -> Body:
+    """A Namespace on another cluster."""
+    return {
+        **body("work.open-cluster-management.io/v1", "ManifestWork", cluster),
+        "spec": {"workload": {"manifests": [namespace()]}},
+    }
+
+
+TOGETHER["the same object on two clusters"] = ("unique-objects", [work("one"), work("two")])
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_they_are_no_violation(name: str) -> None:
+    rule, made = TOGETHER[name]
+    findings = Judge(Configuration(), "prod").report([Object(each, "a.yaml") for each in made]).findings
+    assert [each.message for each in findings if each.rule.id == rule and each.known] == []
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_it_is_no_violation(name: str) -> None:
+    rule, made = NONE[name]
+    findings = Judge(Configuration(), "prod").report([Object(made, "a.yaml")]).findings
+    assert [each.message for each in findings if each.rule.id == rule and each.known] == []
+
+
+def test_an_operator_of_others_is_no_object_of_kuberay() -> None:
+    made = {**ray_cluster(), "apiVersion": "cluster.ray.io/v1"}
+    assert Object(made).kind == "RayCluster.cluster.ray.io"
+    findings = Judge(Configuration(), "prod").report([Object(made)]).findings
+    assert "ray-spec-valid" not in {each.rule.id for each in findings if each.level is Level.MANDATORY}

@@ -1,23 +1,25 @@
-"""The body of a RayCluster with `faultTolerance`, and conflicting settings."""
+"""A RayCluster with `faultTolerance`: its body, conflicting settings, and its storage namespace."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 import pytest
 
+from components.cluster import ClusterUnreachableError, path_of
+from components.dynamic.redis_keys import StorageNamespaceProvider, cleanup_warning, failure_reason
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
-from components.ray_cluster.origin import setting_at
 from components.ray_cluster.pods import RedisPlace, deletion_seconds
-from components.ray_cluster.problems import redis_problems, reworded
+from components.ray_cluster.problems import redis_problems
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
-from testbed.fake_cluster import FakeCluster
+from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import Recorder, record
 
 POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
@@ -51,17 +53,6 @@ def head(made: Mapping[str, Any]) -> dict[str, Any]:
 
 def env(container: Mapping[str, Any]) -> dict[str, Any]:
     return {each["name"]: each.get("value") for each in container.get("env", ())}
-
-
-def found(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> list[tuple[str, str]]:
-    """The problems and their paths."""
-    cluster = settings(**keys)
-    body = ray_cluster(cluster, POOLS, redis=place)
-    problems = [reworded(cluster, each, body) for each in validate(body, OperatorContext())]
-    problems = problems or list(redis_problems(cluster, place, body))
-    return [
-        (".".join(map(str, setting_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems
-    ]
 
 
 def provisioned(**keys: Any) -> Recorder:
@@ -130,35 +121,6 @@ def test_a_cluster_without_fault_tolerance_is_unchanged() -> None:
     assert "redis" not in str(spec(faultTolerance=False)).lower()
 
 
-@pytest.mark.parametrize(
-    ("template", "place"),
-    [
-        ({"volumes": [{"name": "ray-redis", "emptyDir": {}}]}, "volumes.0"),
-        (
-            {"initContainers": [{"name": "proxy", "image": "mine", "ports": [{"containerPort": 9399}]}]},
-            "initContainers.0.ports.0.containerPort",
-        ),
-    ],
-)
-def test_a_pod_template_that_uses_names_or_ports_of_the_gateway_is_refused(
-    template: dict[str, Any], place: str
-) -> None:
-    [(where, _), *_] = found(head={"podTemplate": {"spec": template}})
-    assert where == f"head.podTemplate.spec.{place}"
-
-
-@pytest.mark.parametrize(
-    ("configured", "place"),
-    [
-        ({"workers": {"pool": "cpu", "env": {TIMEOUT: "60"}}}, f"workers.0.env.{TIMEOUT}"),
-    ],
-)
-def test_worker_timeouts_that_are_not_longer_than_the_heads_are_refused(configured: dict[str, Any], place: str) -> None:
-    [(where, message)] = found(**configured)
-    assert where == place
-    assert "would end while the head restarts" in message
-
-
 def test_worker_timeouts_longer_than_the_heads_are_accepted() -> None:
     spec(workers={"pool": "cpu", "env": {TIMEOUT: "120"}})
     spec(head={"env": {TIMEOUT: "30"}}, workers={"pool": "cpu", "env": {TIMEOUT: "60"}})
@@ -187,3 +149,149 @@ def test_an_old_kubernetes_is_refused_before_anything_is_created(in_memory: Fake
 )
 def test_the_deletion_timeout_is_kuberays(annotation: str | None, limit: int) -> None:
     assert deletion_seconds({"ray.io/gcs-ft-deletion-timeout": annotation} if annotation else {}) == limit
+
+
+PLACE: dict[str, Any] = {"namespace": "team-a", "cluster": "training", "connection": {}, "name": None, "made": None}
+
+
+def live(in_memory: FakeCluster, cluster: dict[str, Any] | Exception | None) -> None:
+    """The RayCluster in the API server."""
+    path = path_of("ray.io/v1", "rayclusters", "team-a", "training")
+    in_memory.errors.clear()
+    in_memory.objects.clear()
+    if isinstance(cluster, Exception):
+        in_memory.fail(cluster)
+    elif cluster is not None:
+        in_memory.objects[path] = cluster
+
+
+RUNNING = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}}
+
+
+def made() -> dict[str, Any]:
+    """A storage namespace that was created with its RayCluster."""
+    with pytest.MonkeyPatch.context() as before:
+        of_all_sessions(before)
+        return created()
+
+
+def created() -> dict[str, Any]:
+    outs = StorageNamespaceProvider().create(PLACE).outs
+    assert outs is not None
+    return outs
+
+
+def changed(**news: Any) -> list[str]:
+    """The keys that replace it."""
+    return list(StorageNamespaceProvider().diff("id", made(), {**PLACE, **news}).replaces or [])
+
+
+def test_names_are_unique() -> None:
+    names = {made()["name"] for _ in range(100)}
+    assert len(names) == 100
+    assert all(re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", name) for name in names)
+
+
+def test_it_does_not_change_while_its_cluster_exists(in_memory: FakeCluster) -> None:
+    live(in_memory, RUNNING)
+    assert changed() == []
+
+
+def test_another_cluster_has_another_name(in_memory: FakeCluster) -> None:
+    live(in_memory, RUNNING)
+    assert changed(namespace="team-b") == ["namespace"]
+    assert changed(cluster="serving") == ["cluster"]
+
+
+@pytest.mark.parametrize("cluster", [None, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}])
+def test_a_cluster_does_not_reuse_the_keys_of_a_deleted_one(
+    in_memory: FakeCluster, cluster: dict[str, Any] | None
+) -> None:
+    live(in_memory, cluster)
+    assert changed() == ["cluster"]
+
+
+def test_an_unreachable_api_server_changes_no_keys(in_memory: FakeCluster) -> None:
+    live(in_memory, ClusterUnreachableError("no answer"))
+    assert changed() == []
+
+
+def test_another_context_does_not_change_it(in_memory: FakeCluster) -> None:
+    live(in_memory, RUNNING)
+    olds = made()
+    news = {**PLACE, "connection": {"context": "renamed"}}
+    assert StorageNamespaceProvider().diff("id", olds, news).changes
+    assert StorageNamespaceProvider().update("id", olds, news).outs == {**olds, "connection": {"context": "renamed"}}
+
+
+def of_cluster(keys: str | None, **metadata: str) -> dict[str, Any]:
+    options = {"gcsFaultToleranceOptions": {"externalStorageNamespace": keys}} if keys else {}
+    return {"metadata": {**RUNNING["metadata"], **metadata}, "spec": options}
+
+
+def test_a_lost_state_reads_the_keys_of_a_running_cluster_again(in_memory: FakeCluster) -> None:
+    live(in_memory, of_cluster("team-a.training.0123456789"))
+    assert created()["name"] == "team-a.training.0123456789"
+    assert created()["made"] == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        of_cluster(None),
+        of_cluster("set-by-hand"),
+        of_cluster("team-a.serving.0123456789"),
+        of_cluster("team-a.training.0123456789", deletionTimestamp="2026-01-02T00:00:00Z"),
+    ],
+    ids=["none", "not ours", "another cluster's", "of one that goes"],
+)
+def test_other_keys_are_not_reused(in_memory: FakeCluster, cluster: dict[str, Any]) -> None:
+    live(in_memory, cluster)
+    assert created()["name"] != (cluster["spec"].get("gcsFaultToleranceOptions") or {}).get("externalStorageNamespace")
+    assert re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", created()["name"])
+
+
+def event(kind: str, name: str, reason: str, at: str = "2026-01-02T00:00:00Z") -> dict[str, Any]:
+    about = {"kind": kind, "name": name}
+    return {"involvedObject": about, "reason": reason, "message": f"{reason}!", "lastTimestamp": at}
+
+
+def test_a_completed_cleanup_causes_no_warning() -> None:
+    assert failure_reason([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training") is None
+
+
+def test_a_cleanup_that_kuberay_gave_up_is_reported() -> None:
+    gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster")
+    failed = event("Job", "training-redis-cleanup", "BackoffLimitExceeded")
+    assert failure_reason([failed, gave_up], "training") == "ForceDeletedStuckCluster!"
+    assert failure_reason([gave_up], "serving") is None
+
+
+@pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded"])
+def test_a_failed_cleanup_job_is_reported(reason: str) -> None:
+    reason_left = failure_reason([event("Job", "training-redis-cleanup", reason)], "training")
+    assert reason_left == f"Job training-redis-cleanup failed: {reason}!"
+
+
+def test_a_job_with_a_long_name_is_recognized_by_its_end() -> None:
+    name = "a" * 53
+    job = f"{name}-redis-cleanup"[-63:]
+    assert failure_reason([event("Job", job, "DeadlineExceeded")], name) is not None
+
+
+def test_events_of_an_earlier_cluster_of_the_name_do_not_count() -> None:
+    gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster", at="2026-01-01T00:00:00Z")
+    gave_up |= {"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "team-a", "name": "gave-up"}}
+    cluster = FakeCluster(gave_up)
+    assert cleanup_warning(cluster, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
+    warning = cleanup_warning(cluster, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
+    assert warning is not None
+    assert "RAYteam-a.training.1@*" in warning
+
+
+def test_an_unknown_cleanup_result_is_reported() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    warning = cleanup_warning(cluster, "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
+    assert warning is not None
+    assert "it cannot be determined whether Redis was cleaned up: no usable kubeconfig" in warning

@@ -13,9 +13,6 @@ from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import flag_faults
 from core.problems import Problems
 
-SECRET = {"name": "HF_TOKEN", "value": "hf_very_secret"}
-POD = {"spec": {"containers": [{"name": "ray-worker", "env": [{"name": "A", "value": "b"}, SECRET]}]}}
-
 
 def refusals(**settings: Any) -> list[tuple[tuple[Any, ...], str]]:
     """The paths of refused values, and the reasons."""
@@ -30,50 +27,6 @@ def refusals(**settings: Any) -> list[tuple[tuple[Any, ...], str]]:
         else:
             found.append((error["loc"], error["msg"].removeprefix("Value error, ")))
     return found
-
-
-@pytest.mark.parametrize(
-    ("configured", "path"),
-    [
-        ({"env": {"HF_TOKEN": "x"}}, ("env", "HF_TOKEN")),
-        ({"head": {"env": {"DB_PASSWORD": "x"}}}, ("head", "env", "DB_PASSWORD")),
-        (
-            {"head": {"podTemplate": POD}},
-            ("head", "podTemplate", "spec", "containers", 0, "env", 1, "value"),
-        ),
-        (
-            {"workers": {"pool": "p", "variants": [{"gpus": 1, "podTemplate": POD}]}},
-            ("workers", 0, "variants", 0, "podTemplate", "spec", "containers", 0, "env", 1, "value"),
-        ),
-        (
-            {"overrides": {"autoscalerOptions": {"env": [SECRET]}}},
-            ("overrides", "autoscalerOptions", "env", 0, "value"),
-        ),
-        (
-            {"overrides": {"gcsFaultToleranceOptions": {"redisPassword": {"value": "x"}}}},
-            ("overrides", "gcsFaultToleranceOptions", "redisPassword", "value"),
-        ),
-    ],
-)
-def test_a_secret_in_plain_text_is_refused_and_not_repeated(configured: dict[str, Any], path: Any) -> None:
-    [(place, message)] = refusals(**configured)
-    assert place == path
-    assert "looks like a secret, and a stack file is plain text: keep it in a Secret" in message
-    assert "hf_very_secret" not in message
-
-
-@pytest.mark.parametrize(
-    "group",
-    [
-        {"head": {"rayStartParams": {"redis-password": "x"}}},
-        {"workerGroups": [{"groupName": "w", "rayStartParams": {"redis-password": "x"}}]},
-        {"overrides": {"headGroupSpec": {"rayStartParams": {"redis-password": "x"}}}},
-    ],
-)
-def test_a_password_in_a_flag_is_refused(group: dict[str, Any]) -> None:
-    [(path, message)] = refusals(**group)
-    assert path[-2:] == ("rayStartParams", "redis-password")
-    assert message.startswith("a command line keeps no secret: give it as gcsFaultToleranceOptions.redisPassword.value")
 
 
 @pytest.mark.parametrize(
@@ -141,37 +94,6 @@ def test_a_name_is_valid_for_a_service(name: str) -> None:
     assert path == ("name",)
     assert message.startswith(f"{name!r} is not a name of at most 53 lower-case letters, digits and hyphens")
     assert "\n" not in message
-
-
-@pytest.mark.parametrize(
-    ("configured", "path", "message"),
-    [
-        (
-            {"image": f"ray@sha256:{'0' * 64}"},
-            ("image",),
-            f"the version of Ray in image 'ray@sha256:{'0' * 64}' cannot be determined from its tag",
-        ),
-        ({"image": "ray:2.60.01"}, ("image",), "rayVersion is '2.60.0' but image 'ray:2.60.01' has Ray 2.60.01"),
-        ({"rayVersion": 2.6}, ("rayVersion",), "'2.6' is not a version of three numbers"),
-        ({"head": {"image": "ray:2.59.0"}}, ("head", "image"), "rayVersion is '2.60.0' but image"),
-        (
-            {"workerGroups": [{"groupName": "w", "image": "ray:1.0.0"}]},
-            ("workerGroups", 0, "image"),
-            "rayVersion is '2.60.0' but image 'ray:1.0.0' has Ray 1.0.0",
-        ),
-        ({"workers": []}, ("workers",), "the list is empty: give at least one"),
-        ({"head": {"memory": "16"}}, ("head", "memory"), "'16' is less than 1Mi, and memory is in bytes"),
-    ],
-)
-def test_a_problem_is_reported_at_its_field(configured: dict[str, Any], path: Any, message: str) -> None:
-    [(place, text)] = refusals(**configured)
-    assert place == path
-    assert text.startswith(message)
-
-
-def test_all_conflicts_are_reported_at_once() -> None:
-    wrong = refusals(image="ray:2.59.0", head={"image": "ray:2.58.0"}, minWorkers=2, maxWorkers=1)
-    assert [path for path, _ in wrong] == [("image",), ("head", "image"), ("minWorkers",)]
 
 
 def test_token_authentication_is_on_by_default() -> None:

@@ -1,4 +1,4 @@
-"""What a tenant relies on when a RayCluster is provisioned."""
+"""When a RayCluster is provisioned, what a tenant relies on, and what a user reads when it does not become ready."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,16 @@ from components.cluster import ClusterUnreachableError
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.objects import ray_cluster_objects
-from components.ray_cluster.readiness import NotReadyError, status_summary, until_ready
+from components.ray_cluster.readiness import (
+    Evidence,
+    NotReadyError,
+    is_ready,
+    reason,
+    reasons,
+    status_summary,
+    until_ready,
+    why_not_ready,
+)
 from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from testbed.fake_cluster import FakeCluster
@@ -162,3 +171,170 @@ def test_a_wait_ends_with_the_reasons_when_the_cluster_is_not_ready_in_time() ->
     waiting = until_ready(cluster, "team-a", "training", "ray-system", 0, lambda _: None)
     with pytest.raises(NotReadyError, match=r"RayCluster team-a/training is not ready after 0 s:\n  no usable kube"):
         asyncio.run(waiting)
+
+
+OPERATOR = ({"metadata": {"name": "kuberay-operator-0"}},)
+
+
+def cluster(*conditions: tuple[str, str, str]) -> dict[str, Any]:
+    reported = [{"type": kind, "status": status, "reason": "r", "message": text} for kind, status, text in conditions]
+    return {"status": {"conditions": reported}}
+
+
+def head_pod(**status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "training-head"}, "status": status}
+
+
+def event(message: str, at: str, kind: str = "Warning") -> dict[str, Any]:
+    about = {"kind": "Pod", "name": "training-head"}
+    return {"type": kind, "reason": "R", "message": message, "involvedObject": about, "lastTimestamp": at}
+
+
+def test_an_unschedulable_pod_is_named_with_the_schedulers_reason() -> None:
+    pod = head_pod(
+        conditions=[{"type": "PodScheduled", "status": "False", "message": "0/4 nodes: Insufficient memory."}]
+    )
+    lines = reasons(Evidence(cluster(("HeadPodReady", "False", "containers not ready")), (pod,), (), OPERATOR))
+    assert lines == [
+        "RayCluster: HeadPodReady is False: containers not ready",
+        "pod training-head is not scheduled: 0/4 nodes: Insufficient memory.",
+    ]
+
+
+def test_an_image_that_cannot_be_pulled_is_reported() -> None:
+    waiting = {"name": "ray-head", "state": {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off "ray:0"'}}}
+    lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[waiting]),), (), OPERATOR))
+    assert lines == ['pod training-head, container ray-head: ImagePullBackOff: Back-off "ray:0"']
+
+
+def test_a_starting_pod_is_not_reported() -> None:
+    starting = {"name": "ray-head", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[starting]),), (), OPERATOR))
+    assert lines == ["no event and no condition has the reason: read the operator's log"]
+
+
+def test_a_gateway_without_redis_is_reported_with_its_reason() -> None:
+    starting = {"name": "redis-gateway", "started": False, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+    log = '{"message": "listening"}\n{"level": "warning", "message": "not ready: s-0:26379: WRONGPASS"}\n'
+    pod = head_pod(initContainerStatuses=[starting])
+    logs = {("training-head", "redis-gateway"): log}
+    expected = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it: "
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [f"{expected}not ready: s-0:26379: WRONGPASS"]
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{expected}read its log"]
+
+
+def test_the_last_log_line_of_a_crashing_container_is_reported() -> None:
+    looping = {
+        "name": "redis-gateway",
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+        "lastState": {"terminated": {"message": "redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long\n"}},
+    }
+    [line] = reasons(Evidence(cluster(), (head_pod(initContainerStatuses=[looping]),), (), OPERATOR))
+    assert line.endswith("back-off 20s; it ended with: redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long")
+
+
+def test_only_warnings_are_reported_newest_first() -> None:
+    events = (
+        event("older", "2026-01-01T00:00:00Z"),
+        event("newer", "2026-01-02T00:00:00Z"),
+        event("scheduled", "2026-01-03T00:00:00Z", kind="Normal"),
+    )
+    assert reasons(Evidence(cluster(), (), events, OPERATOR)) == [
+        "Pod training-head: R: newer",
+        "Pod training-head: R: older",
+    ]
+
+
+def test_a_warning_that_repeats_a_pods_status_is_omitted() -> None:
+    unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}
+    warning = event("0/4 nodes are available", "2026-01-01T00:00:00Z")
+    lines = reasons(Evidence(cluster(), (head_pod(conditions=[unscheduled]),), (warning,), OPERATOR))
+    assert lines == ["pod training-head is not scheduled: 0/4 nodes are available"]
+
+
+def test_repeated_warnings_are_reported_once_and_long_lists_are_cut() -> None:
+    events = tuple(event(f"number {second % 30}", f"2026-01-01T00:00:{second:02}Z") for second in range(60))
+    lines = reasons(Evidence(cluster(), (), events, OPERATOR))
+    assert len(lines) == len(set(lines)) == 12
+    assert lines[0] == "Pod training-head: R: number 29"
+
+
+def test_a_missing_or_inactive_operator_is_reported() -> None:
+    assert reasons(Evidence({}, (), (), ())) == [
+        "the operator has no pod: is its Deployment scaled down, or in another namespace?"
+    ]
+    assert reasons(Evidence({}, (), (), OPERATOR)) == [
+        "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
+    ]
+
+
+def test_without_the_right_to_read_the_operator_other_reasons_are_reported() -> None:
+    assert reasons(Evidence({}, (), (), None)) == [
+        "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
+    ]
+    assert reasons(Evidence(cluster(("HeadPodReady", "False", "no pod")), (), (), None)) == [
+        "RayCluster: HeadPodReady is False: no pod"
+    ]
+
+
+def test_a_failure_to_create_pods_is_reported() -> None:
+    failed = cluster(("ReplicaFailure", "True", 'pods "training-head" is forbidden: exceeded quota'))
+    assert reasons(Evidence(failed, (), (), OPERATOR))[0].endswith("exceeded quota")
+
+
+def test_a_deleted_cluster_is_reported() -> None:
+    assert reasons(Evidence(None)) == ["it does not exist: it was deleted after its creation"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "true", "ready"),
+    [
+        ({}, {"HeadPodReady", "RayClusterProvisioned"}, True),
+        ({}, {"RayClusterProvisioned"}, False),
+        ({}, {"RayClusterSuspended"}, False),
+        ({"suspend": True}, {"RayClusterSuspended"}, True),
+        ({"suspend": True}, {"HeadPodReady", "RayClusterProvisioned"}, False),
+    ],
+)
+def test_a_cluster_is_ready_in_the_state_of_its_spec(spec: dict[str, Any], true: set[str], ready: bool) -> None:
+    assert is_ready({**cluster(*((kind, "True", "") for kind in true)), "spec": spec}) == ready
+
+
+def test_a_cluster_that_a_queue_has_suspended_is_waited_for() -> None:
+    waiting = {**cluster(("RayClusterSuspended", "True", "")), "spec": {"suspend": True}}
+    assert not is_ready(waiting, queued=True)
+    running = cluster(("HeadPodReady", "True", ""), ("RayClusterProvisioned", "True", ""))
+    assert is_ready({**running, "spec": {"suspend": False}}, queued=True)
+
+
+WORKLOAD = {
+    "metadata": {"creationTimestamp": "2026-01-01T00:00:02Z"},
+    "status": {
+        "conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "8 more needed"}]
+    },
+}
+
+
+def test_the_reason_to_wait_in_a_queue_is_reported_first() -> None:
+    suspended = cluster(("RayClusterSuspended", "True", "suspended"))
+    assert (
+        reasons(Evidence(suspended, (), (), OPERATOR, waits="8 more needed"))[0]
+        == "it waits in its queue: 8 more needed"
+    )
+
+
+def test_a_queues_reason_is_that_of_the_newest_workload_that_is_not_admitted() -> None:
+    older = {"metadata": {"creationTimestamp": "2026-01-01T00:00:01Z"}, "status": {}}
+    assert reason([WORKLOAD, older]) == "8 more needed"
+    assert reason([older]) is None
+    assert reason([]) is None
+    reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "reserved"}
+    checks = {"type": "Admitted", "status": "False", "reason": "NoChecks", "message": "checks are pending"}
+    assert reason([{**WORKLOAD, "status": {"conditions": [reserved, checks]}}]) == "checks are pending"
+    assert reason([{**WORKLOAD, "status": {"conditions": [reserved]}}]) is None
+
+
+def test_an_unreachable_api_server_is_the_reason() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    assert why_not_ready(cluster, "team-a", "training", "ray-system") == ["no usable kubeconfig"]

@@ -1,37 +1,54 @@
-"""The rendered RayCluster of a cluster's settings."""
+"""The RayCluster of a cluster's settings: our keys, KubeRay's own, scaling, and the defaults of its pods."""
 
+import re
+import textwrap
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
+from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
+from kuberay import OperatorContext, validate
 
 POOLS = (
     NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),
-    NodePool(pool="cpu", count=2, cpu="32", memory="128Gi", labels={"role": "heads"}),
+    NodePool(pool="cpu", count=3, cpu="32", memory="128Gi", labels={"role": "heads"}),
     NodePool(pool="plain", count=2, cpu="32", memory="128Gi"),
+    NodePool(pool="any-a100", count=4, cpu="64", memory="1000Gi", gpus=8),
 )
+SMALL = {"groupName": "small", "cpu": 2, "memory": "4Gi"}
 
 
-def spec(account: str | None = "ray-deployer", **settings: Any) -> dict[str, Any]:
-    entry = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100"}}
-    rendered: dict[str, Any] = ray_cluster(valid({**entry, **settings}), POOLS, account)
-    return {**rendered["spec"], "metadata": rendered["metadata"]}
+def spec(*, account: str | None = None, priorities: PriorityNames | None = None, **settings: Any) -> dict[str, Any]:
+    """The spec, and the metadata, of a cluster that the operator accepts."""
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **settings}
+    body = ray_cluster(valid(entry), POOLS, account, priorities or PriorityNames())
+    assert validate(body, OperatorContext()) == []
+    return {**body["spec"], "metadata": body["metadata"]}
+
+
+on_a100 = partial(spec, account="ray-deployer", workers={"pool": "a100"})
+of_one_group = partial(spec, workerGroups=[SMALL])
+with_a_group = partial(spec, workers={"pool": "any-a100"}, workerGroups=[SMALL])
 
 
 def head(**settings: Any) -> dict[str, Any]:
-    pod: dict[str, Any] = spec(**settings)["headGroupSpec"]["template"]["spec"]
+    pod: dict[str, Any] = on_a100(**settings)["headGroupSpec"]["template"]["spec"]
     return pod
 
 
 def workers(**settings: Any) -> list[dict[str, Any]]:
-    return [group["template"]["spec"] for group in spec(**settings)["workerGroupSpecs"]]
+    return [group["template"]["spec"] for group in on_a100(**settings)["workerGroupSpecs"]]
 
 
 def test_no_task_runs_on_the_head() -> None:
-    assert spec()["headGroupSpec"]["rayStartParams"] == {
+    assert on_a100()["headGroupSpec"]["rayStartParams"] == {
         "num-cpus": "0",
         "num-gpus": "0",
         "dashboard-host": "0.0.0.0",  # noqa: S104 (what Ray gets inside its pod)
@@ -67,7 +84,7 @@ def test_requests_are_limits_for_every_container() -> None:
 
 
 def test_autoscaler_v2_removes_idle_workers() -> None:
-    rendered = spec(idleTimeout="5m")
+    rendered = on_a100(idleTimeout="5m")
     assert rendered["enableInTreeAutoscaling"] is True
     assert rendered["autoscalerOptions"]["version"] == "v2"
     assert rendered["autoscalerOptions"]["idleTimeoutSeconds"] == 300
@@ -112,28 +129,28 @@ def test_image_policy_secrets_volumes_and_labels_reach_all_pods() -> None:
         assert container["volumeMounts"] == settings["volumeMounts"]
         assert pod["volumes"] == settings["volumes"]
         assert pod["imagePullSecrets"] == [{"name": "mirror"}]
-    rendered = spec(**settings)
+    rendered = on_a100(**settings)
     templates = [rendered["headGroupSpec"], *rendered["workerGroupSpecs"]]
     assert rendered["metadata"]["labels"] == {"owner": "team-a"}
     assert all(group["template"]["metadata"]["labels"] == {"owner": "team-a"} for group in templates)
 
 
 def test_callers_need_a_token_from_the_first_ray_with_tokens() -> None:
-    assert spec()["authOptions"] == {"mode": "token"}
-    assert "authOptions" not in spec(rayVersion="2.51.1", image="rayproject/ray:2.51.1")
-    assert spec(authOptions={"secretName": "mine"})["authOptions"] == {"mode": "token", "secretName": "mine"}
-    assert spec(authOptions={"mode": "disabled"})["authOptions"] == {"mode": "disabled"}
+    assert on_a100()["authOptions"] == {"mode": "token"}
+    assert "authOptions" not in on_a100(rayVersion="2.51.1", image="rayproject/ray:2.51.1")
+    assert on_a100(authOptions={"secretName": "mine"})["authOptions"] == {"mode": "token", "secretName": "mine"}
+    assert on_a100(authOptions={"mode": "disabled"})["authOptions"] == {"mode": "disabled"}
 
 
 def test_deletion_is_left_to_the_operator() -> None:
-    annotations = spec(annotations={"contact": "team-a"})["metadata"]["annotations"]
+    annotations = on_a100(annotations={"contact": "team-a"})["metadata"]["annotations"]
     assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
     assert annotations["contact"] == "team-a"
 
 
 def test_overrides_are_merged_last_by_the_names_in_lists() -> None:
     container = {"name": "ray-worker", "securityContext": {"$patch": "replace", "runAsNonRoot": True}}
-    rendered = spec(
+    rendered = on_a100(
         overrides={
             "workerGroupSpecs": [
                 {"groupName": "a100-8gpu", "maxReplicas": 3, "template": {"spec": {"containers": [container]}}}
@@ -160,4 +177,299 @@ def test_tags_that_start_with_the_version_are_accepted(image: str) -> None:
 
 
 def test_without_verification_any_tag_is_accepted() -> None:
-    assert spec(image="registry.example/ours:7f3c", verifyImageTag=False)["rayVersion"] == "2.60.0"
+    assert on_a100(image="registry.example/ours:7f3c", verifyImageTag=False)["rayVersion"] == "2.60.0"
+
+
+def group(**settings: Any) -> dict[str, Any]:
+    [rendered] = spec(workerGroups=[{**SMALL, **settings}])["workerGroupSpecs"]
+    return dict(rendered)
+
+
+def test_a_group_has_only_its_configured_values() -> None:
+    amounts = {"cpu": "2", "memory": "4Gi"}
+    container = {
+        "name": "ray-worker",
+        "image": "rayproject/ray:2.60.0",
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {"limits": amounts, "requests": amounts},
+    }
+    assert spec(workerGroups=[SMALL], podDefaults="none")["workerGroupSpecs"] == [
+        {
+            "groupName": "small",
+            "minReplicas": 0,
+            "rayStartParams": {},
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        }
+    ]
+
+
+def test_all_settings_of_a_group_are_rendered() -> None:
+    made = group(
+        replicas=2,
+        minReplicas=1,
+        maxReplicas=3,
+        numOfHosts=4,
+        gpus=1,
+        image="other:2.60.0",
+        env={"A": 1},
+        rayStartParams={"num-cpus": "1"},
+        labels={"zone": "z"},
+        idleTimeout="90s",
+    )
+    container = made["template"]["spec"]["containers"][0]
+    assert [made[key] for key in ("replicas", "minReplicas", "maxReplicas", "numOfHosts")] == [2, 1, 3, 4]
+    assert (made["rayStartParams"], made["labels"], made["idleTimeoutSeconds"]) == (
+        {"num-cpus": "1"},
+        {"zone": "z"},
+        90,
+    )
+    assert container["resources"]["limits"] == {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
+    assert (container["image"], container["env"]) == ("other:2.60.0", [{"name": "A", "value": "1"}])
+
+
+def test_a_group_on_a_pool_selects_its_nodes_and_gets_a_share_of_one() -> None:
+    [made] = spec(workerGroups=[{"groupName": "half", "pool": "a100", "gpus": 4}])["workerGroupSpecs"]
+    pod = made["template"]["spec"]
+    assert pod["containers"][0]["resources"]["limits"] == {"cpu": "30", "memory": "468Gi", "nvidia.com/gpu": "4"}
+    assert "nodeAffinity" in pod["affinity"]
+
+
+def test_configured_groups_are_added_to_those_of_a_pool() -> None:
+    made = spec(workers={"pool": "cpu"}, workerGroups=[SMALL])["workerGroupSpecs"]
+    assert [each["groupName"] for each in made] == ["cpu-cpu", "small"]
+
+
+def test_a_cluster_may_be_a_head_alone() -> None:
+    assert spec()["workerGroupSpecs"] == []
+
+
+def test_a_pod_template_is_merged_over_the_derived_one() -> None:
+    template = {
+        "metadata": {"annotations": {"a": "b"}},
+        "spec": {
+            "priorityClassName": "high",
+            "containers": [
+                {"name": "ray-worker", "resources": {"limits": {"ephemeral-storage": "1Gi"}}},
+                {"name": "sidecar", "image": "side:1"},
+            ],
+        },
+    }
+    made = group(podTemplate=template)["template"]
+    ray, sidecar = made["spec"]["containers"]
+    assert (made["metadata"]["annotations"], made["spec"]["priorityClassName"]) == ({"a": "b"}, "high")
+    assert ray["resources"]["limits"] == {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "1Gi"}
+    assert (sidecar["name"], sidecar["image"]) == ("sidecar", "side:1")
+
+
+def test_pod_templates_of_a_pool_are_for_all_sizes_and_those_of_a_size_for_it_alone() -> None:
+    workers = {
+        "pool": "a100",
+        "variants": [{"gpus": 1}, {"gpus": 8, "podTemplate": {"spec": {"priorityClassName": "whole"}}}],
+        "podTemplate": {"spec": {"priorityClassName": "any", "hostIPC": True}},
+    }
+    pods = [each["template"]["spec"] for each in spec(workers=workers)["workerGroupSpecs"]]
+    assert [pod["priorityClassName"] for pod in pods] == ["any", "whole"]
+    assert all(pod["hostIPC"] for pod in pods)
+
+
+def test_the_head_has_its_own_image_labels_and_template() -> None:
+    template = {"spec": {"containers": [{"name": "ray-head", "ports": [{"containerPort": 9090, "name": "mine"}]}]}}
+    head = spec(head={"image": "head:2.60.0", "labels": {"zone": "z"}, "podTemplate": template})["headGroupSpec"]
+    container = head["template"]["spec"]["containers"][0]
+    assert (head["labels"], container["image"]) == ({"zone": "z"}, "head:2.60.0")
+    assert [port["containerPort"] for port in container["ports"]] == [6379, 8265, 10001, 8080, 8000, 9090]
+
+
+def test_a_secret_reaches_a_container_by_reference() -> None:
+    reference = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+    template = {"spec": {"containers": [{"name": "ray-worker", "env": [reference]}]}}
+    assert group(podTemplate=template)["template"]["spec"]["containers"][0]["env"] == [reference]
+
+
+def test_overrides_can_remove_any_field() -> None:
+    without_ports = {"name": "ray-head", "ports": [{"$patch": "replace"}]}
+    made = spec(
+        workers={"pool": "a100"},
+        overrides={
+            "autoscalerOptions": None,
+            "headGroupSpec": {"template": {"spec": {"restartPolicy": None, "containers": [without_ports]}}},
+            "workerGroupSpecs": [{"groupName": "a100-1gpu", "$patch": "delete"}],
+        },
+    )
+    pod = made["headGroupSpec"]["template"]["spec"]
+    assert "autoscalerOptions" not in made
+    assert "restartPolicy" not in pod
+    assert pod["containers"][0]["ports"] == []
+    assert [each["groupName"] for each in made["workerGroupSpecs"]] == ["a100-2gpu", "a100-4gpu", "a100-8gpu"]
+
+
+def test_settings_of_the_cluster_apply_to_the_only_worker_group() -> None:
+    made = of_one_group(minWorkers=1, maxWorkers=2, initialWorkers=1, autoScalingMode="default", idleTimeoutMinutes=60)
+    [group] = made["workerGroupSpecs"]
+    assert (group["minReplicas"], group["maxReplicas"], group["replicas"]) == (1, 2, 1)
+    assert made["autoscalerOptions"].items() >= {"idleTimeoutSeconds": 3600, "upscalingMode": "Default"}.items()
+
+
+@pytest.mark.parametrize(
+    ("mode", "upscaling"), [("default", "Default"), ("aggressive", "Aggressive"), ("conservative", "Conservative")]
+)
+def test_a_scaling_mode_is_kuberays_upscaling_mode(mode: str, upscaling: str) -> None:
+    assert of_one_group(autoScalingMode=mode)["autoscalerOptions"]["upscalingMode"] == upscaling
+
+
+@pytest.mark.parametrize(
+    ("utilization", "upscaling"),
+    [(1, "Default"), (49, "Default"), (50, "Conservative"), (80, "Conservative"), (100, "Conservative")],
+)
+def test_a_target_utilization_sets_one_of_kuberays_two_modes(utilization: int, upscaling: str) -> None:
+    """Ray converted it into an upscaling speed, 1 / fraction - 1. KubeRay has the speed 1, and no limit."""
+    assert of_one_group(targetUtilization=utilization)["autoscalerOptions"]["upscalingMode"] == upscaling
+
+
+@pytest.mark.parametrize("off", [{"autoscaling": False}, {"autoScalingMode": "disabled"}])
+def test_without_the_autoscaler_a_group_keeps_its_replicas(off: dict[str, Any]) -> None:
+    made = of_one_group(workerGroups=[{**SMALL, "replicas": 3, "maxReplicas": 3}], **off)
+    assert not made.keys() & {"enableInTreeAutoscaling", "autoscalerOptions"}
+    assert made["workerGroupSpecs"][0]["replicas"] == 3
+
+
+def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
+    assert of_one_group(autoscaling=False, initialWorkers=2)["workerGroupSpecs"][0]["replicas"] == 2
+
+
+RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def pods(made: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pod spec of the head, and of each worker group."""
+    return [group["template"]["spec"] for group in (made["headGroupSpec"], *made["workerGroupSpecs"])]
+
+
+def test_pods_meet_pod_security_restricted() -> None:
+    made = with_a_group()
+    for pod in pods(made):
+        assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    for container in (*(pod["containers"][0] for pod in pods(made)), made["autoscalerOptions"]):
+        assert container["securityContext"] == {**RESTRICTED, "runAsUser": 1000}
+
+
+def test_pod_defaults_none_adds_nothing() -> None:
+    made = with_a_group(podDefaults="none", priorities=PriorityNames("ray-head", "ray-worker"))
+    for pod in pods(made):
+        assert pod.keys() <= {"restartPolicy", "containers"}
+        assert "securityContext" not in pod["containers"][0]
+    assert made["autoscalerOptions"].keys() == {"version", "idleTimeoutSeconds", "imagePullPolicy"}
+
+
+def test_a_head_does_not_wait_long_for_its_autoscaler_to_end() -> None:
+    assert [pod.get("terminationGracePeriodSeconds") for pod in pods(with_a_group())] == [10, *[None] * 5]
+    assert "terminationGracePeriodSeconds" not in pods(with_a_group(autoscaling=False))[0]
+    head = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}}
+    assert pods(with_a_group(head=head))[0]["terminationGracePeriodSeconds"] == 60
+
+
+def test_another_user_or_that_of_the_image_can_be_set() -> None:
+    assert pods(with_a_group(runAsUser=2000))[0]["containers"][0]["securityContext"]["runAsUser"] == 2000
+    made = with_a_group(runAsUser="image")
+    assert [pod["containers"][0]["securityContext"] for pod in pods(made)] == [RESTRICTED] * 6
+    assert made["autoscalerOptions"]["securityContext"] == RESTRICTED
+
+
+def test_added_containers_are_restricted_unless_they_have_a_security_context() -> None:
+    proxy = {"name": "proxy", "image": "proxy:1", "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}
+    template = {
+        "spec": {
+            "containers": [{"name": "logs", "image": "logs:1"}, proxy],
+            "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+        }
+    }
+    head = pods(with_a_group(head={"podTemplate": template}))[0]
+    assert [each["securityContext"] for each in head["containers"][1:]] == [RESTRICTED, proxy["securityContext"]]
+    assert [each["securityContext"] for each in head["initContainers"]] == [RESTRICTED]
+
+
+def test_a_pod_template_overrides_the_defaults() -> None:
+    template = {
+        "spec": {
+            "priorityClassName": "mine",
+            "automountServiceAccountToken": True,
+            "securityContext": {"fsGroup": 100},
+            "containers": [{"name": "ray-head", "securityContext": {"runAsUser": 7, "readOnlyRootFilesystem": True}}],
+        }
+    }
+    head = pods(with_a_group(head={"podTemplate": template}, priorities=PriorityNames("ray-head")))[0]
+    assert (head["priorityClassName"], head["automountServiceAccountToken"]) == ("mine", True)
+    assert head["securityContext"] == {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "fsGroup": 100,
+    }
+    assert head["containers"][0]["securityContext"] == {**RESTRICTED, "runAsUser": 7, "readOnlyRootFilesystem": True}
+
+
+def test_heads_and_workers_have_the_stacks_priority_classes() -> None:
+    head, *workers = pods(with_a_group(priorities=PriorityNames("ray-head", "ray-worker")))
+    assert head["priorityClassName"] == "ray-head"
+    assert {pod["priorityClassName"] for pod in workers} == {"ray-worker"}
+    assert not any("priorityClassName" in pod for pod in pods(with_a_group()))
+
+
+def test_pods_have_no_token_and_the_autoscaler_has_its_own() -> None:
+    """Otherwise user code in the head could use the autoscaler's rights."""
+    made = with_a_group()
+    assert {pod["automountServiceAccountToken"] for pod in pods(made)} == {False}
+    assert "volumeMounts" not in pods(made)[0]["containers"][0]
+    [volume] = pods(made)[0]["volumes"]
+    [mount] = made["autoscalerOptions"]["volumeMounts"]
+    assert (mount["name"], mount["mountPath"]) == (volume["name"], "/var/run/secrets/kubernetes.io/serviceaccount")
+    assert [next(iter(source)) for source in volume["projected"]["sources"]] == ["serviceAccountToken", "configMap"]
+
+
+def test_volumes_of_the_cluster_stay_beside_the_autoscalers_token() -> None:
+    data = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    head, *workers = pods(with_a_group(volumes=[data]))
+    assert [volume["name"] for volume in head["volumes"]] == ["data", "autoscaler-token"]
+    assert {volume["name"] for pod in workers for volume in pod["volumes"]} == {"data"}
+
+
+def test_a_head_without_an_autoscaler_has_no_token_at_all() -> None:
+    head = pods(with_a_group(autoscaling=False))[0]
+    assert (head["automountServiceAccountToken"], "volumes" in head) == (False, False)
+
+
+def test_pods_of_a_named_account_have_its_token() -> None:
+    for made in (with_a_group(account="the-tenants"), with_a_group(serviceAccount="its-own")):
+        assert not any("automountServiceAccountToken" in pod or "volumes" in pod for pod in pods(made))
+        assert "volumeMounts" not in made["autoscalerOptions"]
+
+
+def test_a_pod_template_may_name_the_account() -> None:
+    head, *workers = pods(with_a_group(head={"podTemplate": {"spec": {"serviceAccountName": "runner"}}}))
+    assert "automountServiceAccountToken" not in head
+    assert {pod["automountServiceAccountToken"] for pod in workers} == {False}
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "stack-file.md").read_text()
+KEYS = {str(field.alias) for field in RayClusterSettings.model_fields.values()}
+
+
+def examples() -> list[dict[str, Any]]:
+    """The indented blocks whose keys are a cluster's."""
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE, re.MULTILINE)
+    documents = [yaml.safe_load(textwrap.dedent(block)) for block in blocks if re.match(r"\s*[a-zA-Z]+:", block)]
+    return [each for each in documents if isinstance(each, dict) and set(each) <= KEYS]
+
+
+def test_the_page_has_examples() -> None:
+    assert {"workers", "workerGroups", "head", "overrides"} <= {key for each in examples() for key in each}
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: ",".join(example))
+def test_an_example_is_valid(example: dict[str, Any]) -> None:
+    spec(**{"workers": {"pool": "a100"}, **example})
+
+
+def test_flags_in_json_are_quoted_as_documented() -> None:
+    [example] = re.findall(r'`resources: (".*?")`', PAGE)
+    params = {"rayStartParams": {"resources": yaml.safe_load(example)}}
+    valid({"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "head": params})

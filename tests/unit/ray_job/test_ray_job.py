@@ -1,4 +1,4 @@
-"""What a RayJob looks like to KubeRay, and when its job starts again."""
+"""What a RayJob looks like to KubeRay, when its job starts again, and its states."""
 
 import re
 import shlex
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.manifests import RUN_ANNOTATION, ray_job, ray_job_objects, run
+from components.ray_job.progress import failure_of, state_of
 from components.ray_job.rules import ValidRayJob, interpreted
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from core.yaml_reader.scalars import resolve
@@ -202,3 +203,41 @@ def words_of_bash(command: str) -> list[str]:
     script = f"""show() {{ printf '%s\\0' "$@"; exit 0; }}; show {command} ; printf 'second command\\0'"""
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
     return done.stdout.decode().split("\0")[:-1]
+
+
+def reported(**status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "count", "namespace": "team-a"}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("body", "state"),
+    [
+        (reported(), "the operator has not seen it yet"),
+        (reported(jobDeploymentStatus="Initializing"), "Initializing"),
+        (reported(jobDeploymentStatus="Running", jobStatus="PENDING"), "Running, in Ray PENDING"),
+    ],
+)
+def test_its_state(body: dict[str, Any], state: str) -> None:
+    assert state_of(body) == state
+
+
+@pytest.mark.parametrize(
+    ("body", "failure"),
+    [
+        (reported(jobDeploymentStatus="Running", jobStatus="FAILED"), None),
+        (reported(jobDeploymentStatus="Retrying", jobStatus="FAILED"), None),
+        (reported(jobDeploymentStatus="Complete", jobStatus="SUCCEEDED"), None),
+        (reported(jobDeploymentStatus="Complete", jobStatus="STOPPED"), "has failed: STOPPED"),
+        (
+            reported(jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 3"),
+            "has failed: AppFailed: exit code 3",
+        ),
+        (reported(jobDeploymentStatus="Failed", reason="DeadlineExceeded"), "has failed: DeadlineExceeded"),
+        (
+            reported(jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no cluster"),
+            "has failed: ValidationFailed: no cluster",
+        ),
+    ],
+)
+def test_why_it_can_no_longer_succeed(body: dict[str, Any], failure: str | None) -> None:
+    assert failure_of(body) == failure

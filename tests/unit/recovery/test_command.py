@@ -1,4 +1,4 @@
-"""`python -m stacks recover`: what it passes to Pulumi."""
+"""`python -m stacks recover`: what it passes to Pulumi, and what a killed Pulumi leaves in a folder."""
 
 import os
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ import yaml
 from core import foreground
 from stacks.commands.environment import workspace
 from stacks.commands.recover import cli, repair
+from stacks.commands.recover.cli import mend
 from testbed.commands import stacks
 
 VARIABLE = "PULUMI_OPTION_CONFIG_FILE"
@@ -84,3 +85,19 @@ def test_a_split_environment_is_repaired_whole_and_then_updated(
     assert [command[1:] for command in ran] == [["-m", "stacks", "up", stack, "--yes", "--parallel=4"]]
     recovered(stack, "--yes", "--state-only")
     assert len(ran) == 1
+
+
+@pytest.mark.parametrize("query", ["", "?no_tmp_dir=true"])
+def test_empty_attributes_are_removed_and_nothing_else(tmp_path: Path, query: str) -> None:
+    stacks = tmp_path / ".pulumi" / "stacks" / "shop"
+    stacks.mkdir(parents=True)
+    for name, text in {"dev.json": "", "dev.json.attrs": "", "dev.json.bak.attrs": "{}"}.items():
+        (stacks / name).write_text(text)
+    assert mend(f"file://{tmp_path}{query}")
+    assert {file.name for file in stacks.iterdir()} == {"dev.json", "dev.json.bak.attrs"}
+    assert not mend(f"file://{tmp_path}{query}")
+
+
+@pytest.mark.parametrize("url", ["s3://states", "https://api.pulumi.com", ""])
+def test_backends_other_than_a_folder_do_not_change(url: str) -> None:
+    assert not mend(url)

@@ -1,17 +1,18 @@
-"""RayJobs in a stack: what they use, who reaches their pods, and what an edit does to them."""
+"""RayJobs and external clusters in a stack: what they use, where they connect to, and what an edit does to them."""
 
 from typing import Any
 
 import pytest
 
+from components.external_cluster.settings import EXTERNAL_LABEL
 from components.ray_job.settings import JOB_LABEL
 from stacks.commands.impact.other_objects import of_objects
 from stacks.load import parse
+from stacks.objects.external_ray import to_external
 from stacks.objects.network import policies_of_clusters
 from stacks.objects.stack import render
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings
-from tests.unit.findings import findings
 
 IMAGE = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 EIGHT_GPUS = {
@@ -53,43 +54,8 @@ def test_nobody_submits_for_the_operator() -> None:
     assert [group.workers.group for group in train.groups] == ["head", "gpu"]
 
 
-@pytest.mark.parametrize(
-    ("policy", "external", "refused"),
-    [
-        ("Never", False, False),
-        ("OnFailure", False, False),
-        ("Always", False, True),
-        ("Never", True, False),
-        ("OnFailure", True, True),
-    ],
-)
-def test_the_pod_that_submits_ends(policy: str, external: bool, refused: bool) -> None:
-    """The API server refuses it otherwise, and KubeRay waits for it for ever."""
-    lab = {"name": "lab", "dashboardAddress": "https://ray.example.com:8265", "image": "rayproject/ray:2.60.0"}
-    place = {"externalCluster": "lab"} if external else {"cluster": EIGHT_GPUS}
-    train = {"name": "train", "entrypoint": "python train.py", **place}
-    train["submitterPodTemplate"] = {"spec": {"restartPolicy": policy}}
-    found = findings(values(train, externalClusters=[lab]))
-    assert [each.rule for each in found] == (["job-submitter"] if refused else [])
-
-
-@pytest.mark.parametrize("kind", ["containers", "initContainers"])
-def test_the_pod_that_submits_has_images_that_its_tenant_may_use(kind: str) -> None:
-    container = {"name": "other", "image": "quay.io/other/ray:2.60.0"}
-    registries = {"registries": ["docker.io/rayproject"]}
-    assert stack(job(), images=registries)
-    (finding,) = findings(values(job(submitterPodTemplate={"spec": {kind: [container]}}), images=registries))
-    assert (finding.rule, finding.path[4:]) == ("image-registry", ("submitterPodTemplate", "spec", kind, 0, "image"))
-
-
 def test_jobs_may_use_a_quota_one_after_the_other() -> None:
     assert stack(job("first"), job("second"), quota={"gpus": 8})
-
-
-def test_a_job_that_no_node_holds_is_refused_at_its_worker_group() -> None:
-    large = {**EIGHT_GPUS, "workerGroups": [{**EIGHT_GPUS["workerGroups"][0], "cpu": 100}]}  # type: ignore[index]
-    (finding,) = findings(values(job(cluster=large)))
-    assert finding.path[:6] == ("ray-platform:tenants", 0, "jobs", 0, "cluster", "workerGroups")
 
 
 @pytest.mark.parametrize("key", ["jobs", "jobTemplates"])
@@ -165,3 +131,67 @@ def test_an_edit_of_a_template_stops_no_run() -> None:
     before, after = stack(jobTemplates=[job()]), stack(jobTemplates=[job(activeDeadlineSeconds=60)])
     (text,) = effects(before, after, "RayCronJob")
     assert text.endswith(": applies to runs that are created from now on; existing ones stay as they are")
+
+
+CPU_NODES = [{"pool": "cpu", "count": 1, "cpu": 8, "memory": "32Gi", "gpus": 0}]
+
+
+def external(**settings: Any) -> dict[str, Any]:
+    image = "rayproject/ray:2.60.0"
+    return {"name": "lab", "dashboardAddress": "https://ray.example.com:8265", "image": image, **settings}
+
+
+def with_external(*clusters: dict[str, Any], jobs: int = 0, **job: Any) -> StackSettings:
+    listed = [
+        {"name": f"count-{at}", "entrypoint": "python count.py", "externalCluster": "lab", **job} for at in range(jobs)
+    ]
+    tenant = {"name": "team-a", "externalClusters": list(clusters), "jobs": listed}
+    return parse({"nodes": CPU_NODES, "tenants": [tenant]})
+
+
+def way(**settings: Any) -> Any:
+    """Where the policy of an external cluster lets its pods connect to."""
+    (found,) = with_external(external(**settings)).tenants[0].external_clusters
+    policy = to_external(found)["spec"]
+    assert policy["podSelector"] == {"matchLabels": {EXTERNAL_LABEL: "lab"}}
+    assert policy["policyTypes"] == ["Egress"]
+    (rule,) = policy["egress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": found.dashboard.port}]
+    return rule.get("to")
+
+
+def test_pods_connect_to_the_namespace_of_a_service() -> None:
+    (peer,) = way(dashboardAddress="http://lab-head-svc.team-b.svc:8265")
+    assert peer == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "team-b"}}}
+
+
+def test_pods_connect_to_an_address_or_to_the_networks_of_a_name() -> None:
+    assert way(dashboardAddress="http://192.0.2.7:8265") == [{"ipBlock": {"cidr": "192.0.2.7/32"}}]
+    assert way(cidrs=["192.0.2.0/24"]) == [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
+
+
+def test_a_name_without_networks_opens_its_port() -> None:
+    assert way() is None
+
+
+def test_the_pods_that_submit_jobs_count_on_the_nodes() -> None:
+    plan = plan_of(with_external(external(), jobs=17))
+    ((pod, number),) = plan.left_out  # eight CPUs have room for 16 with 500m each
+    assert (pod.group, number) == ("submitter", 1)
+
+
+def effects_on_jobs(before: StackSettings, after: StackSettings) -> dict[str, list[str]]:
+    found = [each for each in of_objects(render(before), render(after)) if each.kind == "Job"]
+    return {each.name: [effect.text for effect in each.effects] for each in found}
+
+
+def test_the_impact_of_another_address_and_of_another_run() -> None:
+    before = with_external(external(), jobs=1)
+    moved = effects_on_jobs(before, with_external(external(dashboardAddress="https://other.example.com:8265"), jobs=1))
+    assert moved["team-a/lab-external"] == ["a pod connects to the external cluster again"]
+    assert moved["team-a/count-0-external"] == []
+    again = effects_on_jobs(before, with_external(external(), jobs=1, runId="2"))
+    assert again["team-a/count-0-external"][0].startswith("its settings or its runId change: the job stops if it runs")
+    assert effects_on_jobs(before, with_external(external()))["team-a/count-0-external"] == [
+        "its job on the external cluster stops if it runs"
+    ]

@@ -44,14 +44,6 @@ def rules(*services: Entry, **more: Any) -> list[str]:
     return [each.rule for each in findings(values(*services, **more))]
 
 
-def test_storage_of_one_node_is_not_for_the_two_heads_of_an_update() -> None:
-    """The second head would wait for the volume of the first, which goes once the second serves."""
-    storage = {"name": "models", "storageClass": "disks", "size": "1Gi", "accessMode": "ReadWriteOnce"}
-    alone = {**CLUSTER, "workerGroups": [], "storage": [{"name": "models", "mountPath": "/mnt/models"}]}
-    assert rules(service(cluster=alone), storage=[storage]) == ["storage-access-mode"]
-    assert stack(service(cluster=alone, **IN_PLACE_ONLY), storage=[storage])
-
-
 def test_a_service_counts_in_the_plan() -> None:
     (chat,) = plan_of(stack(service())).tenants[0].clusters
     assert (chat.name, int(chat.starts["nvidia.com/gpu"])) == ("team-a/chat", 8)
@@ -89,31 +81,6 @@ def test_the_services_of_kuberay_are_counted(
     resting = demand_of_service(body, None)
     for demand, counted in ((resting, at_rest), (demand_of_update(resting, body), updating)):
         assert tuple(str(demand.objects[f"services.{entry}"]) for entry in ("loadbalancers", "nodeports")) == counted
-
-
-def test_so_has_its_queue() -> None:
-    others: Entry = {"scheduler": {"volcano": {}}}
-    assert stack(service(), others=others, queue={"capability": {"gpus": 16}})
-    assert stack(service(**IN_PLACE_ONLY), others=others, queue={"capability": {"gpus": 8}})
-    (found,) = findings(values(service(), others=others, queue={"capability": {"gpus": 8}}))
-    assert found.rule == "gang-fits-queue"
-    assert "'chat, twice during an update' starts with nvidia.com/gpu 16" in str(found)
-
-
-def test_kueue_does_not_let_a_service_wait() -> None:
-    queue = {"capability": {"gpus": 16, "cpu": 128, "memory": "1Ti"}}
-    assert rules(service(), others={"scheduler": {"kueue": {}}}, queue=queue) == ["not-with-kueue"]
-    assert stack(service(), others={"scheduler": {"kueue": {}}})
-
-
-def test_a_worker_that_no_node_holds_is_refused_at_its_worker_group() -> None:
-    (found,) = findings(values(service(cluster={**CLUSTER, "workerGroups": [{**GPU, "cpu": 100}]})))
-    assert found.path[:6] == ("ray-platform:tenants", 0, "services", 0, "cluster", "workerGroups")
-
-
-def test_a_service_has_a_name_of_its_own() -> None:
-    image = {key: CLUSTER[key] for key in ("rayVersion", "image")}
-    assert rules(service(), clusters=[{"name": "chat", **image}]) == ["repeated-name"]
 
 
 def test_who_may_reach_serve_reaches_every_pod_of_a_service() -> None:

@@ -6,8 +6,12 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.cluster import ClusterUnreachableError
 from stacks.load import parse
+from stacks.program import build as program
 from stacks.program.build import build
+from stacks.program.facts import Facts, read_facts
+from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.thorough
@@ -126,3 +130,39 @@ def test_a_stack_chooses_the_target_of_each_cluster_and_readers_of_outputs_find_
     of_kubernetes, on_cml = outputs["clusters"]["a/training"], outputs["cmlClusters"]["lab"]
     assert on_cml.keys() == of_kubernetes.keys()
     assert on_cml["status"].keys() >= {"state", "head", "workers"}
+
+
+def test_programs_in_the_cluster_are_read_before_the_first_resource_is_constructed(
+    in_memory: FakeCluster, kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operator, scheduler, external Redis, and the version of Kubernetes: constructors get facts."""
+    image = {"spec": {"containers": [{"name": "manager", "image": "kueue:v0.15.2"}]}}
+    deployment = {"name": "kueue-controller-manager", "namespace": "kueue-system"}
+    in_memory.add(
+        {
+            **{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"},
+            **{"metadata": {"name": "clusterqueues.kueue.x-k8s.io"}},
+            "spec": {"versions": [{"name": "v1beta2", "served": True}]},
+        },
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": deployment, "spec": {"template": image}},
+    )
+
+    def read(*args: Any) -> Facts:
+        found = read_facts(*args)
+        for part in ("/version", "/deployments/", "/clusterqueues", "/secrets/"):
+            in_memory.fail(ClusterUnreachableError("it is read again"), part)
+        return found
+
+    monkeypatch.setattr(program, "read_facts", read)
+    kept = {"name": "kept", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "faultTolerance": True}
+    gateway = {"image": "registry.example.com/redis-gateway:1.0.0"}
+    existing = {"address": "redis.example.com:6379", "secretName": "redis"}
+    values = {
+        "operator": {"location": "config/default"},
+        "scheduler": {"kueue": {"install": "existing"}},
+        "redis": {"mode": "external", "external": existing, "gateway": gateway},
+        "tenants": [{"name": "team-a", "clusters": [kept]}],
+    }
+    recorded = record(lambda: program.build(parse(values)))
+    assert recorded.outputs["platform-kueue"] == {"version": "0.15.2"}
+    assert "team-a/kept-storage-namespace" in recorded.registered

@@ -1,9 +1,19 @@
-"""The labels and the quota of a tenant's namespace."""
+"""A tenant's namespace: labels, quota, limits, what these would refuse, and what blocks its removal."""
 
 import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
+from components.cluster import ClusterUnreachableError
+from components.dynamic.guards import InUseError, TenantGuardProvider, named, refuse_tenant_in_use, runs
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.pods import RedisPlace
+from components.ray_cluster.rules import valid
+from components.redis.connection import RedisConnection
+from components.tenant.demand import beyond_limits, beyond_quota, demand
 from components.tenant.settings import (
     DEFAULT_LIMITS,
     Amounts,
@@ -11,11 +21,15 @@ from components.tenant.settings import (
     QuotaSettings,
     limit_range,
     namespace,
+    problems_of_entries,
     quota,
     resource_quota,
 )
-from core.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE, NodePool
+from core.quantities import shown
+from kuberay import OperatorContext, validate
 from stacks.settings import TenantSettings
+from testbed.fake_cluster import FakeCluster
 
 
 def test_a_namespace_enforces_audits_and_warns_of_the_same_level() -> None:
@@ -97,3 +111,236 @@ def test_limits_that_kubernetes_would_refuse_are_refused() -> None:
 def test_quota_and_limits_exist_only_if_set() -> None:
     assert list(quota(QuotaSettings(gpus=8), DEFAULT_LIMITS)) == ["resource-quota", "limit-range"]
     assert quota(None, None) == {}
+
+
+def ray(kind: str, name: str = "x", **parts: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": kind,
+        "metadata": {"namespace": "team-a", "name": name},
+        "spec": {},
+        **parts,
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (ray("RayCluster"), True),
+        (ray("RayCluster", spec={"suspend": True}), False),
+        (ray("RayService"), True),
+        (ray("RayCronJob"), True),
+        (ray("RayCronJob", spec={"suspend": True}), False),
+        (ray("RayJob"), True),
+        (ray("RayJob", status={"jobDeploymentStatus": "Running"}), True),
+        (ray("RayJob", status={"jobDeploymentStatus": "Retrying"}), True),
+        (ray("RayJob", status={"jobDeploymentStatus": "Complete"}), False),
+        (ray("RayJob", status={"jobDeploymentStatus": "Failed"}), False),
+    ],
+)
+def test_an_object_with_present_or_future_pods_counts_as_running(body: Mapping[str, Any], expected: bool) -> None:
+    assert runs(body) == expected
+
+
+def refusal(*existing: dict[str, Any]) -> str | None:
+    """The refusal of the guard of team-a with these objects; None if it allows the removal."""
+    try:
+        refuse_tenant_in_use(FakeCluster(*existing), "team-a", "team-a")
+    except InUseError as error:
+        return str(error)
+    return None
+
+
+def test_running_objects_are_named_with_a_fix() -> None:
+    message = refusal(ray("RayCluster", "training"), ray("RayJob", "nightly"))
+    assert message is not None
+    assert "while there is RayCluster team-a/training, RayJob team-a/nightly" in message
+    assert "allowDelete: true" in message
+
+
+def test_a_tenant_without_running_objects_is_removed() -> None:
+    assert refusal() is None
+    assert refusal(ray("RayCluster", spec={"suspend": True})) is None
+
+
+def test_a_tenant_with_retained_storage_is_not_removed_even_with_allow_delete() -> None:
+    props = {"tenant": "team-a", "namespace": "team-a", "allowDelete": True, "storage": ["models", "results"]}
+    with pytest.raises(InUseError, match="storage models, results would be deleted with its namespace"):
+        TenantGuardProvider().refuse(props)
+    released = {key: value for key, value in props.items() if key != "storage"}
+    TenantGuardProvider().refuse(released)
+    assert TenantGuardProvider().diff("guard", props, released).changes
+    assert not TenantGuardProvider().diff("guard", props, props).changes
+
+
+def test_an_unreachable_api_server_blocks_the_deletion() -> None:
+    cluster = FakeCluster()
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    with pytest.raises(InUseError, match="cannot be determined what runs in its namespace: no usable kubeconfig"):
+        refuse_tenant_in_use(cluster, "team-a", "team-a")
+
+
+def test_a_long_list_is_cut() -> None:
+    assert named([ray("RayCluster", str(number)) for number in range(12)]).endswith("team-a/9 and 2 more")
+
+
+POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
+
+
+def body(name: str = "training", redis: RedisPlace | None = None, **settings: Any) -> dict[str, Any]:
+    entry = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
+    made = ray_cluster(valid(entry), POOLS, redis=redis)
+    assert validate(made, OperatorContext()) == []
+    return made
+
+
+def workers(*variants: dict[str, Any]) -> dict[str, Any]:
+    return {"pool": "a100", "variants": list(variants)}
+
+
+def refused(quota: dict[str, Any], *bodies: dict[str, Any]) -> list[str]:
+    demands = [demand(each, DEFAULT_LIMITS) for each in bodies]
+    found = beyond_quota(demands, QuotaSettings.model_validate(quota, by_alias=True))
+    return [each.problem.message for each in found]
+
+
+def test_a_head_counts_with_the_autoscaler_beside_it() -> None:
+    taken = demand(body(), None).at_first
+    assert taken["requests.cpu"] == Decimal("2.5")
+    assert taken["limits.memory"] == 16 * 2**30 + 512 * 2**20
+    assert taken["pods"] == 1
+    assert demand(body(autoscaling=False), None).at_first["requests.cpu"] == 2
+
+
+REDIS = RedisPlace(RedisConnection(("redis:26379",), "ray", replicas=2), "team-a")
+
+
+def test_the_gateway_counts_beside_the_head() -> None:
+    with_it = demand(body(redis=REDIS, faultTolerance=True), None).at_first
+    without = demand(body(), None).at_first
+    assert with_it["requests.cpu"] - without["requests.cpu"] == Decimal("0.25")
+    assert with_it["limits.memory"] - without["limits.memory"] == 512 * 2**20
+    assert with_it["pods"] == without["pods"]
+
+
+def test_the_clean_up_job_uses_the_quota_of_the_head() -> None:
+    small = {"cpu": "100m", "memory": "128Mi"}
+    taken = demand(body(redis=REDIS, faultTolerance=True, autoscaling=False, head=small), None).at_first
+    assert taken["requests.cpu"] == Decimal("0.45")
+    assert taken["requests.memory"] == (256 + 512) * 2**20
+
+
+def test_limits_that_would_refuse_the_clean_up_job_are_reported() -> None:
+    limits = LimitSettings.model_validate({"min": {"memory": "300Mi"}})
+    [found] = beyond_limits([demand(body(redis=REDIS, faultTolerance=True), limits)], limits)
+    assert "container 'redis-cleanup' requests memory 256Mi, less than the tenant's limits.min" in found.problem.message
+
+
+def test_initial_workers_count() -> None:
+    made = body(workers=workers({"gpus": 1, "cpu": 4, "memory": "8Gi", "minReplicas": 2}, {"gpus": 8}))
+    taken = demand(made, None).at_first
+    assert taken["requests.nvidia.com/gpu"] == 2
+    assert taken["requests.cpu"] == Decimal("10.5")
+    assert taken["pods"] == 3
+
+
+def test_initial_replicas_count_within_their_bounds() -> None:
+    group = {"groupName": "small", "cpu": 1, "memory": "1Gi", "replicas": 3, "minReplicas": 1}
+    assert demand(body(workerGroups=[group]), None).at_first["pods"] == 4
+    capped = body(workerGroups=[group], overrides={"workerGroupSpecs": [{"groupName": "small", "suspend": False}]})
+    capped["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2
+    assert demand(capped, None).at_first["pods"] == 3
+
+
+def test_all_pods_of_a_worker_that_spans_hosts_count() -> None:
+    group = {"groupName": "tpu", "cpu": 1, "memory": "1Gi", "minReplicas": 2, "numOfHosts": 4}
+    assert demand(body(workerGroups=[group]), None).at_first["pods"] == 9
+
+
+def test_a_suspended_cluster_uses_only_its_object_count() -> None:
+    taken = demand(body(workers=workers({"gpus": 8, "minReplicas": 1}), overrides={"suspend": True}), None).at_first
+    assert taken == {"count/rayclusters.ray.io": 1}
+
+
+def test_a_worker_counts_as_its_init_containers_if_they_request_more() -> None:
+    """KubeRay's own init container requests 200m CPU, so a worker with less still counts as 200m."""
+    group = {"groupName": "tiny", "cpu": "50m", "memory": "128Mi", "minReplicas": 1}
+    assert demand(body(workerGroups=[group]), None).at_first["requests.cpu"] == Decimal("2.7")
+
+
+def test_a_sidecar_without_amounts_counts_with_the_default_limits() -> None:
+    side = {"name": "side", "image": "side:1"}
+    made = body(autoscaling=False, head={"podTemplate": {"spec": {"containers": [side]}}})
+    assert demand(made, None).at_first["requests.cpu"] == 2
+    taken = demand(made, DEFAULT_LIMITS).at_first
+    assert taken["requests.cpu"] == Decimal("2.1")
+    assert taken["limits.memory"] == 16 * 2**30 + 512 * 2**20
+
+
+def test_a_native_sidecar_counts_in_addition_to_containers() -> None:
+    stays = {"name": "s", "image": "s:1", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+    once = {"name": "o", "image": "o:1", "resources": {"requests": {"cpu": "3"}}}
+    made = body(autoscaling=False, head={"podTemplate": {"spec": {"initContainers": [stays, once]}}})
+    assert demand(made, None).at_first["requests.cpu"] == 4
+
+
+def test_a_group_with_no_workers_needs_no_room() -> None:
+    assert refused({"gpus": 4}, body(workers=workers({"gpus": 8, "maxReplicas": 0}))) == []
+
+
+def judged(limits: dict[str, Any], made: dict[str, Any]) -> list[tuple[Any, str]]:
+    limit_settings = LimitSettings.model_validate(limits, by_alias=True)
+    found = beyond_limits([demand(made, limit_settings)], limit_settings)
+    return [(each.problem.path[1:3], each.problem.rule) for each in found]
+
+
+def test_rays_container_never_gets_the_amounts_of_a_sidecar() -> None:
+    group = {"groupName": "small", "memory": "4Gi"}
+    made = body(workerGroups=[group])
+    found = [each.problem for each in beyond_limits([demand(made, DEFAULT_LIMITS)], DEFAULT_LIMITS)]
+    assert [problem.rule for problem in found] == ["ray-without-amounts"]
+    assert "'ray-worker' sets no cpu, and the tenant's limits would give it 100m" in found[0].message
+    assert list(beyond_limits([demand(made, None)], None)) == []
+
+
+def test_a_default_limit_below_a_request_is_refused() -> None:
+    side = {"name": "side", "image": "side:1", "resources": {"requests": {"memory": "2Gi"}}}
+    made = body(head={"podTemplate": {"spec": {"containers": [side]}}})
+    assert judged({"default": {"memory": "1Gi"}}, made) == [(("headGroupSpec", "template"), "limit-below-request")]
+    assert judged({"default": {"memory": "2Gi"}}, made) == []
+
+
+def test_all_containers_are_within_maximum_and_minimum() -> None:
+    made = body(workers=workers({"gpus": 8, "cpu": 60, "memory": "900Gi"}))
+    assert judged({"max": {"cpu": "60"}, "min": {"cpu": "200m"}}, made) == []
+    assert judged({"max": {"cpu": "59"}}, made) == [(("workerGroupSpecs", 0), "within-limits")]
+    assert judged({"min": {"cpu": "1"}}, made) == [
+        (("autoscalerOptions", "resources"), "within-limits"),
+        (("workerGroupSpecs", 0), "within-limits"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "text"),
+    [
+        ("limits.memory", Decimal(3 * 2**29), "1.5Gi"),
+        ("requests.memory", Decimal(2**29), "512Mi"),
+        ("requests.cpu", Decimal("2.50"), "2.5"),
+        ("pods", Decimal(100), "100"),
+    ],
+)
+def test_amounts_are_shown_as_people_write_them(entry: str, value: Decimal, text: str) -> None:
+    assert shown(entry, value) == text
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("cpu", "limits.ephemeral-storage", "services", "hugepages-2Mi", "requests.hugepages-1Gi"),
+        *("requests.nvidia.com/gpu", "requests.nvidia.com/mig-1g.5gb", "requests.amd.com/gpu"),
+        *("count/rayjobs.ray.io", "count/secrets", "count/deployments.apps", "count/certificates.cert-manager.io"),
+        *("fast.storageclass.storage.k8s.io/requests.storage", "gpu.deviceclass.resource.k8s.io/devices"),
+    ],
+)
+def test_an_entry_that_counts_something_passes(entry: str) -> None:
+    assert list(problems_of_entries({entry: "3"})) == []

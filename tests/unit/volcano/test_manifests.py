@@ -1,13 +1,20 @@
-"""What a cluster admin relies on when Volcano's manifest is adapted to the settings."""
+"""What a cluster admin relies on when Volcano's manifest is adapted to the settings and provisioned."""
 
+from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
+import yaml
 
+from components.cluster import Connection
 from components.crds.definitions import definitions_of
 from components.manifest_files import UnexpectedManifestError
-from components.volcano.manifests import Certificate, volcano_images, volcano_objects
-from components.volcano.settings import VolcanoSettings
+from components.volcano.component import Volcano, VolcanoArgs
+from components.volcano.manifests import Certificate, scheduler_conf, volcano_images, volcano_objects
+from components.volcano.settings import VolcanoSchedulerSettings, VolcanoSettings
+from testbed.fake_cluster import FakeCluster
+from testbed.recorder import Recorder, record
 
 Manifest = list[dict[str, Any]]
 
@@ -188,3 +195,129 @@ def test_the_manifest_is_not_changed(manifest: Manifest) -> None:
     before = str(manifest)
     stages(manifest, namespace="gangs", webhook={"replicas": 2})
     assert str(manifest) == before
+
+
+def conf(**settings: Any) -> dict[str, Any]:
+    text = scheduler_conf(VolcanoSchedulerSettings.model_validate(settings))
+    return dict(yaml.safe_load(text))
+
+
+def plugins(**settings: Any) -> dict[str, dict[str, Any]]:
+    return {plugin["name"]: plugin for tier in conf(**settings)["tiers"] for plugin in tier["plugins"]}
+
+
+def test_a_queue_reclaims_its_deserved_share_by_default() -> None:
+    assert conf()["actions"] == "enqueue, allocate, backfill, reclaim"
+    assert conf(actions=["allocate", "backfill"])["actions"] == "allocate, backfill"
+
+
+def test_gangs_and_shares_of_queues_agree_on_evictions() -> None:
+    """Only plugins of one tier decide together: with the shares in the second, a queue lost its deserved share."""
+    first = [plugin["name"] for plugin in conf()["tiers"][0]["plugins"]]
+    assert {"gang", "conformance", "capacity"} <= set(first)
+
+
+def test_overcommit_and_shares_of_queues_decide_which_jobs_wait() -> None:
+    """In the second tier it would not be asked: shares decide in the first. With `reclaim` it is off by default."""
+    first = [plugin["name"] for plugin in conf(plugins={"overcommit": {"factor": 1.5}})["tiers"][0]["plugins"]]
+    assert {"overcommit", "capacity"} <= set(first)
+    assert plugins(plugins={"overcommit": {"factor": 1.5}})["overcommit"]["arguments"] == {"overcommit-factor": 1.5}
+    assert "overcommit" not in plugins()
+
+
+def test_gangs_are_not_broken_up_by_default() -> None:
+    assert plugins()["gang"]["enableReclaimable"] is True
+    assert plugins(plugins={"gang": {"reclaimMinimum": True}})["gang"]["enableReclaimable"] is False
+
+
+def test_queues_share_by_capacity_with_parents_or_by_weight_and_never_both() -> None:
+    assert plugins()["capacity"]["enableHierarchy"] is True
+    assert "proportion" not in plugins()
+    assert "capacity" not in plugins(queueShares="proportion")
+    assert "proportion" in plugins(queueShares="proportion")
+
+
+def test_gpus_count_most_when_nodes_are_filled() -> None:
+    arguments = plugins()["binpack"]["arguments"]
+    assert arguments["binpack.resources"] == "nvidia.com/gpu"
+    assert arguments["binpack.resources.nvidia.com/gpu"] > arguments["binpack.cpu"] + arguments["binpack.memory"]
+    # The opposite of filling nodes.
+    assert plugins()["nodeorder"]["arguments"]["leastrequested.weight"] == 0
+
+
+def test_weights_have_volcanos_names() -> None:
+    weights = {"weight": 3, "cpu": 2, "memory": 0, "resources": {"nvidia.com/gpu": 7, "example.com/foo": 1}}
+    assert plugins(plugins={"binpack": weights})["binpack"]["arguments"] == {
+        "binpack.weight": 3,
+        "binpack.cpu": 2,
+        "binpack.memory": 0,
+        "binpack.resources": "nvidia.com/gpu, example.com/foo",
+        "binpack.resources.nvidia.com/gpu": 7,
+        "binpack.resources.example.com/foo": 1,
+    }
+    order = plugins(plugins={"nodeOrder": {"podTopologySpread": 5}})["nodeorder"]["arguments"]
+    assert order["podtopologyspread.weight"] == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("priority", "priority"),
+        ("gang", "gang"),
+        ("conformance", "conformance"),
+        ("overcommit", "overcommit"),
+        ("drf", "drf"),
+        ("predicates", "predicates"),
+        ("nodeOrder", "nodeorder"),
+        ("binpack", "binpack"),
+        ("networkTopologyAware", "network-topology-aware"),
+    ],
+)
+def test_each_plugin_can_be_disabled_or_enabled(key: str, name: str) -> None:
+    assert name not in plugins(plugins={key: False})
+    assert name in plugins(plugins={key: True})
+
+
+def test_a_plugin_without_a_setting_is_used_unchanged() -> None:
+    plugin = {"name": "sla", "arguments": {"sla-waiting-time": "1h"}}
+    assert plugins(extraPlugins=[plugin, {"name": "tdm"}])["sla"] == plugin
+
+
+def provisioned(location: Path | str, **keys: Any) -> Recorder:
+    settings = VolcanoSettings.model_validate({"location": str(location), **keys})
+    return record(lambda: Volcano("volcano", VolcanoArgs(settings, FakeCluster(connection=Connection("staging")))))
+
+
+@pytest.fixture
+def recorder(manifest_file: Path) -> Recorder:
+    return provisioned(manifest_file)
+
+
+def test_crds_are_upgraded_before_the_programs(recorder: Recorder) -> None:
+    assert len(recorder.registered["volcano-crds"].inputs["definitions"]) == 11
+    assert recorder.made_before("volcano-crds", "volcano-deployment-volcano-scheduler")
+
+
+def test_the_guard_is_deleted_first(recorder: Recorder) -> None:
+    """The deletion order is reversed: the guard is deleted before everything else."""
+    guard = recorder.registered["volcano-crd-guard"]
+    for other in set(recorder.registered) - {"volcano", "volcano-crd-guard"}:
+        assert recorder.made_before(other, "volcano-crd-guard")
+    assert guard.inputs["connection"] == {"context": "staging"}
+    assert "podgroups.v1beta1.scheduling.volcano.sh" in guard.inputs["resources"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read"),
+        ("a: [", "is not YAML of Kubernetes"),
+        ("kind: ConfigMap\nmetadata: {name: x}", "it has no Deployment"),
+    ],
+)
+def test_an_invalid_manifest_is_refused_with_the_reason(tmp_path: Path, text: str | None, message: str) -> None:
+    file = tmp_path / "volcano.yaml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(pulumi.RunError, match=message):
+        provisioned(file)

@@ -1,7 +1,32 @@
-"""What a rehearsal reads from the cluster: ready times, waiting pods and their reasons, refusals by admission."""
+"""A rehearsal: what it plays and reads, how it compares that with the plan, and which errors it reports."""
 
-from local.rehearse.observed import observed, pod_of
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from kubernetes import client
+
+from components.ray_job.settings import JOB_LABEL
+from components.ray_service.settings import SERVICE_LABEL
+from local import paths
+from local.errors import RehearsalError
+from local.nodes import SimulatedNodes
+from local.plugins import select
+from local.rehearse import comparison, players
+from local.rehearse import session as rehearse_session
+from local.rehearse.cluster import Cluster
+from local.rehearse.comparison import Beside
+from local.rehearse.observed import Observed, Pod, observed, pod_of
+from local.rehearse.players import Ask, asks, enough, settles
+from local.rehearse.report import Rehearsed, as_object, report
+from local.rehearse.session import Session, diagnostics, folder, violations
+from local.supervision import Program, daemonize
+from stacks.commands.plan.text import markdown
+from stacks.planning.plan import plan_of
+from stacks.settings import StackSettings
 from tests.unit.local.rehearse.bodies import nodes, pod, ray
+from tests.unit.planning.stacks import always, cluster, stack, tenant
 
 QUOTA = (
     'failed to create worker pod: pods "training-worker-x7k2p" is forbidden: exceeded quota: ray-platform, '
@@ -74,3 +99,277 @@ def test_other_warnings_are_not_refusals() -> None:
         {"type": "Normal", "involvedObject": {"kind": "Job", "name": "x"}, "message": "is forbidden"},
     ]
     assert observed([], [], [], events, []).refusals == ()
+
+
+NODES = nodes("a100-0", "a100-1", "a100-2", "a100-3")
+
+
+def gang(name: str, nodes_of_it: int, **more: Any) -> dict[str, Any]:
+    return tenant(name, cluster("training", workers=always(8, nodes_of_it), **more))
+
+
+FITS = stack(gang("a", 2), tenant("b"))
+
+FIVE_NODES = stack(gang("a", 3), gang("b", 2))
+"""On four nodes."""
+
+
+def workers(owner: str, *places: str | None) -> list[dict[str, Any]]:
+    return [pod(owner, "a100-8gpu", 8, place) for place in places]
+
+
+def found(*pods: dict[str, Any], late: bool = False) -> Observed:
+    rays = [ray("a/training", "2026-01-01T00:00:10Z"), ray("b/training", None if late else "2026-01-01T00:00:20Z")]
+    return observed(rays, pods, NODES, [], [])
+
+
+def heads(*owners: str) -> list[dict[str, Any]]:
+    return [pod(owner, "head", node="a100-3") for owner in owners]
+
+
+def rehearsed(settings: StackSettings, result: Observed, asked: Observed | None = None) -> Rehearsed:
+    plan = plan_of(settings)
+    demand = comparison.demand(plan, asked) if asked else None
+    start = comparison.start(settings, plan, result)
+    return Rehearsed("prod", plan, {"pulumi up": 12.3}, result, (), start, demand)
+
+
+ALL = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1")]
+
+
+def test_a_result_as_predicted_has_no_differences() -> None:
+    all_asked = found(*ALL, *workers("b/training", "a100-2", "a100-3"))
+    result = rehearsed(FITS, found(*ALL), all_asked)
+    assert result.start.tenants == {"a": Beside(16, 16), "b": Beside(0, 0)}
+    assert result.start.pools == {"a100": Beside(16, 16)}
+    assert result.start.waiting == ()
+    assert result.demand
+    assert result.demand.tenants == {"a": Beside(16, 16), "b": Beside(16, 16)}
+    assert (result.differences, result.well, result.median) == ((), True, 15.0)
+
+
+def test_a_tenant_that_gets_less_than_planned_is_a_difference() -> None:
+    result = rehearsed(FITS, found(*ALL), found(*ALL))
+    assert result.differences == ("at the largest demand, of tenant b 0 GPUs are taken, but the plan predicts 16",)
+    assert not result.well
+
+
+def test_without_gangs_pods_wait_individually() -> None:
+    pods = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
+    result = rehearsed(FIVE_NODES, found(*pods, *workers("b/training", "a100-3", None), late=True))
+    [waiting] = result.start.waiting
+    assert (waiting.owner, waiting.group, waiting.pods) == ("b/training", "a100-8gpu", Beside(1, 1))
+    assert waiting.reasons == ("the scheduler has reported nothing",)
+    assert result.differences == ()
+    assert result.not_ready == ("b/training",)
+    assert not result.well
+
+
+def test_no_pod_of_a_gang_that_does_not_fit_starts() -> None:
+    settings = stack(gang("a", 3), gang("b", 2), scheduler={"volcano": {}})
+    pods = [*heads("a/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
+    waiting = [pod("b/training", "head"), *workers("b/training", None, None)]
+    result = rehearsed(settings, found(*pods, *waiting, late=True))
+    assert {(each.group, each.pods.predicted, each.pods.found) for each in result.start.waiting} == {
+        ("head", 1, 1),
+        ("a100-8gpu", 2, 2),
+    }
+    assert result.start.tenants["b"] == Beside(0, 0)
+    assert result.differences == ()
+
+
+def test_the_cluster_of_a_job_is_found_by_the_jobs_name_and_its_submitter_is_not_compared() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    settings = stack(tenant("a", jobs=[{"name": "count", "entrypoint": "python count.py", "cluster": image}]))
+    of_job = pod("a/count-x7k2p", "head", node="a100-3")
+    of_job["metadata"]["labels"][JOB_LABEL] = "count"
+    result = rehearsed(settings, observed([], [*heads("a/training"), of_job], NODES, [], []))
+    assert [group.workers.group for group in result.plan.tenants[0].clusters[1].groups] == ["head", "submitter"]
+    assert result.start.waiting == ()
+
+
+def test_the_cluster_of_a_service_is_found_by_the_services_name() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    config = {"applications": [{"import_path": "chat:app"}]}
+    settings = stack(tenant("a", services=[{"name": "chat", "serveConfigV2": config, "cluster": image}]))
+    of_service = pod("a/chat-x7k2p", "head", node="a100-3")
+    of_service["metadata"]["labels"][SERVICE_LABEL] = "chat"
+    result = rehearsed(settings, observed([], [*heads("a/training"), of_service], NODES, [], []))
+    assert result.start.waiting == ()
+
+
+def test_pods_that_were_never_created_are_differences() -> None:
+    result = rehearsed(FITS, found(*heads("a/training", "b/training"), *workers("a/training", "a100-0")))
+    assert result.differences == (
+        "of a/training (a100-8gpu) 1 pods wait, but the plan predicts 0",
+        "at the start, of pool a100 8 GPUs are taken, but the plan predicts 16",
+        "at the start, of tenant a 8 GPUs are taken, but the plan predicts 16",
+    )
+
+
+def test_the_report_is_complete_for_people_and_programs() -> None:
+    refused = ray("b/training", refused="pods is forbidden: exceeded quota")
+    result = rehearsed(FITS, observed([ray("a/training", "2026-01-01T00:00:10Z"), refused], ALL, NODES, [], []))
+    text = markdown([report(result)])
+    for line in (
+        "| pulumi up | 12 s |",
+        "| a RayCluster, slowest: a/training | 10 s |",
+        "| RayCluster b/training | pods is forbidden: exceeded quota |",
+        "| a | 16 | 16 | - | - |",
+        "- 1 of 2 RayClusters are ready; not: b/training.",
+        "- All is as the plan predicted.",
+    ):
+        assert line in text
+    report_for_programs = as_object(result)
+    assert report_for_programs["well"] is False
+    assert report_for_programs["tenants"][0] == {
+        "tenant": "a",
+        "atFirst": {"predicted": 16, "found": 16},
+        "inTurn": None,
+    }
+
+
+FAILED = """Updating (prod):
+ +  kubernetes:batch/v1:Job nightly creating (0s) error: the Kubernetes API server refused it
+
+Diagnostics:
+  kubernetes:batch/v1:Job (nightly):
+    error: 1 error occurred:
+        * admission webhook "jobs.example.com" denied the request: no jobs at night
+
+  pulumi:pulumi:Stack (ray-platform-prod):
+    error: update failed
+
+Resources:
+    + 12 created
+    1 errored
+
+Duration: 1m5s
+"""
+
+
+def test_the_diagnostics_of_an_update_are_its_errors() -> None:
+    assert diagnostics(FAILED) == (
+        "1 error occurred:",
+        '* admission webhook "jobs.example.com" denied the request: no jobs at night',
+    )
+
+
+BROKEN = """Updating (prod):
+Policies:
+    ❌ ray-platform-policies@v0.1.0 (local: policies)
+        - [mandatory] [severity: critical]  pod-no-host  (kubernetes:ray.io/v1:RayCluster: training)
+          Pods have a network, processes and memory of their own.
+          RayCluster/team-a/training: spec.headGroupSpec.template.spec.hostNetwork: shares it with the node. Remove it.
+        - [advisory] [severity: low]  img-digest  (kubernetes:ray.io/v1:RayCluster: training)
+          Images are pinned by their digest.
+          RayCluster/team-a/training: spec.headGroupSpec.template.spec.containers[0].image: has no digest. Add it.
+
+Diagnostics:
+  pulumi:pulumi:Stack (ray-platform-prod):
+    error: update failed
+
+"""
+
+
+def test_violations_of_mandatory_rules_are_errors() -> None:
+    place = "RayCluster/team-a/training: spec.headGroupSpec.template.spec.hostNetwork"
+    assert violations(BROKEN) == (f"pod-no-host: {place}: shares it with the node. Remove it.",)
+    assert diagnostics(BROKEN) == ()
+    assert violations(FAILED) == ()
+
+
+def test_an_update_that_printed_no_errors_has_none_in_the_report() -> None:
+    assert diagnostics("Updating (prod):\n") == ()
+
+
+def test_a_rehearsal_has_a_folder_beside_that_of_make_up() -> None:
+    assert folder("prod") == paths.ROOT / ".rehearsal-prod"
+
+
+def test_a_part_that_ends_is_named_and_its_log_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands meet only an API server that does not answer."""
+    monkeypatch.setattr(rehearse_session, "install_missing", lambda _tools: None)
+    monkeypatch.setattr(SimulatedNodes, "build", lambda *_: None)
+    session = Session("dev", paths.ROOT / "Pulumi.dev.yaml", select("stand-in"), tmp_path / "run")
+    supervisor = session.rehearsal.supervisor
+
+    def run(*_: object) -> NoReturn:
+        program = Program("kube-apiserver", ["sh", "-c", "echo out of memory; exit 1"], {})
+        supervisor.start([program], lambda command, variables: daemonize(command, variables, tmp_path / "run"))
+        supervisor.launch(program.name)
+        configuration = client.Configuration()
+        configuration.host, configuration.proxy = "http://127.0.0.1:9", None
+        Cluster(client.ApiClient(configuration)).states()
+        raise AssertionError
+
+    monkeypatch.setattr(session, "_run", run)
+    with pytest.raises(RehearsalError, match=r"kube-apiserver has ended \(with exit status 1[\s\S]*out of memory"):
+        session.run()
+    assert not list(supervisor.strays())
+    assert (tmp_path / "run" / "logs" / "kube-apiserver.log").read_text() == "out of memory\n"
+    session.end()
+    assert not (tmp_path / "run").exists()
+
+
+def of_cpus(**more: Any) -> dict[str, Any]:
+    """A RayCluster whose workers have no GPUs."""
+    made = cluster("training", workerGroups=[{"groupName": "cpu", "cpu": 16, "memory": "32Gi", **more}])
+    del made["workers"]
+    return made
+
+
+def test_tenants_request_in_the_order_of_the_file_and_the_largest_workers_first() -> None:
+    plan = plan_of(stack(tenant("b", quota={"gpus": 16}), tenant("a", cluster("fixed", workers=always(8, 1)))))
+    assert [(each.cluster, each.group, each.most) for each in asks(plan)] == [
+        ("b/training", "a100-8gpu", 2),
+        ("b/training", "a100-4gpu", 4),
+        ("b/training", "a100-2gpu", 8),
+        ("b/training", "a100-1gpu", 16),
+    ]
+
+
+def test_a_group_without_a_cap_requests_as_many_workers_as_fit_on_the_nodes() -> None:
+    plan = plan_of(stack(tenant("a", of_cpus())))
+    assert [(each.group, each.most) for each in asks(plan)] == [("cpu", 16)]
+
+
+@pytest.mark.parametrize(("taken", "running", "asked"), [(0, 0, 4), (16, 0, 3), (31, 3, 4), (32, 0, 1), (32, 4, 4)])
+def test_one_worker_more_is_requested_than_fits_on_the_free_gpus(taken: int, running: int, asked: int) -> None:
+    plan = plan_of(stack(tenant("a")))
+    [whole, *_] = asks(plan)
+    assert enough(plan, whole, {"a100": taken}, running) == asked
+
+
+def test_the_maximum_of_workers_without_gpus_is_requested() -> None:
+    plan = plan_of(stack(tenant("a", of_cpus(maxReplicas=7))))
+    [ask] = asks(plan)
+    assert enough(plan, ask, {"a100": 32}, 0) == 7
+
+
+REFUSED = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]}
+
+
+class Moments(Cluster):
+    """A RayCluster with one worker, whose status changes to the next each time that it is read."""
+
+    def __init__(self, *statuses: dict[str, Any]) -> None:
+        self.statuses: Iterator[dict[str, Any]] = iter(statuses)
+        self.read = 0
+
+    def workers(self, name: str, group: str) -> list[Pod]:
+        return [Pod(name="one", owner=name, group=group, gpus=1, pool="a100", running=True)]
+
+    def ray(self, name: str) -> dict[str, Any]:
+        self.read += 1
+        return {"status": next(self.statuses, {})}
+
+
+@pytest.mark.parametrize(("pods", "rounds"), [(1, 3), (2, 1)])
+def test_a_refusal_of_removed_workers_is_ignored(pods: int, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KubeRay removes it in its next round, which may be late. Missing pods are refused at once."""
+    monkeypatch.setattr(players, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(players, "PAUSE_SECONDS", 0.0)
+    cluster, ask = Moments(REFUSED, REFUSED), Ask("a/training", "a100-1gpu", gpus=1, hosts=1, most=2, pools=("a100",))
+    assert settles(cluster, ask, pods)
+    assert cluster.read == rounds
