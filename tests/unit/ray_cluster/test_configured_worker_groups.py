@@ -75,7 +75,7 @@ def test_all_settings_of_a_group_are_rendered() -> None:
         90,
     )
     assert container["resources"]["limits"] == {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
-    assert (container["image"], container["env"]) == ("other:2.60.0", [{"name": "A", "value": "1"}])
+    assert (container["image"], container["env"][-1]) == ("other:2.60.0", {"name": "A", "value": "1"})
 
 
 def test_a_group_on_a_pool_selects_its_nodes_and_gets_a_share_of_one() -> None:
@@ -134,7 +134,7 @@ def test_the_head_has_its_own_image_labels_and_template() -> None:
 def test_a_secret_reaches_a_container_by_reference() -> None:
     reference = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
     template = {"spec": {"containers": [{"name": "ray-worker", "env": [reference]}]}}
-    assert group(podTemplate=template)["template"]["spec"]["containers"][0]["env"] == [reference]
+    assert group(podTemplate=template)["template"]["spec"]["containers"][0]["env"][-1] == reference
 
 
 def test_overrides_can_remove_any_field() -> None:

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import pytest
+from pydantic import ValidationError
+
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.pods import DRAIN_VARIABLE
 from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
@@ -48,8 +52,27 @@ def test_pod_defaults_none_adds_nothing() -> None:
     assert made["autoscalerOptions"].keys() == {"version", "idleTimeoutSeconds", "imagePullPolicy"}
 
 
+def ends(**settings: Any) -> list[tuple[str | None, int | None]]:
+    """Ray's seconds for a drain, and the grace period, of the head and of one worker of each kind."""
+    group = {"groupName": "any", **settings.pop("group", {})}
+    made = pods(spec(workers={"pool": "a100", "variants": [{"gpus": 8}]}, workerGroups=[group], **settings))
+    env = [{each["name"]: each["value"] for each in pod["containers"][0].get("env", [])} for pod in made]
+    graces = [pod.get("terminationGracePeriodSeconds") for pod in made]
+    return [(each.get(DRAIN_VARIABLE), grace) for each, grace in zip(env, graces, strict=True)]
+
+
+def test_a_worker_finishes_its_work_before_it_is_killed_and_a_head_ends_at_once() -> None:
+    assert ends() == [("0", 10), ("40", 60), ("40", 60)]
+    assert ends(drainTimeout="2m", group={"drainTimeout": "0s"}) == [("0", 10), ("120", 140), ("0", 20)]
+    assert ends(podDefaults="none") == [(None, None)] * 3
+    assert ends(podDefaults="none", drainTimeout="5s") == [(None, None), ("5", 25), ("5", 25)]
+    old = {"rayVersion": "2.56.0", "image": "rayproject/ray:2.56.0"}
+    assert ends(**old) == [(None, 10), (None, None), (None, None)]
+    with pytest.raises(ValidationError, match=r"Ray drains from 2\.57\.0 on, and rayVersion is '2\.56\.0'"):
+        ends(**old, drainTimeout="2m")
+
+
 def test_a_head_does_not_wait_long_for_its_autoscaler_to_end() -> None:
-    assert [pod.get("terminationGracePeriodSeconds") for pod in pods(spec())] == [10, *[None] * 5]
     assert "terminationGracePeriodSeconds" not in pods(spec(autoscaling=False))[0]
     head = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}}
     assert pods(spec(head=head))[0]["terminationGracePeriodSeconds"] == 60

