@@ -53,6 +53,12 @@ FIRST_RAY_WITH_GROUP_PRIORITY = "2.56.0"
 """Ray's autoscaler heeds priorities of worker groups since this version (validation.go at v1.7.0:
 validateWorkerGroupPriority)."""
 
+FIRST_RAY_WITH_DRAIN = "2.57.0"
+"""Ray drains its node at SIGTERM since this version (ray-project/ray#64454)."""
+
+FIRST_SERVE_WITH_DRAIN = "2.60.0"
+"""Ray Serve moves its replicas from a draining node since this version (ray-project/ray#65502)."""
+
 FIRST_RAY_WITH_REDIS_USERS = "2.41.0"
 """Ray knows users of Redis since this version (ray-operator/controllers/ray/common/pod.go)."""
 

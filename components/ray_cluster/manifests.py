@@ -15,6 +15,7 @@ from components.queues.settings import RESERVED, Backend
 from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from components.ray_cluster.pods import (
     CLUSTER_LABEL,
+    DRAIN_VARIABLE,
     HEAD_CONTAINER,
     NODE_TYPE_LABEL,
     OPTIONS,
@@ -25,8 +26,11 @@ from components.ray_cluster.pods import (
     beside_head,
     container,
     container_defaults,
+    drain_seconds,
+    draining,
     fault_tolerance_options,
     for_tls,
+    head_without_drain,
     log_sidecar,
     merged_over,
     placement,
@@ -359,9 +363,8 @@ def _auth(settings: RayClusterSettings) -> Body:
 def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, beside: Beside) -> Body:
     head = settings.head
     amounts = {"cpu": head.cpu, "memory": head.memory}
-    ray = container(
-        settings, HEAD_CONTAINER, head.image, amounts, {**beside.env, **settings.env, **head.env}, beside.mounts
-    )
+    env = {**beside.env, **head_without_drain(settings), **settings.env, **head.env}
+    ray = container(settings, HEAD_CONTAINER, head.image, amounts, env, beside.mounts)
     if beside.variables:
         ray["env"] = [*beside.variables, *ray.get("env", ())]
     ray["ports"] = [{"name": name, "containerPort": port} for name, port in HEAD_PORTS.items()]
@@ -397,14 +400,17 @@ def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> Nod
 def _worker_group(settings: RayClusterSettings, group: WorkerGroup, identity: PodIdentity, beside: Beside) -> Body:
     amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
     requested = {resource: quantity for resource, quantity in amounts.items() if quantity}
+    drain = drain_seconds(settings, group.settings)
+    drained = Beside(env={} if drain is None else {DRAIN_VARIABLE: str(drain)})
     numbers = {"replicas": group.replicas, "minReplicas": group.min_replicas, "maxReplicas": group.max_replicas}
+    render = _of_pool if isinstance(group.settings, WorkersSettings) else _of_worker_group
+    rendered = render(settings, group, requested, identity, drained + beside)
     return {
         "groupName": group.name,
         **{key: number for key, number in numbers.items() if number is not None},
         **({"idleTimeoutSeconds": seconds(group.idle_timeout)} if group.idle_timeout is not None else {}),
-        **(_of_pool if isinstance(group.settings, WorkersSettings) else _of_worker_group)(
-            settings, group, requested, identity, beside
-        ),
+        **rendered,
+        "template": draining(drain, rendered["template"]),
     }
 
 
@@ -413,7 +419,6 @@ def _of_pool(
 ) -> Body:
     env = {**beside.env, **ONE_THREAD, **settings.env, **group.settings.env}
     ray = container(settings, WORKER_CONTAINER, None, amounts, env, beside.mounts)
-    ray["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     params = {"block": "true", "num-gpus": str(group.gpus)}
     if resources := custom_resources(group):
         # JSON twice: a shell evaluates the value, and Ray needs the quotes.

@@ -12,7 +12,7 @@ from components.rollout.templates import recreates
 from components.storage.settings import mount_problems
 from core.problems import Path, Problem, raise_problems
 from core.versions import image_version, version_tuple
-from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
+from kuberay.releases import FIRST_RAY_WITH_DRAIN, FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 
 
 def _valid(cluster: RayClusterSettings) -> RayClusterSettings:
@@ -49,6 +49,7 @@ def problems_of_template(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     yield from _network_topology(cluster)
     yield from _fault_tolerance(cluster)
     yield from _of_kuberay(cluster)
+    yield from _drain(cluster)
     yield from mount_problems(cluster.storage, cluster.volumes, cluster.volume_mounts)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
@@ -172,6 +173,23 @@ def _of_kuberay(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     if cluster.tls and "tlsOptions" in cluster.overrides:
         message = "conflicts with tls, by which the stack makes the certificates: remove one"
         yield Problem(("overrides", "tlsOptions"), None, message, "said-twice")
+
+
+def _drain(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
+    if cluster.drains:
+        return
+    message = (
+        f"Ray drains from {FIRST_RAY_WITH_DRAIN} on, and rayVersion is {cluster.ray_version!r}: raise rayVersion, or "
+        "remove it"
+    )
+    parts: list[tuple[Path, str | None]] = [
+        ((), cluster.drain_timeout),
+        *((("workers", index), workers.drain_timeout) for index, workers in enumerate(cluster.workers)),
+        *((("workerGroups", index), group.drain_timeout) for index, group in enumerate(cluster.worker_groups)),
+    ]
+    for path, drain in parts:
+        if drain is not None:
+            yield Problem((*path, "drainTimeout"), drain, message, "drain-needs-ray")
 
 
 def _network_topology(cluster: ClusterTemplateSettings) -> Iterator[Problem]:

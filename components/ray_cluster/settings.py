@@ -41,7 +41,7 @@ from core.types import (
     dns_1035_label,
 )
 from core.versions import version_tuple
-from kuberay.releases import FIRST_RAY_WITH_TOKENS
+from kuberay.releases import FIRST_RAY_WITH_DRAIN, FIRST_RAY_WITH_TOKENS
 
 _CREDENTIALS = {"redisPassword"}
 """KubeRay's fields that take a secret as `value` or as `valueFrom` (GcsFaultToleranceOptions)."""
@@ -250,6 +250,10 @@ class WorkersSettings(Settings):
     """Limits maxReplicas of the sizes that do not set it. Default: none; with `profile: tiling` the tenant's quota and
     the capability of its own queue, for amounts that are not set."""
 
+    drain_timeout: Duration | None = None
+    """Time that these workers have to finish their work when their pod has to go. Default: the cluster's
+    drainTimeout."""
+
     env: Env = Field(default_factory=dict)
     """Environment variables of these workers, over those of the cluster."""
 
@@ -293,6 +297,10 @@ class WorkerGroupSettings(Settings):
 
     image: Image | None = None
     """Image of these workers. Default: the cluster's."""
+
+    drain_timeout: Duration | None = None
+    """Time that these workers have to finish their work when their pod has to go. Default: the cluster's
+    drainTimeout."""
 
     env: Env = Field(default_factory=dict)
     """Environment variables of these workers, over those of the cluster."""
@@ -419,6 +427,11 @@ class ClusterTemplateSettings(Settings):
     idle_timeout_minutes: Annotated[int, Strict(), Field(ge=1, le=MOST_SECONDS // 60)] | None = None
     """idleTimeout in whole minutes."""
 
+    drain_timeout: Duration | None = None
+    """Time that a worker has to finish its work when its pod has to go: a drained node, an eviction, a preemption. New
+    work goes elsewhere meanwhile. `0s`: it ends at once. From Ray 2.57 on. Default: 40s; for a service 60s, or 40s more
+    than its longest graceful_shutdown_timeout_s, from Ray 2.60 on."""
+
     service_account: DnsSubdomain | None = None
     """ServiceAccount of head and workers; it must exist. Default: the tenant's `rayDeployer`, else KubeRay creates one
     for a head with an autoscaler."""
@@ -483,6 +496,11 @@ class ClusterTemplateSettings(Settings):
     def knows_tokens(self) -> bool:
         """Whether this version of Ray can authenticate by token."""
         return version_tuple(self.ray_version) >= version_tuple(FIRST_RAY_WITH_TOKENS)
+
+    @property
+    def drains(self) -> bool:
+        """Whether this version of Ray drains a node at SIGTERM."""
+        return version_tuple(self.ray_version) >= version_tuple(FIRST_RAY_WITH_DRAIN)
 
     @property
     def scales(self) -> bool:

@@ -1,6 +1,7 @@
 """Settings of a RayService."""
 
 import functools
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, Strict
@@ -12,7 +13,9 @@ from components.ray_service.api_key import with_key
 from components.ray_service.llm import LlmSettings, cluster_of, serve_config_of
 from components.ray_service.serve_config import ServeConfigSettings
 from core.types import DnsSubdomain, Duration, Settings, dns_1035_label
+from core.versions import version_tuple
 from kuberay.formats import LONGEST
+from kuberay.releases import FIRST_SERVE_WITH_DRAIN
 
 ServiceName = Annotated[str, dns_1035_label(LONGEST["RayService"])]
 """KubeRay's limit, so that derived names have at most 63 characters (MaxRayServiceNameLength)."""
@@ -23,6 +26,9 @@ SERVICE_LABEL = "ray-platform/ray-service"
 """Label of the RayClusters of a RayService, and of their pods: the RayService's name. KubeRay generates the names of
 these RayClusters."""
 
+
+_SHORTEST_DRAIN, _BESIDE_REQUESTS, _LONGEST_DRAIN = 60, 40, 3600
+"""Seconds of a service's default drain: the least, those beside the longest request, and the most."""
 
 NOTHING = ServeConfigSettings.model_construct(applications=())
 """What a service without `serveConfigV2` and `llm` serves, which `rules` refuses."""
@@ -104,7 +110,20 @@ class RayServiceSettings(Settings):
     def own_cluster(self) -> OwnedClusterSettings:
         """Its RayCluster, with the service's name, and with its label."""
         template = cluster_of(self.llm, self.cluster) if self.llm else self.cluster
+        if template.drain_timeout is None and template.drains and template.pod_defaults != "none":
+            template = template.model_copy(update={"drain_timeout": f"{self.shortest_drain or 0}s"})
         return with_key(cluster_of_owner(template, self.name, SERVICE_LABEL), self.api_key)
+
+    @property
+    def shortest_drain(self) -> int | None:
+        """Seconds for which a worker has to drain so that no request is lost: Serve ends a replica that it has moved
+        after its graceful_shutdown_timeout_s, and takes 36 s to move its proxy (measured on Ray 2.60:
+        RAY_SERVE_PROXY_MIN_DRAINING_PERIOD_S, and its next look). None: this Serve does not leave a draining node."""
+        if version_tuple(self.cluster.ray_version) < version_tuple(FIRST_SERVE_WITH_DRAIN):
+            return None
+        deployments = [each for application in self.config.applications for each in application.deployments]
+        longest = max((float(each.graceful_shutdown_timeout_s or 0) for each in deployments), default=0.0)
+        return min(max(_SHORTEST_DRAIN, math.ceil(longest) + _BESIDE_REQUESTS), _LONGEST_DRAIN)
 
     @functools.cached_property
     def config(self) -> ServeConfigSettings:

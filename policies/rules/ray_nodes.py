@@ -158,17 +158,40 @@ def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
         yield limit.wrong(f"{limit.shown()} is less than {options.gibibytes}Gi")
 
 
+_DRAIN = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
+
+_GRACE = 30
+"""Kubernetes' default of terminationGracePeriodSeconds."""
+
+_AFTER_DRAIN = 10
+"""Seconds that Ray needs beside its drain, at least."""
+
+
 @rule(
     "ray-worker-stops",
     Severity.LOW,
-    what="Pods have time to stop.",
-    why="Otherwise Kubernetes kills running tasks at once, and Ray notices only missing heartbeats.",
-    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html",
-    fix="Remove terminationGracePeriodSeconds: 0.",
+    what="Pods have time to stop, and workers to finish their work.",
+    why="Kubernetes kills what runs after the grace period. Ray 2.57 and later drains a worker at SIGTERM, and "
+    "`ray stop` before that ends the tasks that would have been finished.",
+    source="ray-project/ray#64454; kuberay#2724",
+    fix="Remove terminationGracePeriodSeconds: 0 and the preStop hook with `ray stop`. Give workers a grace period of "
+    "ten seconds more than RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S.",
     kinds=_CLUSTERS,
 )
 def worker_stops(pod: Pod) -> Violations:
-    """Rejects zero seconds."""
+    """Rejects zero seconds, and for workers `ray stop` as a hook and a drain that the grace period cuts off."""
+    if pod.ray is None:
+        return
     seconds = pod.spec.at("terminationGracePeriodSeconds")
-    if pod.ray is not None and seconds.number == 0:
+    if seconds.number == 0:
         yield seconds.wrong("is killed at once")
+    if pod.role != "worker":
+        return
+    command = pod.first.node.at("lifecycle", "preStop", "exec", "command")
+    if any("ray stop" in (part.text or "") for part in command.items()):
+        yield command.wrong("ends running tasks before Ray drains the node")
+    variable = pod.first.env(_DRAIN)
+    drain = variable.at("value") if variable else None
+    grace = _GRACE if seconds.number is None else seconds.number
+    if drain and drain.quantity and 0 < grace < drain.quantity + _AFTER_DRAIN:
+        yield seconds.wrong(f"{grace} s cut off a drain of {drain.text} s")

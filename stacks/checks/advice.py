@@ -10,6 +10,7 @@ from components.storage.manifests import named_as_object_storage
 from core.problems import Finding, Path
 from core.quantities import amount
 from core.stack_file import PREFIX, StackFile
+from core.types import seconds
 from policies.configuration import PoliciesSettings, RuleException
 from stacks.checks.storage import uses
 from stacks.objects.redis import redis_parts
@@ -44,6 +45,7 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _homes_by_name(stack)
     yield from _metadata_of_jobs(stack)
     yield from _models_that_do_not_scale(stack)
+    yield from _services_that_end_early(stack)
     yield from _volumes_of_redis(stack)
 
 
@@ -58,6 +60,20 @@ def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
                 )
                 path: Path = (f"{PREFIX}tenants", at, "services", number, "llm", "maxReplicas")
                 yield Finding(path, llm.max_replicas, message, "no-autoscaler")
+
+
+def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
+    """Services whose workers end before Serve has moved their requests."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, service in enumerate(tenant.services):
+            drain, shortest = service.cluster.drain_timeout, service.shortest_drain
+            if drain is not None and shortest is not None and seconds(drain) < shortest:
+                message = (
+                    f"requests are lost when a worker has to go: Serve needs {shortest} s to move them. Set "
+                    f"{shortest}s or more, or remove it"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "services", number, "cluster", "drainTimeout")
+                yield Finding(path, drain, message, "short-drain")
 
 
 def _metadata_of_jobs(stack: StackSettings) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Killed pods are replaced, and their tasks run again."""
+"""A worker that has to go finishes its task; killed pods are replaced, and their tasks run again."""
 
 import json
 
@@ -12,22 +12,38 @@ pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(300, f
 
 OPERATOR = "app.kubernetes.io/component=kuberay-operator"
 
-LONG_TASK = """
-import ray, time
+TASK = """
+import ray, sys, time
 ray.init(logging_level="error")
 
-@ray.remote(num_cpus=0, num_gpus=1, max_retries=3)
-def work():
+@ray.remote(num_cpus=0, num_gpus=1)
+def work(seconds):
     print("it runs", flush=True)
-    time.sleep(8)
+    time.sleep(seconds)
     return "done"
 
-print(ray.get(work.remote()))
+seconds, retries = map(int, sys.argv[1:])
+print(ray.get(work.options(max_retries=retries).remote(seconds)))
 """
 
 
+def test_a_worker_that_is_evicted_finishes_its_task_first(platform: Platform, steps: Steps) -> None:
+    """Twenty seconds are more than a pod without a drain has, and the task is not tried again."""
+    task = platform.start_in_head(TASK, "20", "0")
+    until_printed(task, "it runs")
+    (worker,) = platform.workers()
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": worker, "namespace": NAMESPACE}}
+    with steps.step("an evicted worker: its task is done, and it goes"):
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}/eviction"
+        platform.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(eviction))
+        output, _ = task.communicate(timeout=WAIT_SECONDS)
+        assert task.returncode == 0, output
+        assert output.splitlines()[-1] == "done"
+        until(lambda: worker not in platform.workers(), "the worker is gone")
+
+
 def test_a_task_survives_the_worker_that_it_ran_on(platform: Platform, steps: Steps) -> None:
-    task = platform.start_in_head(LONG_TASK)
+    task = platform.start_in_head(TASK, "8", "3")
     until_printed(task, "it runs")
     (worker,) = platform.workers()
     with steps.step("a killed worker: its task is done on another"):

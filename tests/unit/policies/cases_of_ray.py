@@ -33,12 +33,22 @@ BY_A_RULE["spec"]["deletionStrategy"] = {
 }
 OF_ONE_SIZE = ray_cluster_without("enableInTreeAutoscaling")
 OF_ONE_SIZE["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2**31 - 1
+SLEEP = {"sleep": {"seconds": 5}}
+RAY_STOP = {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}
 CONF = "data redis.conf"
 EXPRESSION = "spec selector matchExpressions 0"
 BUDGET = budget()
 BUDGET["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["redis"]}]}
 ON_A_CLUSTER = ray_job(clusterSelector={"ray.io/cluster": "it"})
 del ON_A_CLUSTER["spec"]["rayClusterSpec"]
+
+
+def ray_cluster_that_drains() -> Body:
+    """A RayCluster whose workers drain for 40 seconds."""
+    made = ray_cluster()
+    variable = {"name": "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", "value": "40"}
+    made["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["env"] = [variable]
+    return made
 
 
 def of_the_older_form() -> Body:
@@ -107,6 +117,8 @@ RAY = [
     ),
     case("ray-head-memory", f"{HEAD_RAY} resources limits memory", "8Gi", "1Gi", ray_cluster()),
     case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster()),
+    case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 50, 45, ray_cluster_that_drains()),
+    case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SLEEP, RAY_STOP, ray_cluster()),
     case("ray-worker-stops", f"spec template {WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster_fleet()),
 ]
 

@@ -80,6 +80,27 @@ def test_its_clusters_and_their_pods_have_the_services_label() -> None:
     assert head["metadata"]["labels"][SERVICE_LABEL] == "chat"
 
 
+@pytest.mark.parametrize(
+    ("settings", "drain"),
+    [
+        ({}, "60s"),
+        ({"graceful_shutdown_timeout_s": 90.5}, "131s"),
+        ({"rayVersion": "2.57.0"}, "0s"),
+        ({"rayVersion": "2.56.0"}, None),
+        ({"drainTimeout": "5m"}, "5m"),
+    ],
+)
+def test_its_workers_drain_until_serve_has_moved_their_requests(settings: dict[str, Any], drain: str | None) -> None:
+    """Serve heeds a drain from Ray 2.60 on; before, a replica would stay until the drain ends, and be killed."""
+    deployment = {"name": "C", **{key: value for key, value in settings.items() if "_" in key}}
+    cluster = {**CLUSTER, **{key: value for key, value in settings.items() if "_" not in key}}
+    cluster["image"] = f"rayproject/ray:{cluster['rayVersion']}"
+    config = {
+        "applications": [{"name": "chat", "route_prefix": "/", "import_path": "c:a", "deployments": [deployment]}]
+    }
+    assert service(serveConfigV2=config, cluster=cluster).own_cluster.drain_timeout == drain
+
+
 def test_neither_of_its_two_heads_during_an_update_is_evicted() -> None:
     found = {each.name: each for each in ray_service_objects(service(), {})}
     budget = found["head-disruption-budget"].body["spec"]

@@ -202,3 +202,13 @@ def test_volumes_that_a_full_redis_or_its_backups_fill_are_mentioned(
     for line, (key, text) in zip(lines, found, strict=True):
         assert line.startswith(f"ray-platform:redis.{key}.size: ")
         assert text in line
+
+
+@pytest.mark.parametrize(("drain", "shortest"), [("59s", 60), ("60s", None), ("0s", 60)])
+def test_a_service_whose_workers_end_before_its_requests_have_moved(drain: str, shortest: int | None) -> None:
+    config = {"applications": [{"name": "chat", "route_prefix": "/", "import_path": "chat:app"}]}
+    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "drainTimeout": drain}
+    service = {"name": "chat", "serveConfigV2": config, "cluster": cluster}
+    stack = StackSettings.model_validate({"tenants": [{"name": "team-a", "services": [service]}]})
+    lines = [str(each) for each in advice(stack, "prod", TODAY)]
+    assert [f"Serve needs {shortest} s to move them" in line for line in lines] == ([True] if shortest else [])
