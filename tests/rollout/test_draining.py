@@ -19,7 +19,7 @@ from stacks.commands.plan.history.live import Demand, demand_of
 from tests.gateway.ray_head import ATTEMPTS
 from tests.gateway.waiting import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 SECONDS = 180.0
 
@@ -124,9 +124,9 @@ class Ray:
                 program.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ray() -> Iterator[Ray]:
-    """A Ray for all tests of this file, which run in their order."""
+    """A Ray of three nodes."""
     with ExitStack() as running:
         starts = (running.enter_context(started()) for _ in range(ATTEMPTS))
         address = next(filter(None, starts), "")
@@ -147,7 +147,7 @@ def started() -> Iterator[str]:
         process.communicate(timeout=60)
 
 
-def test_requested_gpus_are_reported_with_their_times(ray: Ray) -> None:
+def requested_gpus_are_reported_with_their_times(ray: Ray) -> None:
     ray.runs(GPUS)
 
     def known() -> Demand | None:
@@ -163,13 +163,13 @@ def test_requested_gpus_are_reported_with_their_times(ray: Ray) -> None:
     assert all(time.time() - 600 < job.arrival < time.time() for job in found.jobs.values())
 
 
-def test_used_and_awaited_gpus_are_reported(ray: Ray) -> None:
+def used_and_awaited_gpus_are_reported(ray: Ray) -> None:
     with ray.running(WAITING):
         eventually("one runs", lambda: (ray.demand().running, ray.demand().waiting) == (1, 1), seconds=SECONDS)
         eventually("it is reported as busy", lambda: len(busy_pods(ray.head({})["nodes"])) == 1, seconds=SECONDS)
 
 
-def test_draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path) -> None:
+def draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("two") == "IDLE", seconds=SECONDS)
     with ray.task(tmp_path / "runs", 600, "one"):
         answer = ray.head({"one": None, "two": None, "absent": None})
@@ -178,9 +178,9 @@ def test_draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path)
         assert ray.state("one") == "RUNNING"
 
 
-def test_a_drained_node_finishes_its_task_and_gets_no_other(ray: Ray, tmp_path: Path) -> None:
+def a_drained_node_finishes_its_task_and_gets_no_other(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("one") == "IDLE", seconds=SECONDS)
-    with ray.task(tmp_path / "runs", 60, "one") as task:
+    with ray.task(tmp_path / "drained", 60, "one") as task:
         soon = round((time.time() + 1) * 1000)
         assert ray.head({"one": soon})["accepted"] == ["one"]
         with ray.task(tmp_path / "another", 0.1) as another:
@@ -191,3 +191,10 @@ def test_a_drained_node_finishes_its_task_and_gets_no_other(ray: Ray, tmp_path: 
         assert task.returncode == 0, output
     eventually("it has ended", lambda: ray.state("one") == "DEAD", seconds=SECONDS)
     assert ray.state("three") in ("IDLE", "RUNNING")
+
+
+def test_a_ray_reports_its_gpus_and_drains_its_nodes(ray: Ray, tmp_path: Path) -> None:
+    requested_gpus_are_reported_with_their_times(ray)
+    used_and_awaited_gpus_are_reported(ray)
+    draining_ends_an_idle_node_but_not_a_busy_one(ray, tmp_path)
+    a_drained_node_finishes_its_task_and_gets_no_other(ray, tmp_path)
