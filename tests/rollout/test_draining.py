@@ -28,9 +28,10 @@ import pathlib, sys, time, ray
 ray.init(logging_level="error")
 
 @ray.remote(num_cpus=1, max_retries=0)
-def task(seconds, runs):
+def task(runs, ends):
     pathlib.Path(runs).touch()
-    time.sleep(float(seconds))
+    while not pathlib.Path(ends).exists():
+        time.sleep(0.1)
 
 node, *arguments = sys.argv[1:]
 ray.get(task.options(resources={node: 1} if node else {}).remote(*arguments))
@@ -105,9 +106,9 @@ class Ray:
         assert program.returncode == 0, output
 
     @contextmanager
-    def task(self, runs: Path, seconds: float, node: str = "") -> "Iterator[subprocess.Popen[str]]":
-        """A running task, on that node or on any. `runs`: a file that it creates."""
-        with self.running(TASK, node, str(seconds), str(runs)) as task:
+    def task(self, runs: Path, ends: Path, node: str = "") -> "Iterator[subprocess.Popen[str]]":
+        """A running task, on that node or on any. `runs`: a file that it creates. It ends when there is `ends`."""
+        with self.running(TASK, node, str(runs), str(ends)) as task:
             eventually("the task runs", runs.exists, seconds=SECONDS)
             yield task
 
@@ -171,7 +172,7 @@ def used_and_awaited_gpus_are_reported(ray: Ray) -> None:
 
 def draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("two") == "IDLE", seconds=SECONDS)
-    with ray.task(tmp_path / "runs", 600, "one"):
+    with ray.task(tmp_path / "runs", tmp_path / "never", "one"):
         answer = ray.head({"one": None, "two": None, "absent": None})
         assert answer["accepted"] == ["two"]
         eventually("it has ended", lambda: ray.state("two") == "DEAD", seconds=SECONDS)
@@ -180,13 +181,15 @@ def draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path) -> N
 
 def a_drained_node_finishes_its_task_and_gets_no_other(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("one") == "IDLE", seconds=SECONDS)
-    with ray.task(tmp_path / "drained", 60, "one") as task:
+    ends = tmp_path / "ends"
+    with ray.task(tmp_path / "drained", ends, "one") as task:
         soon = round((time.time() + 1) * 1000)
         assert ray.head({"one": soon})["accepted"] == ["one"]
-        with ray.task(tmp_path / "another", 0.1) as another:
+        with ray.task(tmp_path / "another", tmp_path) as another:
             output, _ = another.communicate(timeout=SECONDS)
         assert another.returncode == 0, output
         assert ray.head({"one": soon})["nodes"]["one"] == "DRAINING", "Ray itself does not end the node at the deadline"
+        ends.touch()
         output, _ = task.communicate(timeout=SECONDS)
         assert task.returncode == 0, output
     eventually("it has ended", lambda: ray.state("one") == "DEAD", seconds=SECONDS)
