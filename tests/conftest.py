@@ -127,14 +127,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     pytest-randomly has shuffled the files, and the tests within each. This keeps its order of files that take equally
     long, and of a file's tests but those with the mark `last`. The time limits of tests estimate how long a file takes.
-    Files with real pods stay in alphabetical order: each edits the one stack of its node as the one before has left it.
+    Tests with real pods stay in the order of their files and lines: they edit one stack as the one before has left it.
 
     Refuses a test without a tier: no run of a tier would include it.
     """
     homeless = [item.nodeid for item in items if len([tier for tier in TIERS if item.get_closest_marker(tier)]) != 1]
     if homeless:
         raise pytest.UsageError(f"tests without one marker of {', '.join(TIERS)}: {', '.join(homeless)}")
-    items.sort(key=lambda item: str(item.path) if item.get_closest_marker("pods") else "")
+    items.sort(key=lambda item: (str(item.path), item.location[1] or 0) if item.get_closest_marker("pods") else ("", 0))
     longest: dict[os.PathLike[str], tuple[bool, bool, float]] = defaultdict(lambda: (False, False, 0.0))
     for item in items:
         timeout = item.get_closest_marker("timeout")
