@@ -287,6 +287,7 @@ def test_a_job_that_does_not_run_in_time_is_reported_with_what_it_waits_for(up: 
 
 
 @pytest.mark.thorough
+@pytest.mark.last
 def test_it_goes_with_its_entry_and_leaves_nothing(up: Stack, jobs: Rays, rays: Rays) -> None:
 
     def remove(settings: dict[str, Any]) -> None:
