@@ -44,14 +44,14 @@ class Gangs:
         self.core, self.apps = client.CoreV1Api(self.api), client.AppsV1Api(self.api)
         self.objects = client.CustomObjectsApi(self.api)
 
-    def queue(self, name: str, **spec: Any) -> None:
+    def queue(self, name: str, dry_run: str | None = None, **spec: Any) -> None:
         body = {
             "apiVersion": "/".join(SCHEDULING),
             "kind": "Queue",
             "metadata": {"name": name},
             "spec": {"weight": 1, **spec},
         }
-        self.objects.create_cluster_custom_object(*SCHEDULING, "queues", body)
+        self.objects.create_cluster_custom_object(*SCHEDULING, "queues", body, dry_run=dry_run)
 
     def delete_queue(self, name: str) -> None:
         self.objects.delete_cluster_custom_object(*SCHEDULING, "queues", name)

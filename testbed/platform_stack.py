@@ -55,16 +55,12 @@ class Stack(Project):
         self.name = name
         self._original = original
         self.file = folder / f"Pulumi.{name}.yaml"
-        self.reset_file()
+        shutil.copy(original, self.file)
         self._stack = RehearsalStack(cluster, plugins, name, self.file)
         self._stack.prepare()
         self._settled: str | None = None
         """The stack file when the cluster last matched it, if nothing was changed since."""
         super().__init__(paths.ROOT, self._stack.environment)
-
-    def reset_file(self) -> None:
-        """Restores the original stack file."""
-        shutil.copy(self._original, self.file)
 
     def edit(self, change: Edit) -> None:
         """Changes the settings in the stack file."""
@@ -92,13 +88,18 @@ class Stack(Project):
             self._settled = self.file.read_text()
         return result
 
-    def settle(self) -> None:
-        """`pulumi up`, unless the last command has shown that there is nothing to do.
+    def settle(self, *edits: Edit) -> "Stack":
+        """The stack after `pulumi up` of the original file with these edits, whatever was done to it before.
 
-        So a test that changes something without Pulumi has to restore it.
+        It runs `up` unless the last command has shown that there is nothing to do. So a test that changes something
+        without Pulumi has to restore it.
         """
+        shutil.copy(self._original, self.file)
+        for each in edits or (lambda _: None,):
+            self.edit(each)
         if self._settled != self.file.read_text():
             self.up()
+        return self
 
     def destroy(self) -> None:
         """`pulumi destroy`."""

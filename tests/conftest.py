@@ -125,13 +125,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts WAITING first, then the longest files, so that all processes end at about the same time.
 
-    The time limits of tests estimate how long a file takes. Tests with real pods have their own order.
+    pytest-randomly has shuffled the files, and the tests within each. This keeps its order of files that take equally
+    long, and of a file's tests but those with the mark `last`. The time limits of tests estimate how long a file takes.
+    Tests with real pods stay in the order of their files and lines: they edit one stack as the one before has left it.
 
     Refuses a test without a tier: no run of a tier would include it.
     """
     homeless = [item.nodeid for item in items if len([tier for tier in TIERS if item.get_closest_marker(tier)]) != 1]
     if homeless:
         raise pytest.UsageError(f"tests without one marker of {', '.join(TIERS)}: {', '.join(homeless)}")
+    items.sort(key=lambda item: (str(item.path), item.location[1] or 0) if item.get_closest_marker("pods") else ("", 0))
     longest: dict[os.PathLike[str], tuple[bool, bool, float]] = defaultdict(lambda: (False, False, 0.0))
     for item in items:
         timeout = item.get_closest_marker("timeout")
@@ -140,11 +143,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             first = item.nodeid.startswith(WAITING)
             longest[item.path] = max(longest[item.path], (first, item.get_closest_marker("unit") is None, seconds))
     items.sort(key=lambda item: longest[item.path], reverse=True)
+    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    items.sort(key=lambda item: (files[item.path], item.get_closest_marker("last") is not None))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The times of the slowest engine tests, a line for each tier with its counts, why tests were skipped, and the seed
-    of generated cases."""
+    """The times of the slowest engine tests, a line for each tier with its counts, why tests were skipped, and the
+    seeds of the order and of generated cases."""
     engine = [report for report in terminalreporter.stats.get("passed", []) if _in_tier(report, "engine")]
     if engine:
         terminalreporter.section("engine tests, seconds")
@@ -163,6 +168,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for reason, count in skipped.items():
         terminalreporter.write_line(f"{count} tests are skipped: {reason.removeprefix('Skipped: ')}")
     terminalreporter.write_line(f"generated cases: to repeat them, add --hypothesis-seed={config.getoption(SEED)}")
+    if order := config.getoption("randomly_seed", None):
+        terminalreporter.write_line(f"order of the tests: to repeat it, add --randomly-seed={order}")
 
 
 def _write_compared(terminalreporter: pytest.TerminalReporter) -> None:

@@ -75,10 +75,7 @@ def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
 
 @pytest.fixture
 def up(dev: Stack) -> Stack:
-    dev.reset_file()
-    dev.edit(add)
-    dev.settle()
-    return dev
+    return dev.settle(add)
 
 
 def test_it_gets_a_cluster_of_its_own_and_a_pod_that_submits(up: Stack, rays: Rays, core: client.CoreV1Api) -> None:
@@ -126,9 +123,7 @@ def test_suspending_it_deletes_its_cluster_and_not_itself(up: Stack, jobs: Rays,
 @pytest.fixture(scope="module")
 def template(dev: Stack, cluster: Rehearsal) -> dict[str, Any]:
     """The job template in the cluster."""
-    dev.reset_file()
-    dev.edit(add)
-    dev.settle()
+    dev.settle(add)
     return Rays(cluster, "raycronjobs").read(NAMESPACE, TEMPLATE)
 
 
@@ -292,6 +287,7 @@ def test_a_job_that_does_not_run_in_time_is_reported_with_what_it_waits_for(up: 
 
 
 @pytest.mark.thorough
+@pytest.mark.last
 def test_it_goes_with_its_entry_and_leaves_nothing(up: Stack, jobs: Rays, rays: Rays) -> None:
 
     def remove(settings: dict[str, Any]) -> None:

@@ -40,9 +40,13 @@ WITH_STATUS = {
 def plain(stack: MakeStack) -> Stack:
     """The dev stack, before any `up`."""
     made = stack("plain")
-    tree = str(KUBERAY.share("config") / "default")
-    made.edit(lambda settings: settings.setdefault("operator", {}).update(location=tree))
+    made.edit(with_a_tree)
     return made
+
+
+def with_a_tree(settings: dict[str, Any]) -> None:
+    """KubeRay's manifests are read from a folder."""
+    settings["operator"]["location"] = str(KUBERAY.share("config") / "default")
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +140,7 @@ def they_are_deleted_in_reverse_order_and_are_what_up_makes(
 @pytest.fixture
 def configuration(plain: Stack) -> Iterator[Path]:
     """The file that Pulumi reads, which a test may change, after `pulumi up`."""
-    plain.settle()
+    plain.settle(with_a_tree)
     file = Path(plain.environment["PULUMI_OPTION_CONFIG_FILE"])
     before = file.read_text()
     yield file

@@ -1,7 +1,6 @@
 """The operator is upgraded while RayClusters run: from the oldest supported version to the pinned one, both real."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from local.rehearsal import Rehearsal
 from local.tools import KUBERAY, KUBERAY_1_5
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, training
+from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(1500)]
@@ -36,10 +36,9 @@ def version(number: str, **more: Any) -> Callable[[dict[str, Any]], None]:
     return lambda settings: settings.update(operator={"version": number, **more})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def old(stack: MakeStack) -> Stack:
-    """A stack with the older operator, after `pulumi up`. The tests use it in their order, and its cluster ends with
-    them."""
+    """A stack with the older operator, after `pulumi up`. Its cluster ends with it."""
     made = stack("upgraded")
     made.edit(two_clusters)
     made.edit(version(OLD))
@@ -61,14 +60,14 @@ def pods(core: client.CoreV1Api) -> Callable[[str], dict[str, Any]]:
 Pods = Callable[[str], dict[str, Any]]
 
 
-def test_the_older_operator_serves_the_stacks_clusters(old: Stack, rays: Rays, pods: Pods) -> None:
+def the_older_operator_serves_the_stacks_clusters(old: Stack, rays: Rays, pods: Pods) -> None:
     assert old.outputs()["operator"]["version"] == OLD
     assert [rays.read(NAMESPACE, name)["status"]["state"] for name in ("training", "hosts")] == ["ready"] * 2
     assert [len(pods(name)) for name in ("training", "hosts")] == [3, 3]
     old.changes_nothing()
 
 
-def test_an_upgrade_that_would_create_workers_twice_is_refused(old: Stack) -> None:
+def an_upgrade_that_would_create_workers_twice_is_refused(old: Stack) -> None:
     old.edit(version(NEW))
     refused = old.pulumi("preview", fails=True).output
     assert "would create all workers with several hosts a second time" in refused
@@ -78,7 +77,7 @@ def test_an_upgrade_that_would_create_workers_twice_is_refused(old: Stack) -> No
     assert "Traceback" not in refused
 
 
-def test_an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays, pods: Pods) -> None:
+def an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays, pods: Pods) -> None:
     before = {name: set(pods(name)) for name in ("training", "hosts")}
     old.edit(version(NEW, featureGates={"RayMultiHostIndexing": False}))
     output = old.up().output
@@ -94,9 +93,7 @@ def test_an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays
     old.edit(lambda settings: training(settings)["workers"]["variants"][0].update(minReplicas=3))
     old.up()
     # `up` ends when the RayCluster is ready, which may still be its earlier status if the operator is slow.
-    deadline = time.monotonic() + SETTLES
-    while len(pods("training")) == len(before["training"]) and time.monotonic() < deadline:
-        time.sleep(0.5)
+    until(lambda: len(pods("training")) > len(before["training"]), "the operator has created a worker", SETTLES)
     after = pods("training")
     made = after.keys() - before["training"]
     assert before["training"] < after.keys()
@@ -106,7 +103,7 @@ def test_an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays
     old.changes_nothing()
 
 
-def test_a_downgrade_is_refused(old: Stack) -> None:
+def a_downgrade_is_refused(old: Stack) -> None:
     old.edit(version(OLD))
     refused = old.pulumi("preview", fails=True).output
     assert f"operator.version is {OLD}, and the cluster has: operator {NEW}" in refused
@@ -116,18 +113,20 @@ def test_a_downgrade_is_refused(old: Stack) -> None:
     old.changes_nothing()
 
 
-def test_a_head_of_the_older_operator_is_not_recreated_for_the_strategy_recreate(
-    old: Stack, rays: Rays, pods: Pods
-) -> None:
+def a_head_of_the_older_operator_is_not_recreated_for_the_strategy_recreate(old: Stack, rays: Rays, pods: Pods) -> None:
     """The newer one compares with an annotation that only its own heads have (docs/upgrades.md)."""
     before = set(pods("training"))
-    patch = {"spec": {"upgradeStrategy": {"type": "Recreate"}, "headGroupSpec": {"rayStartParams": {"num-cpus": "1"}}}}
-    rays.patch(NAMESPACE, "training", patch)
-    time.sleep(SETTLES / 3)
-    assert set(pods("training")) == before
+    [workers] = rays.read(NAMESPACE, "training")["spec"]["workerGroupSpecs"]
+    one_more = {**workers, "replicas": len(before), "minReplicas": len(before)}
+    head = {"rayStartParams": {"num-cpus": "1"}}
+    spec = {"upgradeStrategy": {"type": "Recreate"}, "headGroupSpec": head, "workerGroupSpecs": [one_more]}
+    rays.patch(NAMESPACE, "training", {"spec": spec})
+    # It decides whether it recreates pods before it creates any.
+    until(lambda: len(pods("training")) > len(before), "the operator has dealt with the change", SETTLES)
+    assert before < set(pods("training"))
 
 
-def test_without_the_refusal_workers_are_created_twice(old: Stack, cluster: Rehearsal, pods: Pods) -> None:
+def without_the_refusal_workers_are_created_twice(old: Stack, cluster: Rehearsal, pods: Pods) -> None:
     """Without the feature gate's `false` the newer operator creates workers with several hosts a second time."""
     before = set(pods("hosts"))
     kubectl = Kubectl(cluster)
@@ -135,8 +134,17 @@ def test_without_the_refusal_workers_are_created_twice(old: Stack, cluster: Rehe
     without = [each for each in arguments["args"] if not each.startswith("--feature-gates")]
     patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": without}]
     kubectl.does("patch", *OPERATOR, "--type=json", f"--patch={json.dumps(patch)}")
-    deadline = time.monotonic() + SETTLES
-    while len(pods("hosts")) < len(before) + 2 and time.monotonic() < deadline:
-        time.sleep(1.0)
+    until(lambda: len(pods("hosts")) >= len(before) + 2, "the operator has created them again", SETTLES)
     assert before < set(pods("hosts"))
     assert len(pods("hosts")) == len(before) + 2
+
+
+def test_the_operator_is_upgraded_while_ray_clusters_run(
+    old: Stack, rays: Rays, pods: Pods, cluster: Rehearsal
+) -> None:
+    the_older_operator_serves_the_stacks_clusters(old, rays, pods)
+    an_upgrade_that_would_create_workers_twice_is_refused(old)
+    an_upgrade_changes_crds_first_and_keeps_all_pods(old, rays, pods)
+    a_downgrade_is_refused(old)
+    a_head_of_the_older_operator_is_not_recreated_for_the_strategy_recreate(old, rays, pods)
+    without_the_refusal_workers_are_created_twice(old, cluster, pods)

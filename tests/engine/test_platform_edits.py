@@ -23,10 +23,7 @@ def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
 @pytest.fixture
 def up(dev: Stack) -> Stack:
     """The dev stack after `pulumi up`, with its original file."""
-    dev.reset_file()
-    dev.edit(lambda settings: None)
-    dev.settle()
-    return dev
+    return dev.settle()
 
 
 def test_an_edit_of_the_stack_file_is_shown_by_the_preview_and_applied_by_up(up: Stack, rays: Rays) -> None:

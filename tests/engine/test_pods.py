@@ -1,6 +1,7 @@
 """Pods that the operator creates for a stack's RayCluster, where the API server enforces Pod Security `restricted`."""
 
 import base64
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -9,6 +10,7 @@ from kubernetes import client
 
 from local.rehearsal import Rehearsal
 from testbed.platform_stack import Stack, training
+from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
@@ -17,28 +19,39 @@ NAMESPACE = "guarded"
 
 
 @pytest.fixture(scope="module")
-def up(stack_on_operator: MakeStack, core: client.CoreV1Api) -> Stack:
-    """A cluster with a worker, TLS, and a sidecar of the head without a security context."""
+def made(stack_on_operator: MakeStack, core: client.CoreV1Api) -> Iterator[Stack]:
+    """A stack in a namespace that exists. Each test needs `up`."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE, labels=labels)))
-
-    def guarded(settings: dict[str, Any]) -> None:
-        settings["tenants"][0] |= {"namespace": NAMESPACE, "createNamespace": False}
-        logs = {"name": "logs", "image": "fluent/fluent-bit:3.2"}
-        training(settings)["head"] = {"podTemplate": {"spec": {"containers": [logs]}}}
-        training(settings)["workers"] = {"pool": "a100", "variants": [{"gpus": 1, "minReplicas": 1}]}
-        training(settings)["tls"] = {}
-
     made = stack_on_operator("guarded")
-    made.edit(guarded)
-    made.up()
-    return made
+    yield made
+    made.destroy()
+    core.delete_namespace(NAMESPACE)
+
+
+@pytest.fixture
+def up(made: Stack) -> Stack:
+    """A cluster with a worker, TLS, and a sidecar of the head without a security context."""
+    return made.settle(guarded)
+
+
+def guarded(settings: dict[str, Any]) -> None:
+    settings["tenants"][0] |= {"namespace": NAMESPACE, "createNamespace": False}
+    logs = {"name": "logs", "image": "fluent/fluent-bit:3.2"}
+    training(settings)["head"] = {"podTemplate": {"spec": {"containers": [logs]}}}
+    training(settings)["workers"] = {"pool": "a100", "variants": [{"gpus": 1, "minReplicas": 1}]}
+    training(settings)["tls"] = {}
+
+
+def pods(core: client.CoreV1Api, node_type: str) -> list[Any]:
+    """The pods of a kind that are not being deleted."""
+    found: list[Any] = core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/node-type={node_type}").items
+    return [each for each in found if each.metadata.deletion_timestamp is None]
 
 
 def pod(core: client.CoreV1Api, node_type: str) -> Any:
-    """The only pod of its kind that is not being deleted."""
-    found: list[Any] = core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/node-type={node_type}").items
-    [there] = [each for each in found if each.metadata.deletion_timestamp is None]
+    """The only one of them."""
+    [there] = pods(core, node_type)
     return there
 
 
@@ -80,8 +93,6 @@ def test_the_preview_warns_of_a_cluster_without_authentication(up: Stack) -> Non
     refused = up.pulumi("preview", fails=True).output
     up.edit(lambda settings: training(settings).update(updates={"strategy": "none"}))
     warned = up.pulumi("preview").output
-    up.edit(lambda settings: training(settings).pop("authOptions"))
-    up.edit(lambda settings: training(settings).pop("updates"))
     assert "has no token authentication" not in quiet
     assert "its head keeps the authOptions that it has started with" in refused
     assert "warning: RayCluster 'training' has no token authentication" in warned
@@ -95,8 +106,10 @@ def test_a_head_is_evicted_only_if_the_stack_file_allows_it(up: Stack, core: cli
     up.edit(lambda settings: training(settings)["head"].update(evictable=True))
     up.up()
     evict(core, head)
+    until(lambda: [each.metadata.name for each in pods(core, "head")] not in ([], [head]), "there is another head")
 
 
+@pytest.mark.last
 def test_a_second_up_changes_nothing_and_destroy_leaves_nothing(up: Stack, cluster: Rehearsal) -> None:
     up.changes_nothing()
     up.destroy()

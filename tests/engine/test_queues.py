@@ -20,6 +20,7 @@ from core.body import Body
 from local import tools
 from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
+from testbed.pods.steps import until
 from tests.engine.conftest import PROGRAMS, MakeProject
 from tests.unit.kuberay.manifests import manifest
 
@@ -146,6 +147,7 @@ def test_a_namespace_that_leaves_the_list_keeps_and_edits_its_objects_but_create
     finally:
         kubectl.does("annotate", "queues.scheduling.volcano.sh", QUEUE, "--overwrite", f"{annotation}={ALLOWED}")
         kubectl.does("delete", "-n", left, name)
+        until(lambda: kubectl.creates(left, NAMING["PodGroup"](QUEUE)) == "", "it is on the list again", SETTLES)
 
 
 def test_a_changed_queue_or_priority_reaches_the_gang_of_kuberay(

@@ -28,11 +28,7 @@ def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
 @pytest.fixture
 def rolling(dev: Stack) -> Stack:
     """The stack after `pulumi up`, with workers of two groups, which an update replaces at once."""
-    dev.reset_file()
-    dev.edit(two_groups)
-    dev.edit(lambda settings: training(settings).update(updates={"strategy": "immediate"}))
-    dev.settle()
-    return dev
+    return dev.settle(two_groups, lambda settings: training(settings).update(updates={"strategy": "immediate"}))
 
 
 def two_groups(settings: dict[str, Any]) -> None:

@@ -69,10 +69,7 @@ def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
 @pytest.fixture
 def scaling(dev: Stack) -> Stack:
     """The stack after `pulumi up`, with its original file."""
-    dev.reset_file()
-    dev.edit(lambda settings: None)
-    dev.settle()
-    return dev
+    return dev.settle()
 
 
 @pytest.fixture

@@ -59,10 +59,7 @@ def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
 @pytest.fixture
 def up(dev: Stack) -> Stack:
     """The dev stack with a RayService, after `pulumi up`."""
-    dev.reset_file()
-    dev.edit(add)
-    dev.settle()
-    return dev
+    return dev.settle(add)
 
 
 def pending(services: Rays) -> str | None:

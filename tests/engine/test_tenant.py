@@ -80,10 +80,7 @@ def made(stack_on_operator: MakeStack, before: set[str]) -> Iterator[Stack]:
 @pytest.fixture
 def shared(made: Stack) -> Stack:
     """The stack with three tenants, after `pulumi up`."""
-    made.reset_file()
-    made.edit(tenants)
-    made.settle()
-    return made
+    return made.settle(tenants)
 
 
 def pod(**container: Any) -> dict[str, Any]:

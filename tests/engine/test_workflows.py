@@ -21,7 +21,7 @@ from testbed.platform_stack import Stack, training
 from tests.engine.conftest import MakeStack
 from tests.unit.review.story import commit
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
 EXAMPLES = paths.ROOT / "docs" / "examples"
 
@@ -100,9 +100,9 @@ class Runner:
         return (self.checkout / "approved.txt").read_text().splitlines()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def runner(stack_on_operator: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    """A stack that the workflow has created. The tests use it in their order."""
+    """A stack that the workflow has created."""
     stack = stack_on_operator("workflows")
     made = Runner(stack, tmp_path_factory.mktemp("runner"))
     made.preview(GITHUB)
@@ -112,12 +112,12 @@ def runner(stack_on_operator: MakeStack, tmp_path_factory: pytest.TempPathFactor
     stack.destroy()
 
 
-def test_a_stack_that_nobody_changed_has_no_drift(runner: Runner) -> None:
+def a_stack_that_nobody_changed_has_no_drift(runner: Runner) -> None:
     assert runner.run("drift.yaml", "Look").code == 0
     assert (runner.checkout.parent / "variables").read_text() == "CODE=0\n"
 
 
-def test_a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
+def a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
     runner.commit()
     runner.stack.edit(lambda settings: training(settings).update(idleTimeout="75s"))
     shutil.copy(runner.stack.file, runner.checkout)
@@ -134,7 +134,7 @@ def test_a_pull_request_has_the_preview_in_its_summary(runner: Runner) -> None:
     runner.stack.edit(not_on_the_nodes_network)
 
 
-def test_what_was_approved_is_applied(runner: Runner) -> None:
+def what_was_approved_is_applied(runner: Runner) -> None:
     runner.stack.edit(lambda settings: training(settings).update(idleTimeout="90s"))
     runner.preview(GITLAB)
     (cluster,) = (each for each in runner.approved if "::team-a/training-ray-cluster " in each)
@@ -144,7 +144,7 @@ def test_what_was_approved_is_applied(runner: Runner) -> None:
     assert done.code == 0, done.output
 
 
-def test_an_update_whose_runner_was_lost_is_continued(runner: Runner) -> None:
+def an_update_whose_runner_was_lost_is_continued(runner: Runner) -> None:
     assert script(GITLAB, "recover").replace("$RECOVER", "$STACK") in script("recover.yaml", "Recover")
     runner.stack.edit(lambda settings: settings["tenants"][0].update(labels={"cost-center": "41"}))
     runner.stack.killed(lambda: bool(runner.stack.locked()))
@@ -155,7 +155,7 @@ def test_an_update_whose_runner_was_lost_is_continued(runner: Runner) -> None:
     assert runner.approved == []
 
 
-def test_an_approval_is_stale_after_another_update(runner: Runner) -> None:
+def an_approval_is_stale_after_another_update(runner: Runner) -> None:
     runner.stack.edit(lambda settings: training(settings).update(idleTimeout="120s"))
     runner.preview(GITHUB)
     runner.stack.edit(lambda settings: settings["tenants"][0].update(labels={"cost-center": "42"}))
@@ -166,10 +166,19 @@ def test_an_approval_is_stale_after_another_update(runner: Runner) -> None:
         assert "Updating" not in done.output
 
 
-def test_drift_is_reported_with_names_and_without_values(runner: Runner, core: client.CoreV1Api) -> None:
+def drift_is_reported_with_names_and_without_values(runner: Runner, core: client.CoreV1Api) -> None:
     core.patch_namespace("team-a", {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
     found = runner.run("drift.yaml", "Look")
     assert found.code == 0
     assert (runner.checkout.parent / "variables").read_text().splitlines()[-1] != "CODE=0"
     assert "platform-namespace-team-a" in found.output
     assert "privileged" not in found.output
+
+
+def test_a_stack_is_changed_by_the_workflows(runner: Runner, core: client.CoreV1Api) -> None:
+    a_stack_that_nobody_changed_has_no_drift(runner)
+    a_pull_request_has_the_preview_in_its_summary(runner)
+    what_was_approved_is_applied(runner)
+    an_update_whose_runner_was_lost_is_continued(runner)
+    an_approval_is_stale_after_another_update(runner)
+    drift_is_reported_with_names_and_without_values(runner, core)

@@ -19,7 +19,7 @@ from stacks.commands.plan.history.live import Demand, demand_of
 from tests.gateway.ray_head import ATTEMPTS
 from tests.gateway.waiting import eventually
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 SECONDS = 180.0
 
@@ -28,9 +28,10 @@ import pathlib, sys, time, ray
 ray.init(logging_level="error")
 
 @ray.remote(num_cpus=1, max_retries=0)
-def task(seconds, runs):
+def task(runs, ends):
     pathlib.Path(runs).touch()
-    time.sleep(float(seconds))
+    while not pathlib.Path(ends).exists():
+        time.sleep(0.1)
 
 node, *arguments = sys.argv[1:]
 ray.get(task.options(resources={node: 1} if node else {}).remote(*arguments))
@@ -105,9 +106,9 @@ class Ray:
         assert program.returncode == 0, output
 
     @contextmanager
-    def task(self, runs: Path, seconds: float, node: str = "") -> "Iterator[subprocess.Popen[str]]":
-        """A running task, on that node or on any. `runs`: a file that it creates."""
-        with self.running(TASK, node, str(seconds), str(runs)) as task:
+    def task(self, runs: Path, ends: Path, node: str = "") -> "Iterator[subprocess.Popen[str]]":
+        """A running task, on that node or on any. `runs`: a file that it creates. It ends when there is `ends`."""
+        with self.running(TASK, node, str(runs), str(ends)) as task:
             eventually("the task runs", runs.exists, seconds=SECONDS)
             yield task
 
@@ -124,9 +125,9 @@ class Ray:
                 program.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ray() -> Iterator[Ray]:
-    """A Ray for all tests of this file, which run in their order."""
+    """A Ray of three nodes."""
     with ExitStack() as running:
         starts = (running.enter_context(started()) for _ in range(ATTEMPTS))
         address = next(filter(None, starts), "")
@@ -147,7 +148,7 @@ def started() -> Iterator[str]:
         process.communicate(timeout=60)
 
 
-def test_requested_gpus_are_reported_with_their_times(ray: Ray) -> None:
+def requested_gpus_are_reported_with_their_times(ray: Ray) -> None:
     ray.runs(GPUS)
 
     def known() -> Demand | None:
@@ -163,31 +164,40 @@ def test_requested_gpus_are_reported_with_their_times(ray: Ray) -> None:
     assert all(time.time() - 600 < job.arrival < time.time() for job in found.jobs.values())
 
 
-def test_used_and_awaited_gpus_are_reported(ray: Ray) -> None:
+def used_and_awaited_gpus_are_reported(ray: Ray) -> None:
     with ray.running(WAITING):
         eventually("one runs", lambda: (ray.demand().running, ray.demand().waiting) == (1, 1), seconds=SECONDS)
         eventually("it is reported as busy", lambda: len(busy_pods(ray.head({})["nodes"])) == 1, seconds=SECONDS)
 
 
-def test_draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path) -> None:
+def draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("two") == "IDLE", seconds=SECONDS)
-    with ray.task(tmp_path / "runs", 600, "one"):
+    with ray.task(tmp_path / "runs", tmp_path / "never", "one"):
         answer = ray.head({"one": None, "two": None, "absent": None})
         assert answer["accepted"] == ["two"]
         eventually("it has ended", lambda: ray.state("two") == "DEAD", seconds=SECONDS)
         assert ray.state("one") == "RUNNING"
 
 
-def test_a_drained_node_finishes_its_task_and_gets_no_other(ray: Ray, tmp_path: Path) -> None:
+def a_drained_node_finishes_its_task_and_gets_no_other(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("one") == "IDLE", seconds=SECONDS)
-    with ray.task(tmp_path / "runs", 60, "one") as task:
+    ends = tmp_path / "ends"
+    with ray.task(tmp_path / "drained", ends, "one") as task:
         soon = round((time.time() + 1) * 1000)
         assert ray.head({"one": soon})["accepted"] == ["one"]
-        with ray.task(tmp_path / "another", 0.1) as another:
+        with ray.task(tmp_path / "another", tmp_path) as another:
             output, _ = another.communicate(timeout=SECONDS)
         assert another.returncode == 0, output
         assert ray.head({"one": soon})["nodes"]["one"] == "DRAINING", "Ray itself does not end the node at the deadline"
+        ends.touch()
         output, _ = task.communicate(timeout=SECONDS)
         assert task.returncode == 0, output
     eventually("it has ended", lambda: ray.state("one") == "DEAD", seconds=SECONDS)
     assert ray.state("three") in ("IDLE", "RUNNING")
+
+
+def test_a_ray_reports_its_gpus_and_drains_its_nodes(ray: Ray, tmp_path: Path) -> None:
+    requested_gpus_are_reported_with_their_times(ray)
+    used_and_awaited_gpus_are_reported(ray)
+    draining_ends_an_idle_node_but_not_a_busy_one(ray, tmp_path)
+    a_drained_node_finishes_its_task_and_gets_no_other(ray, tmp_path)
