@@ -15,7 +15,9 @@ export PLUGINS NODES POLICIES TOOLS MONITORING
 # Images often set it. Without bytecode each of the hundreds of Python processes compiles all that it imports again.
 unexport PYTHONDONTWRITEBYTECODE
 LOCAL = .venv/bin/python -m local
-PYTEST = .venv/bin/python -m pytest
+# In the order of files and lines; `make test ORDER=` shuffles (docs/testing.md).
+ORDER ?= -p no:randomly
+PYTEST = .venv/bin/python -m pytest $(ORDER)
 
 # The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more.
 unit = tests/unit --numprocesses logical --dist worksteal
