@@ -277,8 +277,9 @@ def with_short_grace_period(settings: RayClusterSettings, head: Body) -> Body:
 
 def head_without_drain(settings: RayClusterSettings) -> dict[str, str]:
     """The variable with which a head ends at once: an actor on it would hold it for the whole drain, and its cluster
-    ends with it in any case."""
-    return {DRAIN_VARIABLE: "0"} if settings.drains and settings.pod_defaults != "none" else {}
+    ends with it in any case. The head of a service may still answer requests."""
+    standing = not isinstance(settings, OwnedClusterSettings)
+    return {DRAIN_VARIABLE: "0"} if standing and settings.drains and settings.pod_defaults != "none" else {}
 
 
 def drain_seconds(settings: RayClusterSettings, workers: WorkersSettings | WorkerGroupSettings) -> int | None:

@@ -98,7 +98,10 @@ def test_its_workers_drain_until_serve_has_moved_their_requests(settings: dict[s
     config = {
         "applications": [{"name": "chat", "route_prefix": "/", "import_path": "c:a", "deployments": [deployment]}]
     }
-    assert service(serveConfigV2=config, cluster=cluster).own_cluster.drain_timeout == drain
+    own = service(serveConfigV2=config, cluster=cluster).own_cluster
+    assert own.drain_timeout == drain
+    head = ray_cluster(own, ())["spec"]["headGroupSpec"]["template"]["spec"]
+    assert "env" not in head["containers"][0], "a head that answers requests does not end at once"
 
 
 def test_neither_of_its_two_heads_during_an_update_is_evicted() -> None:
