@@ -6,7 +6,7 @@ import pytest
 
 from components.access.personas import NamedCluster
 from stacks.load import parse
-from stacks.objects.access import named_clusters, own_accounts
+from stacks.objects.access import named_clusters, own_accounts, restricted
 from stacks.program.build import build
 from stacks.settings import StackSettings, TenantSettings
 from testbed.recorder import Recorder, record
@@ -96,3 +96,19 @@ def test_ray_cluster_admins_may_create_ingresses_if_the_tenant_may(allowed: bool
     roles = record(lambda: build(parse(settings))).registered
     (admin,) = [made for name, made in roles.items() if name.endswith("ray-cluster-admin-role")]
     assert allowed == any("ingresses" in rule["resources"] for rule in admin.inputs["rules"])
+
+
+def test_what_the_stack_file_has_is_what_tenants_may_use() -> None:
+    pool = {
+        "pool": "a",
+        "count": 1,
+        "cpu": 8,
+        "memory": "32Gi",
+        "taints": [{"key": "dedicated", "effect": "NoSchedule"}],
+    }
+    tenant = {"name": "team-a", "quota": {"nodePorts": 2}}
+    found = restricted(
+        parse({"nodes": [pool], "tenants": [tenant, {"name": "team-b", "quota": {}}, {"name": "team-c"}]})
+    )
+    assert found.exposed == {"team-a": ("NodePort",), "team-b": (), "team-c": ()}
+    assert found.taints == ("nvidia.com/gpu", "dedicated")
