@@ -4,7 +4,8 @@ The policies serve all tenants of a stack, and each asks the API server about th
 
 - `scaling-only`, `ray-jobs` and `job-templates` restrict who may patch RayClusters, or create RayJobs, without being
   allowed to create RayClusters. The operator can create any pod, so both rights would be more than they look.
-  `own-ray-jobs` keeps them from deleting RayJobs of others.
+  `own-ray-jobs` keeps them from deleting RayJobs of others, and from leaving RayClusters of their own behind.
+- `own-workers` restricts who may patch pods without being allowed to create them.
 - `neighbours` refuses what a RayCluster may do to others: evict their pods, take their traffic, delete objects; and
   `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
   (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
@@ -14,41 +15,23 @@ They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
-from components.access.neighbours import NO_CONTROLLER, neighbours, own_hosts
+from components.access.ingresses import own_hosts
+from components.access.neighbours import BY_AN_ACCOUNT, NO_CONTROLLER, neighbours
 from components.access.personas import RAY_GROUP, RAY_WRITE, RUN
+from components.access.restricted import Restricted
 from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, OPTIONS_ANNOTATION, RANDOM, TEMPLATE_LABEL
 from components.job_template.settings import WORD
 from components.objects import Object
 from components.payloads.idle_termination import NAME as IDLE_TERMINATION
 from components.ray_cluster.manifests import API_VERSION as RAY_VERSION
+from components.ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL
 from components.tenant.settings import named, of_tenants
 from core.body import Body
 from policies.cel import listed
 
 API_VERSION = "admissionregistration.k8s.io/v1"
-
-
-@dataclass(frozen=True)
-class Restricted:
-    """What is admitted in the namespaces of a stack's tenants."""
-
-    namespaces: Sequence[str] | None = None
-    """The tenants' namespaces. None: the stack creates all of them, and their label selects them."""
-
-    classes: Sequence[str] = ()
-    """PriorityClasses that tenants' RayClusters may have."""
-
-    hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Host names of Ingresses, by the namespaces of the tenants that may have any."""
-
-    volcano: bool = False
-    """Whether the operator schedules with Volcano."""
-
-    templates: Sequence[str] = ()
-    """Names of the job templates of all tenants."""
 
 
 def restrictions(stack: str, admitted: Restricted) -> Iterator[Object]:
@@ -70,10 +53,11 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         ("scaling-only", _scaling_only(), tenants),
         ("ray-jobs", _jobs_on_usable_clusters(), tenants),
         ("own-ray-jobs", _own_jobs(), tenants),
-        ("neighbours", neighbours(admitted.classes, admitted.volcano), tenants),
+        ("own-workers", _own_workers(), tenants),
+        ("neighbours", neighbours(admitted), tenants),
     ]
     if admitted.hosts:
-        policies.append(("ingress-hosts", own_hosts(admitted.hosts), named("In", admitted.hosts)))
+        policies.append(("ingress-hosts", own_hosts(admitted), named("In", admitted.hosts)))
     made: dict[str, Body] = {}
     for name, spec, where in policies:
         whole = f"ray-platform.{own}.{name}"
@@ -132,20 +116,75 @@ def _scaling_only() -> Body:
     groups = ("object.spec.?workerGroupSpecs.orValue([])", "oldObject.spec.?workerGroupSpecs.orValue([])")
     same_group = _same_but("group", "before", listed(SCALED_OF_GROUPS))
     of_the_spec = f"({listed(SCALED)} + ({_SUSPENDS} ? ['suspend'] : []))"
+    own = (
+        f"{_SUSPENDS} || {_is_account_of('object.metadata.name')}"
+        f" || object.spec.headGroupSpec.template.spec.?serviceAccountName.orValue('') == {_ACCOUNT}"
+    )
     unchanged = (
         *_same_but("object.spec", "oldObject.spec", of_the_spec),
         f"{groups[0]}.size() == {groups[1]}.size()",
         f"{groups[0]}.all(group, {groups[1]}.exists(before, {' && '.join(same_group)}))",
         *(f"object.metadata.?{field} == oldObject.metadata.?{field}" for field in ("labels", "annotations")),
+        own,
     )
     message = (
-        f"this account may only scale RayClusters: {' and '.join(SCALED_OF_GROUPS)} of worker groups are its to change"
+        f"this account may only scale RayClusters, and no other than its own: {' and '.join(SCALED_OF_GROUPS)} of "
+        "worker groups are its to change"
     )
     return policy(
         ("rayclusters", "UPDATE"),
         [_OF_THE_NAMESPACE, _MAY_NOT_MAKE_ANY],
         [{"expression": expression, "message": message} for expression in unchanged],
     )
+
+
+_ACCOUNT = "request.userInfo.username.split(':')[3]"
+"""CEL: the name of the account that asks."""
+
+
+def _is_account_of(cluster: str) -> str:
+    """CEL: whether KubeRay has made the account that asks for the head of the RayCluster of that name.
+
+    The head's pod template may name another (ray-operator/controllers/ray/utils/util.go: CheckName,
+    GetHeadGroupServiceAccountName). The name is that of kuberay/formats.py: derived.
+    """
+    last = f"[{cluster}].map(name, name.size() > 50 ? name.substring(name.size() - 50) : name)"
+    return f"{last}.exists(name, {_ACCOUNT} == (name.matches('^[a-z]') ? name : 'r' + name.substring(1)))"
+
+
+def _own_workers() -> Body:
+    """Accounts of the namespace that may patch but not create pods can only annotate and resize workers of their own
+    RayCluster.
+
+    KubeRay allows the head's account to patch every pod of its namespace, as the autoscaler resizes workers in place.
+    Another image would run with the account of that pod, and other labels would give a pod the connections of another.
+    """
+    labels = "oldObject.metadata.?labels.orValue({})"
+    cluster = f"{labels}[?'{CLUSTER_LABEL}'].orValue('')"
+    own = (
+        f"{labels}[?'{NODE_TYPE_LABEL}'].orValue('') == 'worker'"
+        f" && ({_is_account_of(cluster)} || oldObject.spec.?serviceAccountName.orValue('') == {_ACCOUNT})"
+    )
+    kept = ("labels", "ownerReferences", "finalizers")
+    now, before = (_annotations(each) for each in ("object", "oldObject"))
+    unchanged = (
+        own,
+        "request.?subResource.orValue('') == 'resize' || object.spec == oldObject.spec",
+        *(f"object.metadata.?{each} == oldObject.metadata.?{each}" for each in kept),
+        f"{now}.all(key, key.startsWith('ray.io/') || key in {before} && {now}[key] == {before}[key])",
+        f"{before}.all(key, key.startsWith('ray.io/') || key in {now})",
+    )
+    message = (
+        "this account may only resize workers of its own RayCluster, and set their annotations ray.io/...: to change a "
+        "pod, change what it is made from"
+    )
+    made = policy(
+        ("pods", "UPDATE"),
+        [_OF_THE_NAMESPACE, _MAY_NOT_MAKE_PODS],
+        [{"expression": expression, "message": message} for expression in unchanged],
+    )
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods", "pods/resize"]}
+    return {**made, "matchConstraints": {"resourceRules": [rule]}}
 
 
 CLUSTER_SELECTOR = "ray.io/cluster"
@@ -158,6 +197,11 @@ _AUTHOR = f"object.metadata.?annotations[?'{AUTHOR_ANNOTATION}']"
 """CEL: who creates a RayJob, by its annotation."""
 
 
+LONGEST_ANNOTATIONS = 64 * 2**10
+"""Characters of all annotations of a RayJob of those who may not create RayClusters. Kubernetes allows four times as
+many."""
+
+
 def _jobs_on_usable_clusters() -> Body:
     """Users who may create RayJobs but not RayClusters must select a RayCluster that they may use, without pod
     templates.
@@ -166,7 +210,7 @@ def _jobs_on_usable_clusters() -> Body:
     any Secret of the namespace. In the name of somebody else only that user could delete it (own_jobs), and `runs`
     would show it as run by that user.
     """
-    cluster = f"object.spec.clusterSelector['{CLUSTER_SELECTOR}']"
+    cluster, annotations = f"object.spec.clusterSelector['{CLUSTER_SELECTOR}']", _annotations("object")
     return policy(
         ("rayjobs", "CREATE"),
         [_MAY_NOT_MAKE_ANY],
@@ -187,6 +231,12 @@ def _jobs_on_usable_clusters() -> Body:
             {
                 "expression": f"{_AUTHOR}.orValue(request.userInfo.username) == request.userInfo.username",
                 "message": f"annotation {AUTHOR_ANNOTATION} is the name of the user who creates it: leave it out",
+            },
+            {
+                "expression": f"{annotations}.map(key, size(key) + size({annotations}[key])).sum()"
+                f" <= {LONGEST_ANNOTATIONS}",
+                "message": "annotations are too long, for all who share the API server: use at most "
+                f"{LONGEST_ANNOTATIONS} characters",
             },
         ],
     )
@@ -265,7 +315,12 @@ def _own_jobs() -> Body:
                 "expression": f"{own} : {selected}.hasValue() && {usable}",
                 "message": "this RayJob is not yours: you may delete runs of job templates that you created, and "
                 "RayJobs on RayClusters that you may use",
-            }
+            },
+            {
+                "expression": "request.?options.?propagationPolicy.orValue('') != 'Orphan'"
+                " && request.?options.?orphanDependents.orValue(false) != true",
+                "message": "its RayCluster would stay without a deadline: delete it without --cascade=orphan",
+            },
         ],
     )
 
@@ -287,9 +342,13 @@ _MAY_NOT_MAKE_ANY = {
     "name": "may-not-make-rayclusters",
     "expression": f"!{RAY_CLUSTERS}.namespace(request.namespace).check('create').allowed()",
 }
+_MAY_NOT_MAKE_PODS = {
+    "name": "may-not-make-pods",
+    "expression": "!authorizer.group('').resource('pods').namespace(request.namespace).check('create').allowed()",
+}
 _OF_THE_NAMESPACE = {
     "name": "account-of-the-namespace",
-    "expression": "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')",
+    "expression": BY_AN_ACCOUNT,
 }
 
 

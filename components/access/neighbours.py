@@ -1,16 +1,20 @@
 """The admission policy that keeps a tenant's RayClusters, RayJobs and RayServices from harming others, in CEL.
 
-Who makes one decides what the operator makes from it: pods that evict others, Services that take the traffic of an
-address, an Ingress for all hosts. An `ownerReference` to an owner that does not exist makes Kubernetes' garbage
-collector delete the object. Earlier violations stay, so that what runs can be scaled and deleted.
+Who makes one decides what the operator makes from it: pods that evict others or keep their workers from every node,
+Services that take the traffic of an address, volumes of others. What code on Ray makes itself, with the account of
+`rayDeployer`, is judged alike. Earlier violations stay, so that what runs can be scaled and deleted; an update adds
+none (components/access/findings.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from components.access.findings import Listed, defined
 from components.access.personas import ALL_RAY_KINDS, RAY_GROUP
+from components.access.restricted import Restricted, by_namespace
+from components.job_template.manifests import AUTHOR_ANNOTATION
 from core.body import Body
 from core.pods import POD_SECURITY_PREFIX, PROFILES
-from policies.cel import before, listed, text, variables
+from policies.cel import before, listed
 
 IDLE_FINALIZER = "ray.io/idle-termination-cleanup-finalizer"
 """Finalizer that Ray's autoscaler adds to its own RayCluster
@@ -32,18 +36,26 @@ NO_CONTROLLER = {
 
 _OF_RAY = f"request.kind.group == '{RAY_GROUP}'"
 
+BY_AN_ACCOUNT = "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')"
+"""CEL: whether the author is an account of the namespace, such as that of code on Ray."""
+
+
+_RAY = "variables.ray[?0]"
+_GROUPS = f"{_RAY}.?workerGroupSpecs.orValue([])"
+
+_PODS = f"({_OF_RAY} || {BY_AN_ACCOUNT} ? variables.pods : [])"
+"""Pods that a tenant decides about. Others of the namespace, such as those of a StatefulSet, have authors of their
+own."""
+
+_RAY_SERVICES = f"([?object.?spec.?serveService] + [?{_RAY}.?headGroupSpec.?headService])"
+"""What KubeRay's Services are made from."""
+
+_SERVICES = f"({_RAY_SERVICES} + (request.kind.kind == 'Service' && {BY_AN_ACCOUNT} ? [dyn(object)] : []))"
+
 _LABELLED = ", ".join(f"string(object.metadata.?labels[?'{label}'].orValue(''))" for label in PRIORITY_LABELS)
 _GANG = "request.kind.kind == 'PodGroup' ? string(object.?spec.?priorityClassName.orValue('')) : ''"
 _CLASSES = f"variables.pods.map(pod, string(pod.spec.?priorityClassName.orValue(''))) + [{_GANG}, {_LABELLED}]"
 """PriorityClasses of all pods of an object, of a PodGroup, and of gangs."""
-
-_TAKES_NO_ADDRESS = (
-    "([object.?spec.?externalIPs, object.?spec.?serveService.?spec.?externalIPs]"
-    " + variables.ray.map(ray, ray.?headGroupSpec.?headService.?spec.?externalIPs))"
-    ".all(each, each.orValue([]).size() == 0)"
-)
-
-_NO_INGRESS = "variables.ray.all(ray, ray.?headGroupSpec.?enableIngress.orValue(false) != true)"
 
 _RESTRICTED = f"namespaceObject.metadata.?labels[?'{POD_SECURITY_PREFIX}/enforce'].orValue('') == 'restricted'"
 
@@ -62,72 +74,24 @@ _MEETS_RESTRICTED = (
 )
 """What Pod Security `restricted` requires of each container of a pod's `spec`."""
 
-_CAN_SUBMIT = (
-    f"!({_RESTRICTED}) || variables.jobs.all(job, job.?submissionMode.orValue('K8sJobMode') == 'K8sJobMode'"
+_CANNOT_SUBMIT = (
+    f"[it].filter(job, {_RESTRICTED} && !(job.?submissionMode.orValue('K8sJobMode') == 'K8sJobMode'"
     " ? job.?submitterPodTemplate.?spec.hasValue()"
     f" && [job.submitterPodTemplate.spec].all(spec, {_MEETS_RESTRICTED})"
-    " : job.submissionMode != 'SidecarMode')"
+    " : job.submissionMode != 'SidecarMode')).map(job, job.?submissionMode.orValue('K8sJobMode'))"
 )
 """KubeRay's own submitter has no securityContext (controllers/ray/common/job.go: GetDefaultSubmitterContainer). In
 SidecarMode it is a container of the head."""
 
 
-_ALIAS = "/server-alias(-regex)?$"
-"""Annotations with further host names of an Ingress: of ingress-nginx and of HAProxy Ingress."""
-
-
-def neighbours(classes: Sequence[str], volcano: bool = False) -> Body:
-    """The spec of the policy. `classes`: PriorityClasses that tenants' RayClusters may have. `volcano`: the operator
-    schedules with it."""
-    rules = [*_RULES, *([_OWN_CLUSTER] if volcano else [])]
-    own = [
-        {"name": "classes", "expression": _CLASSES},
-        {"name": "classesBefore", "expression": before(_CLASSES)},
-    ]
-    used = [each["expression"] for each in (*own, *rules)]
+def neighbours(admitted: Restricted) -> Body:
+    """The spec of the policy."""
+    rules = _rules(admitted)
     return {
         "matchConstraints": {"resourceRules": _resource_rules()},
         "matchConditions": [NO_CONTROLLER],
-        "variables": [*variables(used), *own],
-        "validations": [_priority(classes), *rules],
-    }
-
-
-def own_hosts(hosts: Mapping[str, Sequence[str]]) -> Body:
-    """The spec of a policy: Ingresses have only host names of their tenant. `hosts`: by namespace."""
-    known = ", ".join(f"{text(namespace)}: {listed(names)}" for namespace, names in hosts.items() if names)
-    own = f"{{{known}}}[?request.namespace].orValue([])"
-    allowed = "variables.hosts.exists(own, host == own || own.startsWith('*.') && host.endsWith(own.substring(1)))"
-    asked = "object.spec.?rules.orValue([]).map(rule, rule.?host.orValue(''))"
-    secured = f"object.spec.?tls.orValue([]).all(tls, tls.?hosts.orValue([]).all(host, {allowed}))"
-    named = f"object.metadata.?annotations.orValue({{}}).all(key, !key.matches({text(_ALIAS)}))"
-    holds = f"!has(object.spec.defaultBackend) && {asked}.all(host, {allowed}) && {secured} && {named}"
-    reason = (
-        "each rule and tls needs a host of this tenant, and there may be no defaultBackend and no server-alias among "
-        "the annotations"
-    )
-    fix = "ask for others in network.ingressHosts of the tenant in the stack file"
-    return {
-        "matchConstraints": {
-            "resourceRules": [
-                {
-                    "apiGroups": ["networking.k8s.io"],
-                    "apiVersions": ["*"],
-                    "operations": ["CREATE", "UPDATE"],
-                    "resources": ["ingresses"],
-                }
-            ]
-        },
-        "matchConditions": [NO_CONTROLLER],
-        # An update does not change the hosts of a tenant.
-        "variables": [{"name": name, "expression": own} for name in ("hosts", "hostsBefore")],
-        "validations": [
-            {
-                **_earlier_stays(holds, f"{reason}; {fix}"),
-                "messageExpression": f"{asked}.join(', ') + {text(f': {reason}. Its hosts: ')} + "
-                f"variables.hosts.join(', ') + {text(f'; {fix}')}",
-            }
-        ],
+        "variables": defined(rules, _UNCHANGED),
+        "validations": [*(rule.validation for rule in rules), *_UNCHANGED],
     }
 
 
@@ -136,6 +100,7 @@ def _resource_rules() -> list[Body]:
         (RAY_GROUP, ALL_RAY_KINDS, ("CREATE", "UPDATE")),
         ("", ("services",), ("CREATE", "UPDATE")),
         ("", ("pods",), ("CREATE",)),
+        ("apps", ("deployments",), ("CREATE", "UPDATE")),
         # Volcano creates PodGroups; people may patch them.
         ("scheduling.volcano.sh", ("podgroups",), ("UPDATE",)),
     )
@@ -145,22 +110,281 @@ def _resource_rules() -> list[Body]:
     ]
 
 
-def _priority(classes: Sequence[str]) -> Body:
+def _rules(admitted: Restricted) -> list[Listed]:
+    return [
+        _priority(admitted.classes),
+        *_of_pods(admitted),
+        *_of_services(admitted),
+        *_OF_OBJECTS,
+        _gateways(admitted.gateways),
+        *([_OWN_CLUSTER] if admitted.scheduler == "volcano" else []),
+    ]
+
+
+def _priority(classes: Sequence[str]) -> Listed:
     # Kubernetes gives a pod without a class the cluster's default one, whose name is not known.
-    allowed = f"each in {listed(['', *classes])} || request.kind.kind == 'Pod' && !each.startsWith('{RESERVED}')"
-    stays = "oldObject != null && each in variables.classesBefore"
+    others = f"request.kind.kind in ['Pod', 'Deployment'] && !each.startsWith('{RESERVED}')"
     use = " or ".join(classes) or "none"
-    reason = f"may evict pods of other tenants: use {use}, or ask for it in priorityClasses.allowed of the stack file"
-    return {
-        "expression": f"variables.classes.all(each, {allowed} || {stays})",
-        "messageExpression": f"'PriorityClass ' + variables.classes.filter(each, !({allowed})).join(', ')"
-        f" + {text(f' {reason}')}",
-        "message": f"this PriorityClass {reason}",
-    }
+    return Listed(
+        "classes",
+        _CLASSES,
+        f"[it].filter(each, !(each in {listed(['', *classes])} || {others}))",
+        "'PriorityClass ' + item",
+        f" may evict pods of other tenants: use {use}, or ask for it in priorityClasses.allowed of the stack file",
+    )
 
 
-def _earlier_stays(holds: str, message: str) -> Body:
-    return {"expression": f"({holds}) || oldObject != null && !({before(holds)})", "message": message}
+VOLUMES = (
+    "configMap",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "hostPath",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+)
+"""Kinds of volumes that need no right, beside `secret`. Pod Security decides about `hostPath`."""
+
+_CLAIMED = ("accessModes", "resources", "volumeMode")
+"""Fields of a claim that a pod brings along: none that names a volume or a StorageClass."""
+
+_SCHEDULERS = {"scheduler-plugins": "scheduler-plugins-scheduler"}
+"""Schedulers' names in pods, where they differ from the setting (ray-operator/controllers/ray/batchscheduler)."""
+
+_OF_NODES = tuple(
+    f"node.kubernetes.io/{each}"
+    for each in ("not-ready", "unreachable", "memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")
+)
+"""Taints of a node's condition; Kubernetes itself gives pods tolerations of them."""
+
+
+def _of_pods(admitted: Restricted) -> Sequence[Listed]:
+    taints = sorted(set(admitted.taints))
+    scheduler = admitted.scheduler and _SCHEDULERS.get(admitted.scheduler, admitted.scheduler)
+    schedulers = ["default-scheduler", *([scheduler] if scheduler else [])]
+    claim = f"v.?ephemeral.?volumeClaimTemplate.?spec.orValue({{}}).all(key, key in {listed(_CLAIMED)})"
+    terms = " + ".join(
+        f"it.spec.?affinity.?{kind}.?requiredDuringSchedulingIgnoredDuringExecution.orValue([])"
+        f" + it.spec.?affinity.?{kind}.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])"
+        ".map(each, each.?podAffinityTerm.orValue({}))"
+        for kind in ("podAffinity", "podAntiAffinity")
+    )
+    return (
+        Listed(
+            "affine",
+            _PODS,
+            f"({terms}).filter(each, each.?namespaceSelector.hasValue()"
+            " || each.?namespaces.orValue([]).exists(name, name != request.namespace))",
+            "'affinity to pods of ' + (item.?namespaceSelector.hasValue() ? 'namespaces by their labels'"
+            " : item.?namespaces.orValue([]).join(', '))",
+            " would decide on which nodes pods of other tenants run: remove namespaces and namespaceSelector, which "
+            "leaves the pods of this namespace",
+        ),
+        Listed(
+            "placed",
+            _PODS,
+            "[it.spec.?nodeName.orValue('')].filter(each, each != '').map(each, 'nodeName ' + each)"
+            f" + [it.spec.?schedulerName.orValue('')].filter(each, !(each in {listed(['', *schedulers])}))"
+            ".map(each, 'schedulerName ' + each)"
+            " + it.spec.?tolerations.orValue([]).map(each, each.?key.orValue(''))"
+            f".filter(each, !(each in {listed([*_OF_NODES, *taints])}))"
+            ".map(each, 'a toleration of ' + (each == '' ? 'all taints' : each))",
+            "item",
+            f" leaves the nodes or the queue of tenants: set no nodeName, schedulerName {' or '.join(schedulers)}, and "
+            f"tolerations of {' or '.join(taints) or 'no taints'}. The stack file has the taints of pools in nodes",
+        ),
+        Listed(
+            "mounted",
+            _PODS,
+            f"it.spec.?volumes.orValue([]).filter(v, !(v.all(key, key in {listed(['name', 'secret', *VOLUMES])})"
+            f" && {claim}))",
+            "'volume ' + string(item.?name.orValue('')) + ' (' + item.filter(key, key != 'name').join(', ') + ')'",
+            " may have files of others: use storage of the stack file, a persistentVolumeClaim, or ephemeral with a "
+            "new volume of the default StorageClass",
+        ),
+    )
+
+
+ANNOTATIONS = (
+    *("kubectl.kubernetes.io/", "pulumi.com/", "meta.helm.sh/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/"),
+    *("app.kubernetes.io/", "prometheus.io/", "ray.io/", "ray-platform/"),
+)
+"""Prefixes of annotations that no controller takes for a host name, an address or its configuration."""
+
+
+def harmless(key: str) -> str:
+    """CEL: whether everybody may set the annotation `key`."""
+    return f"(!{key}.contains('/') || {listed(ANNOTATIONS)}.exists(prefix, {key}.startsWith(prefix)))"
+
+
+def _of_services(admitted: Restricted) -> Sequence[Listed]:
+    own = "object.metadata.?name.orValue('')"
+    derived = "['-head-svc', '-serve-svc']"
+    return (
+        Listed(
+            "addresses",
+            f"({_SERVICES} + (request.kind.kind == 'Service' ? [dyn(object)] : []))",
+            "it.?spec.?externalIPs.orValue([])",
+            "item + ' among'",
+            " externalIPs take the traffic of other pods to these addresses (CVE-2020-8554): remove them",
+        ),
+        Listed(
+            "types",
+            f"{_SERVICES}.map(s, s.?spec.orValue({{}}))"
+            ".map(spec, spec.?type.orValue('ClusterIP') + ' ' + spec.?externalName.orValue(''))"
+            f" + [{_RAY}.?headGroupSpec.?serviceType.orValue('ClusterIP') + ' ']",
+            f"[it].filter(each, !(each.split(' ')[0] in ['ClusterIP', ''] + {by_namespace(admitted.exposed)})"
+            " || each.split(' ')[1] != '')",
+            "'Service of type ' + item.split(' ')[0]",
+            " leads to the outside, or to Services of others: use ClusterIP; quota.loadBalancers and quota.nodePorts "
+            "of the tenant in the stack file allow LoadBalancer and NodePort",
+        ),
+        Listed(
+            "annotated",
+            f"{_SERVICES}.map(s, s.?metadata.?annotations.orValue({{}}))"
+            f" + [{_RAY}.?headServiceAnnotations.orValue({{}})]",
+            f"it.filter(key, !{harmless('key')}).map(key, key + '=' + string(it[key]))",
+            "'annotation ' + item.split('=')[0]",
+            " of a Service may be a controller's, such as one that gives host names: remove it. Annotations without "
+            f"a prefix are allowed, and {', '.join(ANNOTATIONS)}",
+        ),
+        Listed(
+            "named",
+            _RAY_SERVICES,
+            f"[it.?metadata.?name.orValue('')].filter(each, each != ''"
+            f" && !({derived}.exists(end, each == {own} + end) || each.startsWith({own} + '-')"
+            f" && !{derived}.exists(end, each.endsWith(end))))",
+            "'Service ' + item",
+            " may be that of another RayCluster: let its name begin with that of the object and a hyphen, and not end "
+            "in -head-svc or -serve-svc, or leave it out",
+        ),
+    )
+
+
+LONGEST_TEXT = 32 * 2**10
+"""Characters of a text of a RayJob. etcd keeps several revisions, and API server and operator each object in memory."""
+
+LONGEST_CONFIGURATION = 256 * 2**10
+"""Characters of a RayService's configuration of Serve."""
+
+LONGEST_LABELS = 16 * 2**10
+
+MOST_WORKERS = 10_000
+"""Workers of a group, in pods. The operator makes them without a limit of its own."""
+
+_WORKER_PODS = (
+    "[object.metadata.?name.orValue('') + '-' + string(it.?groupName.orValue(''))]"
+    ".map(name, (name.size() > 50 ? name.substring(0, 50) : name).lowerAscii() + '-worker-')"
+)
+"""CEL: how the names of a group's pods begin, before five letters (ray-operator/controllers/ray/utils/util.go:
+PodName)."""
+
+_METADATA = (
+    f"([?{_RAY}.?headGroupSpec.?template.?metadata] + {_GROUPS}.map(group, group.?template.?metadata.orValue({{}}))"
+    f" + {_RAY_SERVICES}.map(s, s.?metadata.orValue({{}})) + [?variables.jobs[?0].?submitterPodTemplate.?metadata]"
+    f" + (request.kind.kind in ['Pod', 'Service'] && {BY_AN_ACCOUNT} ? [dyn(object.metadata)] : []))"
+)
+"""Metadata of what an object becomes."""
+
+_SIZE = "map(each, size(each) + size(string({of}[each]))).sum()"
+
+_OF_OBJECTS = (
+    Listed(
+        "opened",
+        "variables.ray",
+        "[?it.?headGroupSpec.?enableIngress].filter(each, each == true)",
+        "'enableIngress'",
+        ": KubeRay's Ingress is for all hosts, without TLS: remove enableIngress, and make an Ingress",
+    ),
+    Listed(
+        "kept",
+        _METADATA,
+        "it.?finalizers.orValue([])",
+        "'finalizer ' + item",
+        " keeps the pod or the Service, and with it the namespace, for ever: remove it",
+    ),
+    Listed(
+        "deleted",
+        _GROUPS,
+        "it.?scaleStrategy.?workersToDelete.orValue([]).filter(pod, request.kind.kind != 'RayCluster'"
+        f" || !{_WORKER_PODS}.exists(begins, pod.startsWith(begins) && pod.size() == begins.size() + 5))",
+        "'pod ' + item",
+        " among workersToDelete is no worker of this group, and KubeRay would delete it: name pods of the group",
+    ),
+    Listed(
+        "numbers",
+        _GROUPS,
+        "[int(it.?replicas.orValue(0)), int(it.?minReplicas.orValue(0))]"
+        ".map(each, each * int(it.?numOfHosts.orValue(1)))"
+        f".filter(each, each > {MOST_WORKERS}).map(each, string(it.?groupName.orValue('')) + ' of ' + string(each))",
+        "'group ' + item",
+        f" workers: KubeRay makes as many pods. Set at most {MOST_WORKERS}",
+    ),
+    Listed(
+        "texts",
+        "variables.jobs",
+        f"it.filter(key, type(it[key]) == string && size(it[key]) > {LONGEST_TEXT})"
+        ".map(key, key + ' of ' + string(size(it[key])))"
+        f" + it.filter(key, key in ['metadata', 'clusterSelector'] && it[key].{_SIZE.format(of='it[key]')}"
+        f" > {LONGEST_TEXT}).map(key, string(key))",
+        "item",
+        f" is too long, for all who share the API server: use at most {LONGEST_TEXT} characters, and put the rest into "
+        "a file that the job reads",
+    ),
+    Listed(
+        "configurations",
+        "[?object.?spec.?serveConfigV2]",
+        f"[size(it)].filter(each, each > {LONGEST_CONFIGURATION})",
+        "'serveConfigV2 of ' + string(item)",
+        f" characters is too long: use at most {LONGEST_CONFIGURATION}",
+    ),
+    Listed(
+        "labels",
+        f"[{_OF_RAY} ? object.metadata.?labels.orValue({{}}) : {{}}]",
+        f"[it.{_SIZE.format(of='it')}].filter(each, each > {LONGEST_LABELS})",
+        "'labels of ' + string(item)",
+        f" characters are too long: use at most {LONGEST_LABELS}",
+    ),
+    Listed(
+        "authors",
+        "[request.kind.kind == 'RayJob' ? object.metadata.?annotations.orValue({}) : {}]",
+        f"it.filter(key, key == '{AUTHOR_ANNOTATION}').map(key, string(it[key]))"
+        ".filter(each, each != request.userInfo.username)",
+        f"'annotation {AUTHOR_ANNOTATION} ' + item",
+        ": it is the name of the user who creates it: leave it out",
+    ),
+    Listed(
+        "submitters",
+        "variables.jobs",
+        _CANNOT_SUBMIT,
+        "item",
+        ": set submissionMode: HTTPMode. The namespace admits only pods that meet Pod Security restricted, and "
+        "KubeRay's own submitter does not; in K8sJobMode a submitterPodTemplate may",
+    ),
+)
+
+
+def _gateways(classes: Sequence[str]) -> Listed:
+    return Listed(
+        "gateways",
+        "[?object.?spec.?upgradeStrategy.?clusterUpgradeOptions.?gatewayClassName]",
+        f"[it].filter(each, !(each in {listed(classes)}))",
+        "'gatewayClassName ' + item",
+        f" may be a Gateway for all hosts, open to the outside: use {' or '.join(classes) or 'another strategy'}, or "
+        "ask for it in the stack file",
+    )
+
+
+_OWN_CLUSTER = Listed(
+    "selecting",
+    "variables.jobs",
+    "[it].filter(job, !job.?rayClusterSpec.hasValue()).map(job, job.?clusterSelector.orValue({}))",
+    "'a selected RayCluster'",
+    ": with Volcano, KubeRay starts no RayJob on an existing RayCluster: submit to the jobs API of that RayCluster "
+    "(`ray job submit`), or give the RayJob a rayClusterSpec",
+)
+"""controllers/ray/batchscheduler/volcano/volcano_scheduler.go: handleRayJob."""
 
 
 def _unchanged(field: str, keeps: str, message: str) -> Body:
@@ -169,13 +393,7 @@ def _unchanged(field: str, keeps: str, message: str) -> Body:
     return {"expression": f"!({_OF_RAY}) || {now} == (oldObject == null ? [] : {before(now)})", "message": message}
 
 
-_RULES = (
-    _earlier_stays(
-        _TAKES_NO_ADDRESS, "externalIPs take the traffic of other pods to these addresses (CVE-2020-8554): remove them"
-    ),
-    _earlier_stays(
-        _NO_INGRESS, "KubeRay's Ingress is for all hosts, without TLS: remove enableIngress, and make an Ingress"
-    ),
+_UNCHANGED = (
     _unchanged(
         "ownerReferences",
         "",
@@ -187,16 +405,4 @@ _RULES = (
         f".filter(each, each != '{IDLE_FINALIZER}')",
         "finalizers are KubeRay's: without them nothing is cleaned up. Leave them as they are",
     ),
-    _earlier_stays(
-        _CAN_SUBMIT,
-        "set submissionMode: HTTPMode. The namespace admits only pods that meet Pod Security restricted, and KubeRay's "
-        "own submitter does not; in K8sJobMode a submitterPodTemplate may",
-    ),
 )
-
-_OWN_CLUSTER = _earlier_stays(
-    "variables.jobs.all(job, job.?rayClusterSpec.hasValue())",
-    "with Volcano, KubeRay starts no RayJob on an existing RayCluster: submit to the jobs API of that RayCluster "
-    "(`ray job submit`), or give the RayJob a rayClusterSpec",
-)
-"""controllers/ray/batchscheduler/volcano/volcano_scheduler.go: handleRayJob."""

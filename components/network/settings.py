@@ -154,6 +154,10 @@ class TenantNetworkSettings(Settings):
     """Host names that Ingresses of the tenant's own may have, besides those of its clusters here: a name, or
     `*.team-a.example.com` for all names below. The API server refuses others. Default: none."""
 
+    ingress_annotations: tuple[LabelKey, ...] = ()
+    """Annotations that Ingresses of the tenant's own may have besides harmless ones, with any value. An annotation may
+    give the controller host names, Secrets or code of others. Default: none."""
+
     other_clusters: bool = False
     """True: the ports are also open for RayClusters that are not in the stack file, such as those of RayJobs. These can
     connect to each other, but not to clusters of the stack file."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from core.body import Body
-from core.problems import Problem
+from core.problems import Path, Problem
 from core.types import CheckedSettings, DnsSubdomain
 
 HEAD = 1000
@@ -81,19 +81,11 @@ class PriorityClassesSettings(CheckedSettings):
         return [Problem((key,), getattr(self, key), message, "no-priorities") for key in keys]
 
     def _invalid_names(self) -> list[Problem]:
-        if self.install in ("existing", "none"):
-            return []
-        problems = [
-            Problem(
-                (key,),
-                name,
-                "names that begin with system- are reserved for Kubernetes: choose another",
-                "priority-name",
-            )
-            for key, name in (("head", self.head), ("worker", self.worker))
-            if name.startswith("system-")
-        ]
-        if self.head == self.worker:
+        message = "classes that begin with system- are above all others, and reserved for Kubernetes: choose another"
+        named: list[tuple[Path, str]] = [(("head",), self.head), (("worker",), self.worker)]
+        named += [(("allowed", at), name) for at, name in enumerate(self.allowed)]
+        problems = [Problem(path, name, message, "priority-name") for path, name in named if name.startswith("system-")]
+        if self.head == self.worker and self.install not in ("existing", "none"):
             message = f"{self.head!r} is the heads' PriorityClass, which must be above the workers': set another name"
             problems.append(Problem(("worker",), self.worker, message, "priority-name"))
         return problems

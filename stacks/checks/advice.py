@@ -47,6 +47,23 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _models_that_do_not_scale(stack)
     yield from _services_that_end_early(stack)
     yield from _volumes_of_redis(stack)
+    yield from _runs_without_a_limit(stack)
+
+
+_RUNS = "count/rayjobs.ray.io"
+
+
+def _runs_without_a_limit(stack: StackSettings) -> Iterator[Finding]:
+    """Users who may create any number of RayJobs, which the API server keeps for all tenants."""
+    for at, tenant in enumerate(stack.tenants):
+        templates = [each.name for each in tenant.job_templates]
+        creating = any(user.submit_jobs or any(map(user.runs, templates)) for user in tenant.users)
+        if creating and not (tenant.quota and _RUNS in tenant.quota.hard):
+            message = (
+                "users of this tenant may create RayJobs without a limit, and each stays until it is deleted: set "
+                f"quota.hard, such as {{{_RUNS}: 100}}"
+            )
+            yield Finding((f"{PREFIX}tenants", at, "users"), None, message, "unlimited-jobs")
 
 
 def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:

@@ -8,16 +8,13 @@ from pydantic.alias_generators import to_camel
 
 from components.external_cluster.manifests import job_name
 from components.network.rules import ingress_problems
-from components.payloads.idle_termination import NAME as IDLE_TERMINATION
-from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.llm import llm_setting_at
-from components.redis.connection import CERTIFICATE_SECRET, SECRET, USERS_SECRET
-from components.tls.manifests import secret_name
 from core.nodes import NodePool
 from core.problems import Path, Problem, place
 from stacks.checks.namespaces import namespace_setting, problems_of_namespaces
 from stacks.checks.rendered import problems_of_clusters
 from stacks.checks.storage import problems_of_storage
+from stacks.checks.tokens import problems_of_tokens
 from stacks.objects.access import problems_of_admission, problems_of_hosts, unknown_cluster, unknown_template
 from stacks.objects.external_ray import problems_between_tenants
 from stacks.objects.logs import problems_of_logs
@@ -25,6 +22,7 @@ from stacks.objects.ownership import problems_of_split
 from stacks.objects.platform_outputs import problems_of_platform
 from stacks.objects.queues import problems_of_scheduling
 from stacks.objects.redis import problems_of_redis
+from stacks.objects.stack import problems_of_objects
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import plan_of
 from stacks.settings import StackSettings, TenantSettings
@@ -41,6 +39,7 @@ def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]
         *problems_of_pools(stack),
         *problems_of_namespaces(stack),
         *_not_made(stack),
+        *problems_of_tokens(stack),
         *_people(stack),
         *_ingresses(stack),
         *problems_of_redis(stack),
@@ -53,6 +52,8 @@ def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]
         *problems_of_logs(stack),
         *problems_of_clusters(stack, group),
     ]
+    if not found:
+        found += problems_of_objects(stack)
     if stack.capacity.overcommitment == "error" and not found:
         found += overcommitments(plan_of(stack))
     return [_where_written(stack, each) for each in found]
@@ -89,29 +90,6 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
         ]
         yield from _repeated(named)
         yield from _repeated((("tenants", index, "storage", at, "name"), e.name) for at, e in enumerate(tenant.storage))
-        yield from _of_objects(stack, index, tenant)
-
-
-def _of_objects(stack: StackSettings, index: int, tenant: TenantSettings) -> Iterator[Problem]:
-    """RayClusters named as a Secret or an account of the stack: KubeRay gives a RayCluster a Secret with its token and
-    an account of its name, and uses those that exist. Its users may read that Secret."""
-    secured = [each.name for each in tenant.all_clusters if each.tls]
-    taken = {secret_name(name): f"the Secret with the authority of {name!r}" for name in secured}
-    if stack.redis:
-        here = (USERS_SECRET, CERTIFICATE_SECRET) if stack.redis.scope == "perTenant" else ()
-        taken |= dict.fromkeys((SECRET, *here), "a Secret of Redis")
-    if any(each.idle_termination_options for each in tenant.clusters):
-        taken[IDLE_TERMINATION] = "the account of idle termination"
-    if tenant.run_history:
-        taken[RUN_HISTORY] = "the account of the run history"
-    named: list[tuple[Path, str]] = [
-        *((("clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
-        *((("clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
-    ]
-    for path, name in named:
-        if name in taken:
-            message = f"{name!r} is the name of {taken[name]}, which KubeRay would use for the RayCluster: use another"
-            yield Problem(("tenants", index, *path), name, message, "repeated-name")
 
 
 def _external_names(index: int, tenant: TenantSettings) -> Iterator[tuple[Path, str]]:

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from components.access.admission import Restricted
 from components.access.personas import NamedCluster, Subject
+from components.access.restricted import Restricted
 from components.admission_policies.settings import admission_policies
 from core.body import Body
+from core.nodes import GPU_RESOURCE
 from core.problems import Path, Problem
 from kuberay.formats import derived
 from stacks.objects.ray_clusters import rendered
@@ -122,9 +123,28 @@ def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
 
 def restricted(stack: StackSettings) -> Restricted:
     """What the API server admits in the tenants' namespaces."""
-    volcano = stack.operator_in_force.batch_scheduler == "volcano"
-    templates = tuple(each.name for tenant in stack.tenants for each in tenant.job_templates)
-    return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack), volcano, templates)
+    tenants = stack.tenants
+    upgrades = (each.upgrade_strategy for tenant in tenants for each in tenant.services)
+    options = (each.cluster_upgrade_options for each in upgrades if each)
+    return Restricted(
+        tenants_namespaces(stack),
+        stack.priorities.of_tenants,
+        ingress_hosts(stack),
+        {tenant.namespace_name: tenant.network.ingress_annotations for tenant in tenants},
+        {tenant.namespace_name: _exposed(tenant) for tenant in tenants},
+        tuple(dict.fromkeys(each.gateway_class_name for each in options if each)),
+        stack.operator_in_force.batch_scheduler,
+        tuple(dict.fromkeys([GPU_RESOURCE, *(taint.key for pool in stack.nodes for taint in pool.taints)])),
+        tuple(each.name for tenant in tenants for each in tenant.job_templates),
+    )
+
+
+def _exposed(tenant: TenantSettings) -> tuple[str, ...]:
+    """Types of Services to the outside that the tenant may have: those that its quota counts any of."""
+    if tenant.quota is None:
+        return ()
+    most = {"LoadBalancer": tenant.quota.load_balancers, "NodePort": tenant.quota.node_ports}
+    return tuple(kind for kind, number in most.items() if number)
 
 
 def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """All objects of a stack, and the images of their pods. Pure functions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from components.kueue.manifests import kueue_image
 from components.objects import Object, below
 from components.volcano.manifests import volcano_images
 from core.body import Body
 from core.images import images_in, mirrored
+from core.problems import Problem, place
+from kuberay.formats import derived
 from stacks.cached import cached
 from stacks.objects.cml import installs_operator
 from stacks.objects.platform import parts_of_platform
@@ -36,13 +38,38 @@ def render_as(stack: StackSettings, name: str) -> Objects:
 
     Raises Problems, with paths in the RayCluster's settings, as `rendered` does.
     """
+    return {key_of(each.body): each for each in _listed(stack, name)}
+
+
+def _listed(stack: StackSettings, name: str) -> list[Object]:
     made = [each for part in parts_of_platform(stack, name) for each in part.objects]
     for index, tenant in enumerate(stack.tenants):
         if tenant.create_namespace and not stack.platform:
             made += below([tenant_namespace(tenant)], ("tenants", index))
         for part in parts_of_tenant(stack, tenant):
             made += below(part.objects, ("tenants", index))
-    return {key_of(each.body): each for each in made}
+    return made
+
+
+def problems_of_objects(stack: StackSettings) -> Iterator[Problem]:
+    """Objects of one kind and name: one of them would be lost. KubeRay makes some itself, named as a RayCluster: its
+    account would have the rights of the stack's. Raises Problems as `render` does."""
+    first: dict[Key, Object] = {}
+    for each in _listed(stack, STACK):
+        key = key_of(each.body)
+        before = first.setdefault(key, each)
+        if before.body != each.body:
+            message = f"{' '.join(key)} is also made for {place(before.place) or 'the stack'}: set another name"
+            yield Problem(each.place, key[1].rpartition("/")[2], message, "repeated-name")
+    for (kind, name), cluster in ray_clusters(stack).items():
+        own = f"{name.rpartition('/')[0]}/{derived(cluster.body['metadata']['name'])}"
+        for role in ("Role", "RoleBinding"):
+            if kind == "RayCluster" and (other := first.get((role, own))):
+                message = (
+                    f"{role} {own} is also made for {place(other.place) or 'the stack'}, and KubeRay would use it for "
+                    "the account of the autoscaler: set another name"
+                )
+                yield Problem((*cluster.place, "name"), cluster.body["metadata"]["name"], message, "repeated-name")
 
 
 @cached

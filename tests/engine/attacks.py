@@ -39,6 +39,7 @@ JOBS = {
         {**ON_TRAINING, "annotations": {"ray-platform/created-by": "root"}},
         "is the name of the user who creates",
     ),
+    "with annotations without end": ({**ON_TRAINING, "annotations": {"note": "a" * 2**17}}, "annotations are too long"),
     "with a submitter of its own": (
         {**ON_TRAINING, "submitterPodTemplate": SUBMITTER},
         "submitterPodTemplate is for those who may make RayClusters",
@@ -116,6 +117,7 @@ RUNS: dict[str, tuple[Attack, str]] = {
         lambda run: run["spec"].update(entrypoint="python train.py --trust-remote-code"),
         "this run gives another",
     ),
+    "arguments without end": (_with_entrypoint(f"python train.py {'a' * 2**15}"), "is too long"),
     **{
         f"a shell: {argument}": (_with_entrypoint(f"python train.py{argument}"), "without characters that a shell")
         for argument in ("; id", " $(id)", " `id`", " 'a b'", ' "$HOME"', " a|b", " &", " >f", "\n id", " *", ".bak")
@@ -194,6 +196,9 @@ ONLY_SCALES = "this account may only scale RayClusters"
 
 GROUP = "/spec/workerGroupSpecs/0"
 
+WORKER = "training-a100-1gpu-worker-abcde"
+"""A worker of that group, as KubeRay names it."""
+
 SUSPENDED = {"op": "add", "path": "/spec/suspend", "value": True}
 
 Patches = dict[str, tuple[list[dict[str, Any]], str]]
@@ -201,8 +206,16 @@ Patches = dict[str, tuple[list[dict[str, Any]], str]]
 OF_THE_HEAD: Patches = {
     "more workers": ([{"op": "replace", "path": f"{GROUP}/replicas", "value": 1}], ""),
     "one worker less": (
-        [{"op": "add", "path": f"{GROUP}/scaleStrategy", "value": {"workersToDelete": ["training-worker-1"]}}],
+        [{"op": "add", "path": f"{GROUP}/scaleStrategy", "value": {"workersToDelete": [WORKER]}}],
         "",
+    ),
+    "another pod less": (
+        [{"op": "add", "path": f"{GROUP}/scaleStrategy", "value": {"workersToDelete": ["ray-run-history-0"]}}],
+        "pod ray-run-history-0 among workersToDelete is no worker of this group",
+    ),
+    "the head less": (
+        [{"op": "add", "path": f"{GROUP}/scaleStrategy", "value": {"workersToDelete": ["training-head-abcde"]}}],
+        "pod training-head-abcde among workersToDelete is no worker of this group",
     ),
     "another account": (
         [{"op": "add", "path": f"{GROUP}/template/spec/serviceAccountName", "value": "ray-deployer"}],

@@ -19,13 +19,14 @@ from components.access.manifests import (
     subject,
     tenant_grants,
 )
+from components.access.neighbours import IDLE_FINALIZER
 from local.rehearsal import Rehearsal
 from stacks.objects.access import named_clusters
 from stacks.objects.ray_clusters import template_objects
 from testbed.platform_stack import Rays, Stack
 from testbed.pods.steps import until
 from tests.engine.access_table import table
-from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, PATCHES, SUBMITTER, inside
+from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, PATCHES, inside
 from tests.engine.conftest import MakeStack
 from tests.engine.people import (
     KUBERNETES_OWN,
@@ -41,6 +42,7 @@ from tests.engine.people import (
     refusal,
     settings_with_people,
 )
+from tests.engine.reaching import EARLIER, OF_CODE, OF_KINDS, PODS, REACHING, worker_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
@@ -217,9 +219,9 @@ def own_cluster(rays: Rays) -> dict[str, Any]:
     return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "adhoc"}, "spec": spec}
 
 
-@pytest.mark.parametrize("what", ATTACKS)
+@pytest.mark.parametrize("what", [*ATTACKS, *REACHING])
 def test_a_raycluster_of_a_tenant_harms_no_other(what: str, judge: Judge, rays: Rays) -> None:
-    attack, refused = ATTACKS[what]
+    attack, refused = {**ATTACKS, **REACHING}[what]
     cluster = own_cluster(rays)
     attack(cluster)
     error = refusal_of(PEOPLE["Ray cluster admin"], judge, cluster)
@@ -237,6 +239,37 @@ def test_nor_does_a_raycluster_in_another_kind(kind: str, judge: Judge, rays: Ra
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("what", OF_KINDS)
+def test_nor_do_other_objects_of_kuberay(what: str, judge: Judge, rays: Rays) -> None:
+    kind, attack, refused = OF_KINDS[what]
+    body = inside(kind, own_cluster(rays)["spec"])
+    attack(body)
+    assert refused in refusal_of(PEOPLE["Ray cluster admin"], judge, body)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("what", EARLIER)
+def test_an_update_keeps_an_earlier_violation_and_adds_none(what: str, judge: Judge, rays: Rays) -> None:
+    earlier, patch, refused = EARLIER[what]
+    cluster = own_cluster(rays)
+    cluster["spec"]["suspend"] = True
+    earlier(cluster)
+    rays.create(TEAM, cluster)
+    try:
+        as_admin = client.CustomObjectsApi(acting_as(PEOPLE["Ray cluster admin"], judge.api))
+        error = refusal(
+            lambda: as_admin.patch_namespaced_custom_object(
+                "ray.io", "v1", TEAM, "rayclusters", "adhoc", patch, dry_run="All"
+            )
+        )
+    finally:
+        rays.delete(TEAM, "adhoc")
+        until(lambda: not rays.exists(TEAM, "adhoc"), "it is deleted")
+    assert refused in error
+    assert bool(refused) == bool(error)
+
+
+@pytest.mark.thorough
 def test_a_rayservice_takes_no_address_of_others(judge: Judge, rays: Rays) -> None:
     service = inside("RayService", own_cluster(rays)["spec"])
     service["spec"]["serveService"] = EXTERNAL
@@ -244,18 +277,52 @@ def test_a_rayservice_takes_no_address_of_others(judge: Judge, rays: Rays) -> No
 
 
 @pytest.mark.thorough
-def test_nor_do_services_and_pods_of_code_on_ray(judge: Judge) -> None:
-    core: Any = client.CoreV1Api(acting_as(PEOPLE["ray-deployer"], judge.api))
-    service = {"metadata": {"name": "takes"}, **EXTERNAL}
-    assert "externalIPs take the traffic" in refusal(
-        lambda: core.create_namespaced_service(OTHER_TEAM, service, dry_run="All")
+@pytest.mark.parametrize("what", OF_CODE)
+def test_nor_do_services_and_pods_of_code_on_ray(what: str, judge: Judge) -> None:
+    api = acting_as(PEOPLE["ray-deployer"], judge.api)
+    core: Any = client.CoreV1Api(api)
+    apps: Any = client.AppsV1Api(api)
+    create = {
+        "Service": core.create_namespaced_service,
+        "Pod": core.create_namespaced_pod,
+        "Deployment": apps.create_namespaced_deployment,
+    }
+    body, refused = OF_CODE[what]
+    error = refusal(lambda: create[body["kind"]](OTHER_TEAM, body, dry_run="All"))
+    assert refused in error
+    assert bool(refused) == bool(error)
+
+
+@pytest.fixture(scope="module")
+def workers(up: Stack, cluster: Rehearsal) -> Iterator[None]:
+    """A worker of the RayCluster, and one of another."""
+    core: Any = client.CoreV1Api(cluster.client())
+    for owner, name in (("training", "own"), ("tokens", "foreign")):
+        core.create_namespaced_pod(TEAM, worker_of(owner, name))
+    yield
+    for name in ("own", "foreign"):
+        core.delete_namespaced_pod(name, TEAM, grace_period_seconds=0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("what", PODS)
+def test_the_heads_account_changes_no_pod_beside_its_workers(what: str, judge: Judge, workers: None) -> None:
+    name, patch, refused = PODS[what]
+    core: Any = client.CoreV1Api(acting_as(PEOPLE["Head"], judge.api))
+    error = refusal(lambda: core.patch_namespaced_pod(name, TEAM, patch, dry_run="All"))
+    assert refused in error
+    assert bool(refused) == bool(error)
+
+
+@pytest.mark.thorough
+def test_the_heads_account_scales_no_other_raycluster(judge: Judge) -> None:
+    objects = client.CustomObjectsApi(acting_as(PEOPLE["Head"], judge.api))
+    patch = {"metadata": {"finalizers": [IDLE_FINALIZER]}}
+    assert "no other than its own" in refusal(
+        lambda: objects.patch_namespaced_custom_object(
+            "ray.io", "v1", TEAM, "rayclusters", "tokens", patch, dry_run="All"
+        )
     )
-    pod = {"metadata": {"name": "evicts"}, "spec": {**SUBMITTER["spec"], **CRITICAL}}
-    assert "may evict pods of other tenants" in refusal(
-        lambda: core.create_namespaced_pod(OTHER_TEAM, pod, dry_run="All")
-    )
-    pod["spec"].pop("priorityClassName")
-    assert refusal(lambda: core.create_namespaced_pod(OTHER_TEAM, pod, dry_run="All")) == ""
 
 
 @pytest.mark.thorough

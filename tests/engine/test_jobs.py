@@ -186,6 +186,8 @@ def test_users_change_no_run_and_delete_only_their_own(
         assert 'cannot patch resource \\"rayjobs\\"' in changed
     assert "this RayJob is not yours" in refusal(lambda: of_alice.delete(NAMESPACE, name))
     assert "this RayJob is not yours" in refusal(lambda: of_bob.delete(NAMESPACE, NAME))
+    left_behind = refusal(lambda: of_bob.delete(NAMESPACE, name, propagation_policy="Orphan"))
+    assert "delete it without --cascade=orphan" in left_behind
     of_bob.delete(NAMESPACE, name)
     until(lambda: not rays.named(NAMESPACE, OF_TEMPLATE), "its RayCluster is deleted")
     on_training = {

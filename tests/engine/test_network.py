@@ -16,6 +16,9 @@ from tests.engine.people import Person, acting_as, refusal
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(600)]
 
+ALLOWED = "konghq.com/strip-path"
+"""An annotation that the stack file allows."""
+
 FULL: dict[str, Any] = {
     "dashboardFrom": ["notebooks", {"namespace": "portal", "podLabels": {"app": "portal"}}],
     "clientFrom": [{"cidr": "2001:db8::/32"}],
@@ -23,6 +26,7 @@ FULL: dict[str, Any] = {
     "egress": [{"internet": True}, {"namespace": "minio", "ports": [9000]}],
     "ingress": True,
     "ingressHosts": ["*.team-a.example.com"],
+    "ingressAnnotations": [ALLOWED],
     "otherClusters": True,
 }
 
@@ -116,11 +120,26 @@ INGRESSES = [
         own_ingress("a.team-a.example.com", defaultBackend={"service": {"name": "all", "port": {"number": 80}}}),
         True,
     ),
-    (with_annotation("nginx.ingress.kubernetes.io/server-alias", "team-b.example.com"), True),
-    (with_annotation("haproxy-ingress.github.io/server-alias-regex", ".*"), True),
     (with_annotation("nginx.ingress.kubernetes.io/proxy-body-size", "8m"), False),
+    (with_annotation("cert-manager.io/cluster-issuer", "letsencrypt"), False),
+    (with_annotation(ALLOWED, "true; or more"), False),
 ]
-"""Ingresses of a tenant's own, and whether each is refused."""
+"""Ingresses of a tenant's own, and whether each is refused for its hosts."""
+
+ANNOTATIONS = {
+    "nginx.ingress.kubernetes.io/server-alias": "team-b.example.com",
+    "haproxy-ingress.github.io/server-alias-regex": ".*",
+    "external-dns.alpha.kubernetes.io/hostname": "training.team-b.example.com",
+    "nginx.ingress.kubernetes.io/server-snippet": "return 200;",
+    "nginx.ingress.kubernetes.io/configuration-snippet": "return 200;",
+    "nginx.ingress.kubernetes.io/auth-tls-secret": "ray-system/ray-redis",
+    "nginx.ingress.kubernetes.io/proxy-body-size": "8m; } server {",
+    "alb.ingress.kubernetes.io/group.name": "all",
+    "alb.ingress.kubernetes.io/conditions.all": "[]",
+    "haproxy.org/frontend-config-snippet": "http-request deny",
+    "cert-manager.io/common-name": "training.team-b.example.com",
+}
+"""Those that are refused."""
 
 
 def a_tenants_own_ingress_has_only_hosts_of_the_tenant(cluster: Rehearsal) -> None:
@@ -129,6 +148,24 @@ def a_tenants_own_ingress_has_only_hosts_of_the_tenant(cluster: Rehearsal) -> No
         error = refusal(partial(api.create_namespaced_ingress, "team-a", ingress, dry_run="All"))
         assert ("Its hosts: ray.example.com, *.team-a.example.com" in error) == refused, ingress
         assert bool(error) == refused, ingress
+    for key, value in ANNOTATIONS.items():
+        error = refusal(partial(api.create_namespaced_ingress, "team-a", with_annotation(key, value), dry_run="All"))
+        assert f"annotation {key} may give the controller" in error, error
+
+
+def an_ingress_with_an_earlier_host_gets_no_other(cluster: Rehearsal) -> None:
+    """Its host has left the stack file since."""
+    everybody: Any = client.NetworkingV1Api(cluster.client())
+    everybody.create_namespaced_ingress("team-a", own_ingress("earlier.example.com"))
+    api: Any = client.NetworkingV1Api(acting_as(Person("ada", ("leads",)), cluster.client()))
+    edit = partial(api.patch_namespaced_ingress, "own", "team-a", dry_run="All")
+    backend = {"service": {"name": "all", "port": {"number": 80}}}
+    assert refusal(partial(edit, {"metadata": {"labels": {"a": "b"}}})) == ""
+    assert "training.team-b.example.com: each rule" in refusal(
+        partial(edit, {"spec": own_ingress("training.team-b.example.com")["spec"]})
+    )
+    assert "defaultBackend: each rule" in refusal(partial(edit, {"spec": {"defaultBackend": backend}}))
+    everybody.delete_namespaced_ingress("own", "team-a")
 
 
 def pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
@@ -162,6 +199,7 @@ def test_network_objects_are_stored_edited_and_deleted(up: Stack, cluster: Rehea
     all_policies_are_accepted_and_stored_unchanged(up, cluster)
     a_dashboard_has_a_host_name_with_tls(up, cluster)
     a_tenants_own_ingress_has_only_hosts_of_the_tenant(cluster)
+    an_ingress_with_an_earlier_host_gets_no_other(cluster)
     pods_carry_the_labels_that_policies_select_by(up, cluster)
     a_source_that_leaves_the_file_leaves_the_policy(up, cluster)
     destroy_deletes_redis_with_the_operators_namespace(up, cluster)

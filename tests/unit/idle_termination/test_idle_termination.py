@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.access.admission import Restricted, restrictions
+from components.access.admission import restrictions
+from components.access.restricted import Restricted
 from components.idle_termination.manifests import LABELS
 from kuberay.pod_security import violations
 from stacks.load import parse

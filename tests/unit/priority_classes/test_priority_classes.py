@@ -21,7 +21,7 @@ def test_the_stack_creates_them_with_the_configured_names() -> None:
 @pytest.mark.parametrize(
     ("settings", "names"),
     [
-        (PriorityClassesSettings(install="existing", head="system-first"), PriorityNames("system-first", "ray-worker")),
+        (PriorityClassesSettings(install="existing", head="first"), PriorityNames("first", "ray-worker")),
         (PriorityClassesSettings(install="none"), NO_PRIORITIES),
     ],
     ids=["existing", "none"],

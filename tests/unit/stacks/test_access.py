@@ -8,7 +8,7 @@ import pytest
 from components.access.personas import NamedCluster
 from kuberay.pod_security import violations
 from stacks.load import parse
-from stacks.objects.access import named_clusters, own_accounts
+from stacks.objects.access import named_clusters, own_accounts, restricted
 from stacks.objects.ray_clusters import template_objects
 from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.program.build import build
@@ -152,3 +152,19 @@ def test_they_meet_pod_security_also_beside_a_cluster_without_defaults() -> None
 def test_below_restricted_they_run_as_the_cluster_does() -> None:
     for template in templates(stack("baseline")):
         assert "runAsNonRoot" not in template["spec"].get("securityContext", {})
+
+
+def test_what_the_stack_file_has_is_what_tenants_may_use() -> None:
+    pool = {
+        "pool": "a",
+        "count": 1,
+        "cpu": 8,
+        "memory": "32Gi",
+        "taints": [{"key": "dedicated", "effect": "NoSchedule"}],
+    }
+    tenant = {"name": "team-a", "quota": {"nodePorts": 2}}
+    found = restricted(
+        parse({"nodes": [pool], "tenants": [tenant, {"name": "team-b", "quota": {}}, {"name": "team-c"}]})
+    )
+    assert found.exposed == {"team-a": ("NodePort",), "team-b": (), "team-c": ()}
+    assert found.taints == ("nvidia.com/gpu", "dedicated")

@@ -85,13 +85,30 @@ def test_what_policies_refuse_depends_on_the_configuration_of_the_pack(
 def test_users_whose_rayjobs_volcano_never_starts_are_mentioned() -> None:
     def found(**scheduler: Any) -> list[str]:
         users = [{"subject": "group:a", "clusters": ["training"], "submitJobs": True}]
-        values = {"tenants": [{"name": "team-a", "users": users, "clusters": CLUSTERS}], **scheduler}
+        tenant = {
+            "name": "team-a",
+            "users": users,
+            "clusters": CLUSTERS,
+            "quota": {"hard": {"count/rayjobs.ray.io": 9}},
+        }
+        values = {"tenants": [tenant], **scheduler}
         return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
 
     [line] = found(scheduler={"volcano": {}})
     assert found(operator={"batchScheduler": "volcano"}) == [line]
     assert line.startswith("ray-platform:tenants[0].users[0].submitJobs: with Volcano, KubeRay starts no RayJob")
     assert found() == found(scheduler={"kueue": {}}) == []
+
+
+def test_users_who_may_create_any_number_of_rayjobs_are_mentioned() -> None:
+    def found(**tenant: Any) -> list[str]:
+        values = {"tenants": [{"name": "team-a", "users": ["group:a"], "clusters": CLUSTERS, **tenant}]}
+        return [str(each) for each in advice(StackSettings.model_validate(values), "prod", TODAY)]
+
+    job = {"name": "tune", "entrypoint": "true", "cluster": {key: CLUSTERS[0][key] for key in ("rayVersion", "image")}}
+    [line] = found(jobTemplates=[job])
+    assert line.startswith("ray-platform:tenants[0].users: users of this tenant may create RayJobs without a limit")
+    assert found() == found(jobTemplates=[job], quota={"hard": {"count/rayjobs.ray.io": 9}}) == []
 
 
 def test_metadata_that_kuberay_does_not_pass_to_a_selected_cluster_is_mentioned() -> None:

@@ -32,8 +32,8 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 530, CLUSTER | RARE | {"rich"}),
-    "plan": (PLAN, 580, CLUSTER | RARE),
+    "check": (CHECK, 555, CLUSTER | RARE | {"rich"}),
+    "plan": (PLAN, 605, CLUSTER | RARE),
     "impact": (IMPACT, 570, CLUSTER | RARE),
     "review": (REVIEW, 625, CLUSTER | RARE),
     "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 462, CLUSTER | RARE),

@@ -1,0 +1,44 @@
+"""What the admission policies of a stack admit in the namespaces of its tenants. Plain values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policies.cel import listed, text
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """What is admitted in the namespaces of a stack's tenants."""
+
+    namespaces: Sequence[str] | None = None
+    """The tenants' namespaces. None: the stack creates all of them, and their label selects them."""
+
+    classes: Sequence[str] = ()
+    """PriorityClasses that tenants' RayClusters may have."""
+
+    hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Host names of Ingresses, by the namespaces of the tenants that may have any."""
+
+    annotations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Further annotations of Ingresses, by namespaces."""
+
+    exposed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Types of Services that open ports to the outside, by the namespaces that may have any."""
+
+    gateways: Sequence[str] = ()
+    """GatewayClasses that tenants' RayServices may have."""
+
+    scheduler: str | None = None
+    """The operator's batch scheduler. None: Kubernetes' own scheduler."""
+
+    taints: Sequence[str] = ()
+    """Keys of the taints of pools, which tenants' pods may tolerate."""
+
+    templates: Sequence[str] = ()
+    """Names of the job templates of all tenants."""
+
+
+def by_namespace(values: Mapping[str, Sequence[str]]) -> str:
+    """CEL: the values of the request's namespace."""
+    known = ", ".join(f"{text(namespace)}: {listed(names)}" for namespace, names in values.items() if names)
+    return f"{{{known}}}[?request.namespace].orValue([])" if known else "[]"

@@ -1,0 +1,364 @@
+"""What people and code may try so that it reaches other tenants, and why the API server refuses it."""
+
+from typing import Any
+
+from tests.engine.attacks import CRITICAL, EXTERNAL, SUBMITTER, Attack
+
+OF_OTHERS = {"topologyKey": "kubernetes.io/os", "labelSelector": {"matchLabels": {"ray.io/node-type": "worker"}}}
+"""Against all pods of one system with this label, in the namespaces that are added."""
+
+
+def _head(cluster: dict[str, Any]) -> dict[str, Any]:
+    pod: dict[str, Any] = cluster["spec"]["headGroupSpec"]["template"]["spec"]
+    return pod
+
+
+def _workers(cluster: dict[str, Any]) -> dict[str, Any]:
+    group: dict[str, Any] = cluster["spec"]["workerGroupSpecs"][0]
+    return group
+
+
+def _with_head(**pod: Any) -> Attack:
+    return lambda cluster: _head(cluster).update(pod)
+
+
+def _with_workers(**group: Any) -> Attack:
+    return lambda cluster: _workers(cluster).update(group)
+
+
+def _with_service(metadata: dict[str, Any], **spec: Any) -> Attack:
+    made = {"metadata": metadata, "spec": {"ports": [{"name": "dashboard", "port": 8265}], **spec}}
+    return lambda cluster: cluster["spec"]["headGroupSpec"].update(headService=made)
+
+
+def _with_volume(**volume: Any) -> Attack:
+    return lambda cluster: _head(cluster).setdefault("volumes", []).append({"name": "more", **volume})
+
+
+def ephemeral(**claim: Any) -> dict[str, Any]:
+    """A volume with a claim that the pod brings along."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **claim}
+    return {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+
+
+NEIGHBOURS = " would decide on which nodes pods of other tenants run"
+LEAVES = " leaves the nodes or the queue of tenants"
+OUTSIDE = " leads to the outside, or to Services of others"
+FILES = " may have files of others"
+FOR_EVER = "finalizer example.com/never keeps the pod or the Service"
+
+
+def _forty_groups(cluster: dict[str, Any]) -> None:
+    """A large RayCluster, with much of all that is judged. The API server limits what a rule may cost
+    (celconfig.PerCallLimit)."""
+    group = _workers(cluster)
+    pod = group["template"]["spec"]
+    pod["volumes"] = [{"name": f"volume-{number}", **ephemeral()} for number in range(20)]
+    pod["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}] * 20
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [OF_OTHERS] * 10}
+    pod["affinity"] = {"podAffinity": terms, "podAntiAffinity": terms}
+    cluster["spec"]["workerGroupSpecs"] = [{**group, "groupName": f"group-{number}"} for number in range(40)]
+
+
+REACHING: dict[str, tuple[Attack, str]] = {
+    "nothing, in forty groups": (_forty_groups, ""),
+    "a head that keeps workers of a tenant away": (
+        _with_head(
+            affinity={
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [{**OF_OTHERS, "namespaces": ["team-foreign"]}]
+                }
+            }
+        ),
+        f"affinity to pods of team-foreign{NEIGHBOURS}",
+    ),
+    "a head that keeps all workers away": (
+        _with_head(
+            affinity={
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [{**OF_OTHERS, "namespaceSelector": {}}]
+                }
+            }
+        ),
+        f"affinity to pods of namespaces by their labels{NEIGHBOURS}",
+    ),
+    "workers beside those of a tenant": (
+        lambda cluster: _workers(cluster)["template"]["spec"].update(
+            affinity={
+                "podAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 1, "podAffinityTerm": {**OF_OTHERS, "namespaces": ["team-foreign"]}}
+                    ]
+                }
+            }
+        ),
+        f"affinity to pods of team-foreign{NEIGHBOURS}",
+    ),
+    "workers apart from each other": (
+        _with_head(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [OF_OTHERS]}}),
+        "",
+    ),
+    "a node by its name": (_with_head(nodeName="a100-0"), f"nodeName a100-0{LEAVES}"),
+    "another scheduler": (_with_head(schedulerName="mine"), f"schedulerName mine{LEAVES}"),
+    "all taints": (_with_head(tolerations=[{"operator": "Exists"}]), f"a toleration of all taints{LEAVES}"),
+    "a taint of others": (
+        _with_head(tolerations=[{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]),
+        f"a toleration of node-role.kubernetes.io/control-plane{LEAVES}",
+    ),
+    "a taint of GPUs": (_with_head(tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]), ""),
+    "an export of others": (
+        _with_volume(nfs={"server": "nfs.example.com", "path": "/team-foreign"}),
+        f"volume more (nfs){FILES}",
+    ),
+    "a driver's volume": (
+        _with_volume(csi={"driver": "nfs.csi.k8s.io", "volumeAttributes": {"share": "/team-foreign"}}),
+        f"volume more (csi){FILES}",
+    ),
+    "an existing volume": (
+        _with_volume(**ephemeral(volumeName="of-team-foreign")),
+        f"volume more (ephemeral){FILES}",
+    ),
+    "a volume of another class": (
+        _with_volume(**ephemeral(storageClassName="gold")),
+        f"volume more (ephemeral){FILES}",
+    ),
+    "a volume without a class": (_with_volume(**ephemeral(storageClassName="")), f"volume more (ephemeral){FILES}"),
+    "a new volume of the default class": (_with_volume(**ephemeral()), ""),
+    "a port to the outside": (
+        lambda cluster: cluster["spec"]["headGroupSpec"].update(serviceType="LoadBalancer"),
+        f"Service of type LoadBalancer{OUTSIDE}",
+    ),
+    "a port of the nodes": (_with_service({}, type="NodePort"), f"Service of type NodePort{OUTSIDE}"),
+    "another tenant's head": (
+        _with_service({}, type="ExternalName", externalName="training-head-svc.team-foreign.svc"),
+        f"Service of type ExternalName{OUTSIDE}",
+    ),
+    "a name in DNS": (
+        _with_service({"annotations": {"external-dns.alpha.kubernetes.io/hostname": "training.example.com"}}),
+        "annotation external-dns.alpha.kubernetes.io/hostname of a Service may be a controller's",
+    ),
+    "a name in DNS, in short": (
+        lambda cluster: cluster["spec"].update(
+            headServiceAnnotations={"external-dns.alpha.kubernetes.io/hostname": "training.example.com"}
+        ),
+        "annotation external-dns.alpha.kubernetes.io/hostname of a Service may be a controller's",
+    ),
+    "the Service of another RayCluster": (
+        _with_service({"name": "training-head-svc"}),
+        "Service training-head-svc may be that of another RayCluster",
+    ),
+    "a Service of its own": (_with_service({"name": "adhoc-head", "annotations": {"note": "mine"}}), ""),
+    "a Service that stays": (_with_service({"finalizers": ["example.com/never"]}), FOR_EVER),
+    "a head that stays": (
+        lambda cluster: (
+            cluster["spec"]["headGroupSpec"]["template"]
+            .setdefault("metadata", {})
+            .update(finalizers=["example.com/never"])
+        ),
+        FOR_EVER,
+    ),
+    "workers that stay": (
+        lambda cluster: (
+            _workers(cluster)["template"].setdefault("metadata", {}).update(finalizers=["example.com/never"])
+        ),
+        FOR_EVER,
+    ),
+    "a pod of others to delete": (
+        _with_workers(scaleStrategy={"workersToDelete": ["ray-run-history-0"]}),
+        "pod ray-run-history-0 among workersToDelete is no worker of this group",
+    ),
+    "two billion workers": (_with_workers(replicas=2**31 - 1, maxReplicas=2**31 - 1), "of 2147483647 workers"),
+    "workers of too many hosts": (_with_workers(replicas=2**16, maxReplicas=2**16, numOfHosts=2**16), "of 4294967296"),
+    "labels without end": (
+        lambda cluster: cluster["metadata"].update(labels={f"{number}": "a" * 60 for number in range(300)}),
+        "characters are too long",
+    ),
+}
+"""What reaches beyond the namespace, or is too much for what all tenants share."""
+
+
+def with_spec(**spec: Any) -> Attack:
+    """Sets fields of an object's spec."""
+    return lambda body: body["spec"].update(spec)
+
+
+LONG = "a" * 2**15 + "a"
+
+OF_KINDS: dict[str, tuple[str, Attack, str]] = {
+    "a Service to another tenant's": (
+        "RayService",
+        with_spec(serveService={"spec": {"type": "ExternalName", "externalName": "serve.team-foreign.svc"}}),
+        f"Service of type ExternalName{OUTSIDE}",
+    ),
+    "the Service of a head": (
+        "RayService",
+        with_spec(serveService={"metadata": {"name": "training-head-svc"}}),
+        "Service training-head-svc may be that of another RayCluster",
+    ),
+    "a Service that stays": (
+        "RayService",
+        with_spec(serveService={"metadata": {"finalizers": ["example.com/never"]}}),
+        FOR_EVER,
+    ),
+    "a Gateway": (
+        "RayService",
+        with_spec(
+            upgradeStrategy={
+                "type": "NewClusterWithIncrementalUpgrade",
+                "clusterUpgradeOptions": {"gatewayClassName": "istio", "stepSizePercent": 10, "intervalSeconds": 30},
+            }
+        ),
+        "gatewayClassName istio may be a Gateway for all hosts",
+    ),
+    "a configuration without end": ("RayService", with_spec(serveConfigV2=LONG * 9), "is too long: use at most"),
+    "an entrypoint without end": ("RayJob", with_spec(entrypoint=LONG), "entrypoint of 32769 is too long"),
+    "an environment without end": ("RayJob", with_spec(runtimeEnvYAML=LONG), "runtimeEnvYAML of 32769 is too long"),
+    "an id without end": ("RayJob", with_spec(jobId=LONG), "jobId of 32769 is too long"),
+    "metadata without end": (
+        "RayJob",
+        with_spec(metadata={"a": LONG[:20000], "b": LONG[:20000]}),
+        "metadata is too long",
+    ),
+    "a job in a schedule": (
+        "RayCronJob",
+        lambda body: body["spec"]["jobTemplate"].update(entrypoint=LONG),
+        "entrypoint of 32769 is too long",
+    ),
+    "the name of somebody else": (
+        "RayJob",
+        lambda body: body["metadata"].update(annotations={"ray-platform/created-by": "alice"}),
+        "annotation ray-platform/created-by alice: it is the name of the user who creates it",
+    ),
+    "a submitter that stays": (
+        "RayJob",
+        with_spec(submitterPodTemplate={"metadata": {"finalizers": ["example.com/never"]}, **SUBMITTER}),
+        FOR_EVER,
+    ),
+    "a submitter on a node": (
+        "RayJob",
+        with_spec(submitterPodTemplate={"spec": {**SUBMITTER["spec"], "nodeName": "a100-0"}}),
+        f"nodeName a100-0{LEAVES}",
+    ),
+    "a pod to delete": (
+        "RayJob",
+        lambda body: body["spec"]["rayClusterSpec"]["workerGroupSpecs"][0].update(
+            scaleStrategy={"workersToDelete": ["ray-run-history-0"]}
+        ),
+        "pod ray-run-history-0 among workersToDelete is no worker of this group",
+    ),
+}
+"""What a Ray cluster admin may try with other kinds, and why it is refused."""
+
+
+def _service(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "own"}, "spec": spec}
+
+
+def _pod(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "own"}, "spec": {**SUBMITTER["spec"], **spec}}
+
+
+def _deployment(**spec: Any) -> dict[str, Any]:
+    labels = {"app": "own"}
+    pod = {"metadata": {"labels": labels}, "spec": {**SUBMITTER["spec"], "restartPolicy": "Always", **spec}}
+    made = {"selector": {"matchLabels": labels}, "template": pod}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "own"}, "spec": made}
+
+
+PORTS = [{"port": 8265}]
+
+FOREIGN = {"volumes": [{"name": "more", "csi": {"driver": "nfs.csi.k8s.io"}}]}
+
+OF_CODE: dict[str, tuple[dict[str, Any], str]] = {
+    "a Service": (_service(ports=PORTS), ""),
+    "an address of others": (_service(ports=PORTS, externalIPs=["192.0.2.1"]), "externalIPs take the traffic"),
+    "a port to the outside": (_service(ports=PORTS, type="LoadBalancer"), f"Service of type LoadBalancer{OUTSIDE}"),
+    "another tenant's head": (
+        _service(type="ExternalName", externalName="training-head-svc.team-access.svc"),
+        f"Service of type ExternalName{OUTSIDE}",
+    ),
+    "a pod": (_pod(), ""),
+    "a pod above all others": (_pod(**CRITICAL), "may evict pods of other tenants"),
+    "a pod on a node": (_pod(nodeName="a100-0"), f"nodeName a100-0{LEAVES}"),
+    "a pod with files of others": (_pod(**FOREIGN), f"volume more (csi){FILES}"),
+    "a pod that stays": (
+        {**_pod(), "metadata": {"name": "own", "finalizers": ["example.com/never"]}},
+        FOR_EVER,
+    ),
+    "a Deployment": (_deployment(), ""),
+    "a Deployment on a node": (_deployment(nodeName="a100-0"), f"nodeName a100-0{LEAVES}"),
+    "a Deployment with files of others": (_deployment(**FOREIGN), f"volume more (csi){FILES}"),
+}
+"""What code on Ray may try with the account of `rayDeployer`, and why it is refused."""
+
+
+OWN_WORKERS = "this account may only resize workers of its own RayCluster"
+
+PODS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a worker's note": ("own", {"metadata": {"annotations": {"ray.io/ippr-status": "{}"}}}, ""),
+    "another note": ("own", {"metadata": {"annotations": {"note": "mine"}}}, OWN_WORKERS),
+    "another image": (
+        "own",
+        {"spec": {"containers": [{"name": "submitter", "image": "example.com/mine:1"}]}},
+        OWN_WORKERS,
+    ),
+    "another RayCluster": ("own", {"metadata": {"labels": {"ray.io/cluster": "tokens"}}}, OWN_WORKERS),
+    "another program": ("own", {"metadata": {"labels": {"app.kubernetes.io/name": "ray-run-history"}}}, OWN_WORKERS),
+    "a finalizer": ("own", {"metadata": {"finalizers": ["example.com/never"]}}, OWN_WORKERS),
+    "a worker of another RayCluster": ("foreign", {"metadata": {"annotations": {"ray.io/note": "1"}}}, OWN_WORKERS),
+    "the run history": (
+        "ray-run-history-0",
+        {"spec": {"containers": [{"name": "ray-run-history", "image": "example.com/mine:1"}]}},
+        OWN_WORKERS,
+    ),
+}
+"""Patches of pods with the head's account of RayCluster `training`: pod, patch, and why it is refused."""
+
+
+def worker_of(cluster: str, name: str) -> dict[str, Any]:
+    """A worker of a RayCluster, on no node."""
+    labels = {"ray.io/cluster": cluster, "ray.io/node-type": "worker"}
+    pod = _pod(nodeSelector={"example.com/none": "true"})
+    return {**pod, "metadata": {"name": name, "labels": labels}}
+
+
+EARLIER: dict[str, tuple[Attack, dict[str, Any], str]] = {
+    "the same type of Service": (
+        _with_service({}, type="ExternalName", externalName="a.example.com"),
+        {"spec": {"suspend": True}},
+        "",
+    ),
+    "another target": (
+        _with_service({}, type="ExternalName", externalName="a.example.com"),
+        {"spec": {"headGroupSpec": {"headService": {"spec": {"externalName": "training-head-svc.team-foreign.svc"}}}}},
+        f"Service of type ExternalName{OUTSIDE}",
+    ),
+    "another address": (
+        lambda cluster: cluster["spec"]["headGroupSpec"].update(headService=EXTERNAL),
+        {"spec": {"headGroupSpec": {"headService": {"spec": {"externalIPs": ["192.0.2.1", "192.0.2.2"]}}}}},
+        "192.0.2.2 among externalIPs take the traffic",
+    ),
+    "fewer addresses": (
+        lambda cluster: cluster["spec"]["headGroupSpec"].update(
+            headService={"spec": {**EXTERNAL["spec"], "externalIPs": ["192.0.2.1", "192.0.2.2"]}}
+        ),
+        {"spec": {"headGroupSpec": {"headService": {"spec": {"externalIPs": ["192.0.2.1"]}}}}},
+        "",
+    ),
+    "another volume": (
+        _with_volume(nfs={"server": "nfs.example.com", "path": "/team-access"}),
+        {
+            "spec": {
+                "headGroupSpec": {
+                    "template": {
+                        "spec": {
+                            "volumes": [{"name": "more", "nfs": {"server": "nfs.example.com", "path": "/team-foreign"}}]
+                        }
+                    }
+                }
+            }
+        },
+        f"volume more (nfs){FILES}",
+    ),
+}
+"""What a RayCluster has from before, how a Ray cluster admin changes it, and why that is refused."""
