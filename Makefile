@@ -55,8 +55,8 @@ kubeconfig: .venv/installed ## Print the path of the cluster's kubeconfig.
 env: .venv/installed ## For a shell of your own: eval "$$(make -s env)", then pulumi and kubectl use the rehearsal.
 	@$(LOCAL) env --stack $(STACK)
 
-preview: .venv/installed ## Show what `pulumi up` would do.
-	@$(LOCAL) environment --stack $(STACK) -- preview --diff $(if $(filter on,$(POLICIES)),--policy-pack policies) $(ARGS)
+preview: .venv/installed ## Show what `pulumi up` would do; each field with ARGS=--diff.
+	@$(LOCAL) environment --stack $(STACK) -- preview $(if $(filter on,$(POLICIES)),--policy-pack policies) $(ARGS)
 
 refresh: .venv/installed ## Show what has changed in the cluster behind Pulumi's back, and take it into the state.
 	@$(LOCAL) environment --stack $(STACK) -- refresh --yes $(ARGS)

@@ -9,7 +9,13 @@ import gc
 import io
 import sys
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError:
+    sys.exit(
+        f"{sys.executable} does not have the packages of this project: use .venv/bin/python -m stacks, which make "
+        "installs, or run pip install --require-hashes -r requirements.txt"
+    )
 
 from stacks.commands.adopt.command import adopt
 from stacks.commands.check.command import check

@@ -75,6 +75,14 @@ def test_a_command_without_a_cluster_loads_neither_pulumi_nor_a_kubernetes_clien
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_python_without_the_packages_is_told_which_to_use() -> None:
+    command = [sys.executable, "-S", "-m", "stacks", "check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "use .venv/bin/python -m stacks" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 HOST = """
 import asyncio, logging, runpy, sys
 from concurrent.futures import ThreadPoolExecutor
