@@ -120,6 +120,10 @@ def cluster_status(
     pods = [pod for pod in found.all("pods") if (pod["metadata"].get("labels") or {}).get(CLUSTER_LABEL) == name]
     waits = why_it_waits(body, found, backend)
     state = _state(body, waits)
+    head = next((pod for pod in pods if kind(pod) == "head" and not leaves(pod)), None)
+    gone = state is State.READY and head is None and "pods" not in found.unreadable
+    if gone:
+        state = State.NOT_READY
     names = {name, *(pod["metadata"]["name"] for pod in pods)}
     if state is State.DELETING:
         why = [f"it is being deleted since {metadata['deletionTimestamp']}{_kept_by(metadata)}"]
@@ -131,13 +135,15 @@ def cluster_status(
         events = about(found.all("events"), names)
         evidence = Evidence(body, tuple(pods), events, live.operator_pods, waits=waits)
         why = [line.removeprefix("RayCluster: ") for line in reasons(evidence)]
+        if gone:
+            why.insert(0, "it has no pod of a head: that it is ready is KubeRay's last report, and no longer true")
     return ClusterStatus(
         name,
         state,
         in_stack_file,
         owner_of(body),
         seconds_between(metadata.get("creationTimestamp"), live.at),
-        next((phase(pod) for pod in pods if kind(pod) == "head" and not leaves(pod)), None),
+        phase(head) if head else None,
         tuple(_groups(body["spec"], pods, known="pods" not in found.unreadable)),
         _gpus(body, pods, known="pods" not in found.unreadable),
         tuple(conditions(body)),
@@ -204,13 +210,14 @@ def _kept_by(metadata: Body) -> str:
 
 def _groups(spec: Body, pods: Sequence[Any], *, known: bool) -> Iterable[Group]:
     for name, each in groups_of(spec).items():
-        ready = sum(group(pod) == name and _is_ready(pod) for pod in pods)
+        ready = sum(group(pod) == name and is_ready_pod(pod) for pod in pods)
         yield Group(name, ready if known else None, 0 if spec.get("suspend") else desired(each))
 
 
-def _is_ready(pod: Any) -> bool:
+def is_ready_pod(pod: Any) -> bool:
+    """Whether a pod is Ready and does not end."""
     ready = {"type": "Ready", "status": "True"}.items()
-    return not leaves(pod) and any(ready <= each.items() for each in pod["status"].get("conditions") or ())
+    return not leaves(pod) and any(ready <= each.items() for each in (pod.get("status") or {}).get("conditions") or ())
 
 
 def _gpus(body: Body, pods: Sequence[Any], *, known: bool) -> Gpus:

@@ -49,7 +49,8 @@ class Section:
 
 def sections(status: StackStatus) -> list[Section]:
     """The report below its summary: a section for each tenant, one for queues, one for what could not be read."""
-    made = [_tenant(each) for each in status.tenants]
+    made = [Section("Operator", (), (status.operator,))] if status.operator else []
+    made += [_tenant(each) for each in status.tenants]
     if status.cml:
         reasons = [line for each in status.cml for line in _lines("Ray cluster", each.name, each.reasons)]
         made.append(Section(CML, (_cml(status.cml),), tuple(reasons)))
@@ -68,10 +69,11 @@ def summary(name: str, status: StackStatus) -> str:
 
 def figures(status: StackStatus) -> list[str]:
     """The parts of the summary."""
+    down = ["the KubeRay operator does not run"] if status.operator else []
     states = Counter(each.state for each in status.clusters)
     others = ", ".join(f"{number} {state}" for state, number in states.items() if state is not State.READY)
     clusters = f"{states[State.READY]} of {len(status.clusters)} RayClusters ready{f' ({others})' if others else ''}"
-    parts = [clusters, f"GPUs: {_gpus(status.gpus)}"] if status.tenants or not status.cml else []
+    parts = [*down, clusters, f"GPUs: {_gpus(status.gpus)}"] if status.tenants or not status.cml else down
     if status.cml:
         ready = sum(each.state is CmlState.READY for each in status.cml)
         parts.append(f"{ready} of {len(status.cml)} Ray clusters on Cloudera ML ready")
@@ -236,6 +238,7 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
         "ok": status.ok,
         "ready": sum(each.state is State.READY for each in status.clusters),
         "clusters": len(status.clusters),
+        "operator": status.operator,
         "gpus": asdict(status.gpus),
         "tenants": [_tenant_object(each) for each in status.tenants],
         "queues": [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from components.queues.settings import Backend, children
 from stacks.commands.status.budgets import QueueStatus, QuotaStatus, queue_statuses, quota_status
-from stacks.commands.status.clusters import ClusterStatus, Gpus, cluster_status, missing
+from stacks.commands.status.clusters import ClusterStatus, Gpus, cluster_status, is_ready_pod, missing
 from stacks.commands.status.cml import CmlStatus
 from stacks.commands.status.external_ray import ExternalStatus, external_status, submitted_status
 from stacks.commands.status.owners import (
@@ -78,12 +78,16 @@ class StackStatus:
     cml: tuple[CmlStatus, ...] = ()
     """The clusters on Cloudera ML."""
 
+    operator: str | None = None
+    """Why the KubeRay operator keeps nothing current. None: it does, or this account must not read its pods."""
+
     @property
     def ok(self) -> bool:
         """Whether everything that could be read is as desired, and all RayClusters could be read."""
         unknown = any("rayclusters" in each.kinds for each in self.unreadable)
         return (
             not unknown
+            and self.operator is None
             and all(each.ok for each in self.tenants)
             and all(each.ok for each in self.queues)
             and all(each.ok for each in self.cml)
@@ -118,6 +122,19 @@ def stack_status(
         tuple(_unreadable(live)),
         sum(pool.gpus * pool.count for pool in stack.nodes) if whole else None,
         tuple(cml),
+        _operator(stack, live),
+    )
+
+
+def _operator(stack: StackSettings, live: Live) -> str | None:
+    if live.operator_pods is None or stack.operator.install == "existing" or any(map(is_ready_pod, live.operator_pods)):
+        return None
+    where = f"in namespace {stack.operator.namespace}"
+    if live.operator_pods:
+        return f"the KubeRay operator is not ready {where}: nothing below is kept current"
+    return (
+        f"the KubeRay operator has no pod {where}: nothing below is kept current. If its Deployment is gone, "
+        "`pulumi refresh` and then `up` create it again"
     )
 
 

@@ -17,7 +17,12 @@ NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 MADE = "2026-01-01T10:00:00Z"
 """When each object was created: two hours ago."""
 
-OPERATOR = ({"metadata": {"name": "kuberay-operator-0"}},)
+OPERATOR = (
+    {
+        "metadata": {"name": "kuberay-operator-0"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    },
+)
 
 
 def metadata(name: str, **more: Any) -> Body:

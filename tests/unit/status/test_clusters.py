@@ -384,10 +384,10 @@ def test_a_gang_of_volcano_belongs_to_the_job() -> None:
 
 def test_volcano_starts_no_job_on_an_existing_cluster() -> None:
     selecting = job("Initializing", spec={"clusterSelector": {"ray.io/cluster": "training"}})
-    assert shown(selecting, cluster(ray_cluster(OWN, *READY)), backend="volcano").reasons == (
+    assert shown(selecting, cluster(ray_cluster(OWN, *READY), pod("head", OWN)), backend="volcano").reasons == (
         "with Volcano, KubeRay starts no RayJob on an existing RayCluster: submit it there (`ray job submit`)",
     )
-    assert shown(selecting, cluster(ray_cluster(OWN, *READY)), backend="kueue").reasons == ()
+    assert shown(selecting, cluster(ray_cluster(OWN, *READY), pod("head", OWN)), backend="kueue").reasons == ()
 
 
 def test_a_job_that_kueue_suspends_waits_and_one_that_its_spec_suspends_does_not() -> None:
@@ -413,7 +413,7 @@ def test_a_submitter_that_does_not_start_is_the_reason() -> None:
         "metadata": metadata("nightly-abc", labels={"batch.kubernetes.io/job-name": "nightly"}),
         "status": {"phase": "Pending", "containerStatuses": [waiting]},
     }
-    ready = cluster(ray_cluster(OWN, *READY))
+    ready = cluster(ray_cluster(OWN, *READY), pod("head", OWN))
     submitted = shown(job("Running", "PENDING"), ready, pods=[submitter])
     assert not submitted.ok
     assert submitted.reasons == ("pod nightly-abc, container ray-job-submitter: ImagePullBackOff: no such image",)

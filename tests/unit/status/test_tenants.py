@@ -14,13 +14,14 @@ from local.paths import ROOT
 from stacks.commands.status import text
 from stacks.commands.status.clusters import Gpus
 from stacks.commands.status.report import as_object, duration, sections, summary
-from stacks.commands.status.snapshot import Found
-from stacks.commands.status.tenants import StackStatus, queue_names
+from stacks.commands.status.snapshot import Found, Live
+from stacks.commands.status.tenants import StackStatus, queue_names, stack_status
 from tests.unit.planning.stacks import always, stack, tenant
 from tests.unit.planning.stacks import cluster as settings_of_cluster
 from tests.unit.status.live import (
     MADE,
     NO_ROOM,
+    NOW,
     READY,
     STARTING,
     condition,
@@ -74,6 +75,22 @@ def test_a_stack_that_is_as_desired() -> None:
     shown = status(WORKS)
     assert (shown.ok, shown.gpus) == (True, Gpus(held=8, waiting=0, most=24))
     assert summary("prod", shown) == "prod: 1 of 1 RayClusters ready; GPUs: 8 of 24 held"
+
+
+def test_kuberays_last_report_counts_only_while_the_operator_and_the_head_exist() -> None:
+    known = stack(tenant("team-a"))
+    namespaces = {"team-a": found(rayclusters=[ray_cluster("training", *READY)])}
+    shown = stack_status(known, known.tenants, Live(NOW, namespaces, found(), ()))
+    assert not shown.ok
+    assert summary("prod", shown).startswith(
+        "prod: the KubeRay operator does not run; 0 of 1 RayClusters ready (1 not ready)"
+    )
+    operator, team = sections(shown)
+    assert "has no pod in namespace ray-system: nothing below is kept current" in operator.reasons[0]
+    assert "it has no pod of a head" in team.reasons[0]
+    hidden = Live(NOW, {"team-a": found({"pods": "no"}, rayclusters=[ray_cluster("training", *READY)])}, found(), None)
+    assert stack_status(known, known.tenants, hidden).operator is None
+    assert stack_status(known, known.tenants, hidden).clusters[0].state == "ready"
 
 
 def test_what_is_outside_the_stack_file_is_marked_with_its_owner() -> None:
@@ -196,7 +213,7 @@ def test_of_one_tenant_only_its_own_queues_are_shown() -> None:
 
 def test_the_object_for_programs_has_everything_and_is_json() -> None:
     made = json.loads(json.dumps(as_object("prod", status(starting()))))
-    assert made.keys() == {"stack", "at", "ok", "ready", "clusters", "gpus", "tenants", "queues", "cml", "unreadable"}
+    assert " ".join(made) == "stack at ok ready clusters operator gpus tenants queues cml unreadable"
     assert (made["ok"], made["ready"], made["clusters"], made["at"]) == (False, 1, 2, "2026-01-01T12:00:00+00:00")
     [team] = made["tenants"]
     assert team["gpus"] == {"held": 8, "waiting": 8, "most": 16}
