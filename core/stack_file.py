@@ -95,6 +95,8 @@ def read(file: Path) -> str:
     try:
         if file.is_dir():
             raise _refused(file, "is a folder: name a stack file in it", UNREADABLE)
+        if file.is_fifo() and file.parts[:2] != ("/", "dev"):
+            raise _refused(file, "is a pipe, which nobody may ever write to: name a file, or /dev/stdin", UNREADABLE)
         with file.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:

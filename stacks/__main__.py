@@ -5,8 +5,10 @@ A command's function declares its arguments. It imports what it needs when it ru
 quickly.
 """
 
+import errno
 import gc
 import io
+import os
 import sys
 
 try:
@@ -18,7 +20,7 @@ except ModuleNotFoundError:
     )
 
 from stacks.commands.adopt.command import adopt
-from stacks.commands.check.command import check
+from stacks.commands.check.command import MISUSED, check
 from stacks.commands.environment.command import destroy, move_state, preview, refresh, up
 from stacks.commands.images.command import images
 from stacks.commands.impact.command import impact
@@ -59,6 +61,25 @@ app.command()(wake)
 for each in (preview, up, refresh, destroy, move_state, recover):
     app.command()(each)
 
+
+def main() -> None:
+    """Runs the command. What it has printed is written before it ends: a full disk is not a finding."""
+    if sys.stdout is None:
+        print("the standard output is closed: redirect it to /dev/null", file=sys.stderr)
+        sys.exit(MISUSED)
+    try:
+        try:
+            app(prog_name="python -m stacks")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename:
+            raise
+        print(f"the standard output cannot be written: {error.strerror}", file=sys.stderr, flush=True)
+        # Python would try to write it once more.
+        os._exit(MISUSED)
+
+
 if __name__ == "__main__":
     # A command's objects live as long as the command: searching them for cycles takes a sixth of a large file's time.
     gc.disable()
@@ -66,4 +87,4 @@ if __name__ == "__main__":
         if isinstance(stream, io.TextIOWrapper):
             # A terminal with another encoding shows question marks for characters that it does not have.
             stream.reconfigure(errors="replace")
-    app(prog_name="python -m stacks")
+    main()

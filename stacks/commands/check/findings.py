@@ -55,6 +55,9 @@ def check(file: Path) -> Checked:
     return Checked(str(file), lines=tuple(text.splitlines()), advice=found.findings)
 
 
+_MOST = 1_000
+"""Findings that are shown to people; other formats have all."""
+
 _WIDEST = 110
 """Characters of a source line that are shown."""
 
@@ -72,8 +75,11 @@ _Line = tuple[tuple[str, str], ...]
 def show(checked: Iterable[Checked]) -> None:
     """Prints all findings and advice, and the count of findings; in colours on a terminal."""
     files = list(checked)
-    found = ((finding, each) for each in files for finding in (*each.findings, *each.advice))
-    lines = [*itertools.chain.from_iterable(_lines(*each) for each in found), _count(files)]
+    found = [(finding, each) for each in files for finding in (*each.findings, *each.advice)]
+    lines = [*itertools.chain.from_iterable(_lines(*each) for each in found[:_MOST])]
+    if len(found) > _MOST:
+        lines.append(((f"... and {len(found) - _MOST} more: correct these first", "bold"),))
+    lines.append(_count(files))
     if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE")):
         # Rich would show no colours, and takes as long to import as the file to check.
         for line in lines:

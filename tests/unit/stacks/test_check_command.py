@@ -1,6 +1,7 @@
 """`python -m stacks check`: its arguments, its output, its exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -136,3 +137,27 @@ def test_it_runs_as_a_module() -> None:
         [sys.executable, "-m", "stacks", "check", "dev"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1 file: no findings\n", "")
+
+
+def test_a_pipe_without_a_writer_is_refused_and_standard_input_is_not(folder: Path) -> None:
+    os.mkfifo(folder / "Pulumi.pipe.yaml")
+    refused = check("pipe")
+    assert (refused.exit_code, "is a pipe" in refused.output) == (2, True)
+    command = [sys.executable, "-m", "stacks", "check", "/dev/stdin"]
+    read = subprocess.run(command, cwd=ROOT, input=GOOD, capture_output=True, text=True, check=False)
+    assert (read.returncode, read.stdout) == (0, "1 file: no findings\n")
+
+
+@pytest.mark.parametrize(("output", "reason"), [(">/dev/full", "No space left on device"), (">&-", "is closed")])
+def test_an_output_that_cannot_be_written_is_no_finding(folder: Path, output: str, reason: str) -> None:
+    command = f"exec {sys.executable} -m stacks check {folder}/Pulumi.good.yaml {output}"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert reason in done.stderr
+
+
+def test_people_see_the_first_thousand_findings(folder: Path) -> None:
+    names = ", ".join(["{name: t}"] * 1_500)
+    (folder / "Pulumi.many.yaml").write_text(f"config:\n  ray-platform:tenants: [{names}]\n")
+    more, count = check("many").output.splitlines()[-2:]
+    assert (more, count) == ("... and 499 more: correct these first", "1499 findings in 1 file")
