@@ -266,6 +266,11 @@ StackName = Annotated[
 """Full name of a Pulumi stack, as in a StackReference."""
 
 
+_LARGEST = {4: 8, 6: 7}
+"""Shortest prefixes by the version of IP: those of 10.0.0.0/8 and fc00::/7, the largest private networks (RFC 1918,
+RFC 4193)."""
+
+
 def _network(text: str) -> str:
     try:
         network = ipaddress.ip_network(text, strict=False)
@@ -275,6 +280,11 @@ def _network(text: str) -> str:
         raise ValueError(
             f"{text!r} contains every address, also those of other tenants and of the cloud's metadata service: "
             "name only the necessary networks (for egress, set internet: true)"
+        )
+    if network.prefixlen < _LARGEST[network.version]:
+        raise ValueError(
+            f"{text!r} contains more than any private network, also addresses of others: name only the necessary "
+            "networks (for egress, set internet: true)"
         )
     if str(network) != text:
         raise ValueError(f"{text!r} is not written as a network: write {network}")
@@ -308,3 +318,13 @@ Duration = Annotated[
     AfterValidator(_countable),
 ]
 """A time as Go and Kubernetes write it, in whole seconds: `90s`, `5m`, `1h30m`."""
+
+
+def _some_time(duration: str) -> str:
+    if seconds(duration) == 0:
+        raise ValueError(f"{duration!r} is over at once: write a time of 1s or more")
+    return duration
+
+
+Timeout = Annotated[Duration, AfterValidator(_some_time)]
+"""The most time that something waits for: not zero."""

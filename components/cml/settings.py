@@ -19,7 +19,7 @@ from components.ray_cluster.settings import ClusterName
 from components.ray_service.llm import LanguageModelSettings
 from components.ray_service.serve_config import ServeConfigSettings
 from core.problems import Problem, Problems
-from core.types import CheckedSettings, Duration, Env, NonEmptyText, Settings, Version
+from core.types import CheckedSettings, Duration, Env, NonEmptyText, Settings, Timeout, Version
 from core.versions import version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
@@ -105,7 +105,7 @@ class CmlRayClusterSettings(CheckedSettings):
     suspend: bool = False
     """True: no application runs, also no head. Busy workers end their tasks first."""
 
-    ready_timeout: Duration = "20m"
+    ready_timeout: Timeout = "20m"
     """Time for applications to start and to join, and again for what is served to run. `up` waits for it."""
 
     drain_timeout: Duration = "30m"

@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 from components.ray_cluster.manifests import CLIENT_PORT, DASHBOARD_PORT
 from components.ray_cluster.settings import ClusterName
 from core.problems import Problem
-from core.types import CheckedSettings, Cidr, DnsSubdomain, Duration, Image, LabelKey, Settings, Version
+from core.types import CheckedSettings, Cidr, DnsSubdomain, Image, LabelKey, Settings, Timeout, Version
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
@@ -145,7 +145,7 @@ class ExternalClusterSettings(CheckedSettings):
     """Networks of a dashboard outside of Kubernetes that is set by its name: NetworkPolicies know no names. Default:
     its port is open to any address, for the pods that connect to it."""
 
-    ready_timeout: Duration = "2m"
+    ready_timeout: Timeout = "2m"
     """Time for which the check tries to connect. `up` waits for it."""
 
     @property

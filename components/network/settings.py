@@ -25,6 +25,8 @@ _HOSTS = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*
 def _hosts(text: str) -> str:
     if not _HOSTS.fullmatch(text):
         raise ValueError(f"{text!r} is not a host name in lower case, or *. and a domain for all names below it")
+    if text.startswith("*.") and text.count(".") == 1:
+        raise ValueError(f"{text!r} has the names of everybody: name a domain of yours, such as *.ray.example.com")
     return text
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from components.kueue.settings import KueueSettings
 from components.logs import manifests as collector
 from components.logs.settings import LogsSettings
-from components.ray_cluster.manifests import Scheduling
+from components.ray_cluster.manifests import Scheduling, head_ports
 from components.ray_cluster.pods import (
     HEAD_CONTAINER,
     RECONNECT_SECONDS,
@@ -82,6 +82,8 @@ def _of_ray_start(spec: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterat
     yield from problems_of_params(params, spec.get("rayVersion"), path == _HEAD, at)
     yield from problems_of_labels(group.get("labels") or {}, spec.get("rayVersion"), (*path, "labels"))
     yield from _without_memory(group, path)
+    if path == _HEAD:
+        yield from _elsewhere(spec, params, at)
     offered = params.get("num-gpus", "")
     limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
     gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))
@@ -231,6 +233,36 @@ def _without_memory(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
     if store.isdecimal() and int(store) < LEAST_OBJECT_STORE:
         message = f"`ray start` takes at least {LEAST_OBJECT_STORE} bytes: raise it, or remove it"
         yield problem("ray-start-memory", (*path, "rayStartParams", _STORE), store, message)
+
+
+_PORTS_OF_FLAGS = {
+    "port": "gcs-server",
+    "dashboard-port": "dashboard",
+    "ray-client-server-port": "client",
+    "metrics-export-port": "metrics",
+}
+"""Flags of the head with a port, and KubeRay's names of these ports."""
+
+_ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 (inside the pod; a Service and a token protect it)
+
+
+def _elsewhere(spec: ReadOnlyBody, params: Mapping[str, str], at: Path) -> Iterator[Problem]:
+    """Flags with which the head does not listen where workers, probes, the operator and Services look for it."""
+    ports = head_ports(spec)
+    for flag, name in _PORTS_OF_FLAGS.items():
+        given = params.get(flag, "")
+        if given.isdecimal() and int(given) != ports[name]:
+            message = (
+                f"workers, probes, the operator and Services use port {ports[name]}: remove it, or give the head's "
+                f"container in podTemplate a port {given} named {name}"
+            )
+            yield Problem((*at, flag), given, message, "head-port")
+    if params.get("include-dashboard", "").lower() in ("false", "0", "f", "no", "n", "off"):
+        message = "KubeRay's probes and jobs ask the dashboard, so the head would never be ready: remove it"
+        yield Problem((*at, "include-dashboard"), params["include-dashboard"], message, "head-port")
+    if (host := params.get("dashboard-host", _ANYWHERE[0])) not in _ANYWHERE:
+        message = f"only {host} would reach the dashboard, and jobs would not: remove it"
+        yield Problem((*at, "dashboard-host"), host, message, "head-port")
 
 
 _OVERWRITTEN = (

@@ -11,6 +11,7 @@ from components.ray_cluster.settings import ClusterTemplateSettings, RayClusterS
 from components.rollout.templates import recreates
 from components.storage.settings import mount_problems
 from core.problems import Path, Problem, raise_problems
+from core.types import MOST_PODS
 from core.versions import image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_DRAIN, FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 
@@ -50,6 +51,7 @@ def problems_of_template(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     yield from _fault_tolerance(cluster)
     yield from _of_kuberay(cluster)
     yield from _drain(cluster)
+    yield from _pods_of_groups(cluster)
     yield from mount_problems(cluster.storage, cluster.volumes, cluster.volume_mounts)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
@@ -173,6 +175,17 @@ def _of_kuberay(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     if cluster.tls and "tlsOptions" in cluster.overrides:
         message = "conflicts with tls, by which the stack makes the certificates: remove one"
         yield Problem(("overrides", "tlsOptions"), None, message, "said-twice")
+
+
+def _pods_of_groups(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
+    """Groups with more pods than a cluster of Kubernetes may have; KubeRay multiplies in 32 bits."""
+    for index, group in enumerate(cluster.worker_groups):
+        hosts = group.num_of_hosts or 1
+        numbers = {"minReplicas": group.min_replicas, "replicas": group.replicas, "maxReplicas": group.max_replicas}
+        for key, number in numbers.items():
+            if hosts > 1 and number is not None and number * hosts > MOST_PODS:
+                message = f"{number} workers of {hosts} hosts are more than {MOST_PODS} pods: set less"
+                yield Problem(("workerGroups", index, key), number, message, "replica-bounds")
 
 
 def _drain(cluster: ClusterTemplateSettings) -> Iterator[Problem]:

@@ -37,6 +37,7 @@ from core.types import (
     QuantityOrZero,
     Replicas,
     Settings,
+    Timeout,
     Version,
     dns_1035_label,
 )
@@ -525,7 +526,7 @@ class RayClusterSettings(ClusterTemplateSettings, StandingClusterSettings):
     `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
     """
 
-    ready_timeout: Duration = "10m"
+    ready_timeout: Timeout = "10m"
     """Time for which `up` waits for the cluster to be ready. Afterwards it reports why it is not."""
 
     updates: UpdatesSettings = UpdatesSettings()

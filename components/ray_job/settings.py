@@ -12,7 +12,7 @@ from components.ray_cluster.settings import (
     PodTemplate,
     cluster_of_owner,
 )
-from core.types import Duration, Env, LabelValue, NonEmptyText, NotEmpty, Settings, dns_1035_label
+from core.types import Env, LabelValue, NonEmptyText, NotEmpty, Settings, Timeout, dns_1035_label
 from kuberay.formats import LONGEST
 
 JobName = Annotated[str, dns_1035_label(LONGEST["RayJob"])]
@@ -193,5 +193,5 @@ class RayJobSettings(JobSettings):
     """What `up` waits for. `nothing`: until the API server has the RayJob. `running`: until the job runs. `succeeded`:
     until it has ended; an `up` fails if the job has."""
 
-    wait_timeout: Duration = "10m"
+    wait_timeout: Timeout = "10m"
     """Time for which `up` waits. Afterwards it reports why the job is not there yet, and the job continues."""

@@ -12,7 +12,7 @@ from components.ray_job.settings import Seconds, SecondsOrZero
 from components.ray_service.api_key import with_key
 from components.ray_service.llm import LlmSettings, cluster_of, serve_config_of
 from components.ray_service.serve_config import ServeConfigSettings
-from core.types import DnsSubdomain, Duration, Settings, dns_1035_label
+from core.types import DnsSubdomain, Settings, Timeout, dns_1035_label
 from core.versions import version_tuple
 from kuberay.formats import LONGEST
 from kuberay.releases import FIRST_SERVE_WITH_DRAIN
@@ -103,7 +103,7 @@ class RayServiceSettings(Settings):
     """What `up` waits for. `nothing`: until the API server has the RayService. `ready`: until this version of it
     serves; an `up` fails if an application does."""
 
-    wait_timeout: Duration = "10m"
+    wait_timeout: Timeout = "10m"
     """Time for which `up` waits. Afterwards it reports why the service is not ready, and KubeRay continues."""
 
     @functools.cached_property

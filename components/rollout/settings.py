@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from core.types import Duration, Settings
+from core.types import Settings, Timeout
 
 Strategy = Literal["onIdle", "drain", "immediate", "none"]
 
@@ -16,5 +16,5 @@ class UpdatesSettings(Settings):
     the head, and their work is lost. `none`: running pods stay. The workers of a worker group that leaves the stack
     file are removed in the same way before the group is deleted."""
 
-    limit: Duration = "30m"
+    limit: Timeout = "30m"
     """With `drain`: time for a worker to finish its work; afterwards it is deleted."""

@@ -180,6 +180,15 @@ _OF_RAY = ("/tmp/ray", "/dev/shm", "/home/ray/anaconda3")  # noqa: S108 (paths i
 """Ray's sessions and objects of one pod, which pods cannot share, and Ray itself in its images."""
 
 
+_WHOLE = ("/dev", "/proc", "/sys", "/var/run/secrets/kubernetes.io/serviceaccount")
+_OF_CONTAINERS = ("/bin", "/etc", "/lib", "/sbin", "/usr", *_WHOLE)
+"""Folders that are the image's or the kubelet's. Nothing is mounted over them, and nothing inside the last ones."""
+
+
+def _beside(mounted: str, folder: str) -> bool:
+    return mounted == folder or (folder in _WHOLE and mounted.startswith(f"{folder}/") and mounted not in _OF_RAY)
+
+
 def mount_problems(
     mounts: Sequence[StorageMountSettings],
     volumes: Sequence[Mapping[str, Any]],
@@ -202,6 +211,9 @@ def mount_problems(
         places.setdefault(mount.mount_path, f"storage[{at}]")
         if hidden := [each for each in _OF_RAY if f"{each}/".startswith(f"{mount.mount_path.rstrip('/')}/")]:
             message = f"a mount here would hide {hidden[0]}, which Ray needs: use another path, such as /mnt/data"
+            yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
+        if wrong := [each for each in _OF_CONTAINERS if _beside(mount.mount_path, each)]:
+            message = f"the container has files of its own in {wrong[0]}: use another path, such as /mnt/data"
             yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
         if mount.hf_home and home is not None:
             message = f"storage[{home}] is HF_HOME already, and there is one: remove hfHome from one of them"

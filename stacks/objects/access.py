@@ -112,13 +112,24 @@ def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
         labels = host.split(".")
         for hosts in (host, *(f"*.{'.'.join(labels[at:])}" for at in range(1, len(labels)))):
             covered[hosts].append(host)
+    given: list[tuple[str, str]] = []
     for index, tenant in enumerate(stack.tenants):
         for position, hosts in enumerate(tenant.network.ingress_hosts):
+            for other, name in given:
+                if name != tenant.namespace_name and (_covers(other, hosts) or _covers(hosts, other)):
+                    message = f"tenant {name} has {other}, and each could take requests for the other: give others"
+                    yield Problem(("tenants", index, "network", "ingressHosts", position), hosts, message, "host-twice")
+            given.append((hosts, tenant.namespace_name))
             for host in covered.get(hosts, ()):
                 namespace, name = owners[host]
                 if namespace != tenant.namespace_name:
                     message = f"the tenant could take the requests for {host}, which is RayCluster {name}: give others"
                     yield Problem(("tenants", index, "network", "ingressHosts", position), hosts, message, "host-twice")
+
+
+def _covers(hosts: str, other: str) -> bool:
+    """Whether all names of `other` are among those of `hosts`."""
+    return hosts == other or (hosts.startswith("*.") and other.removeprefix("*").endswith(hosts.removeprefix("*")))
 
 
 def restricted(stack: StackSettings) -> Restricted:
