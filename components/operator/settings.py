@@ -63,6 +63,9 @@ class Toleration(CheckedSettings):
         return toleration_problems(self.model_dump(by_alias=True, exclude_none=True), ())
 
 
+_DELETES_JOBS = "DELETE_RAYJOB_CR_AFTER_JOB_FINISHES"
+
+
 class OperatorSettings(CheckedSettings):
     """The KubeRay operator: installed from KubeRay's own kustomize tree, or an existing one.
 
@@ -129,7 +132,14 @@ class OperatorSettings(CheckedSettings):
         )
 
     def problems(self) -> list[Problem]:
-        return [*self._unsupported(), *self._unknown_gates(), *self._not_with_existing()]
+        return [*self._unsupported(), *self._unknown_gates(), *self._not_with_existing(), *self._deleting()]
+
+    def _deleting(self) -> list[Problem]:
+        """ray-operator/controllers/ray/rayjob_controller.go: it deletes the RayJob itself."""
+        if self.env.get(_DELETES_JOBS, "").lower() != "true":
+            return []
+        message = "ended RayJobs would be deleted, and the next `up` would create and run them again: remove it"
+        return [Problem(("env", _DELETES_JOBS), self.env[_DELETES_JOBS], message, "operator-env")]
 
     def _unsupported(self) -> list[Problem]:
         if is_supported(self.version):

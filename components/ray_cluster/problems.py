@@ -291,6 +291,9 @@ _HARMLESS = {"NVIDIA_VISIBLE_DEVICES": ("void", "none", ""), "CUDA_VISIBLE_DEVIC
 
 _MODE = "RAY_AUTH_MODE"
 
+_OWN_COMMAND = "ray.io/overwrite-container-cmd"
+"""Annotation of a RayCluster whose containers start Ray themselves (ray-operator/controllers/ray/common/pod.go)."""
+
 
 def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem]:
     """Variables and images of a rendered RayCluster that contradict its settings; paths in its body."""
@@ -301,6 +304,12 @@ def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem
             if message := _undoing(spec, variable):
                 yield Problem((*at, "env", index, "name"), variable["name"], message, "env-undoes")
         yield from _other_version(settings, ray, at)
+        if body["metadata"].get("annotations", {}).get(_OWN_COMMAND) == "true" and not ray.keys() & {"command", "args"}:
+            message = (
+                "KubeRay does not start Ray then, and nothing else does: remove it, or give all containers a command"
+            )
+            yield Problem(("metadata", "annotations", _OWN_COMMAND), "true", message, "own-command")
+            break
     if options := spec.get("autoscalerOptions"):
         yield from _other_version(settings, options, ("spec", "autoscalerOptions"))
 

@@ -2,14 +2,25 @@
 
 from typing import Annotated
 
-from pydantic import Field, Strict
+from pydantic import AfterValidator, Field, Strict
 
+from core.quantities import amount
 from core.types import DnsLabel, Image, Memory, Settings
 
 LEAST_TTL_SECONDS = 20
 """How long the cluster of an ended job stays where the run history reads its head, or a container in the head's pod:
 the program looks every five seconds (components/payloads/run_history/collector.py: LOOK_SECONDS), and waits at most
 five for the answer of a head."""
+
+
+_MOST_LOG = 64 * 2**20
+"""Bytes. The pod has 384Mi of memory (manifests.py), and reads the logs of several runs at a time."""
+
+
+def _fits(size: str) -> str:
+    if amount(size) > _MOST_LOG:
+        raise ValueError(f"{size!r} is more than the pod can read into its memory: set at most 64Mi")
+    return size
 
 
 class RunHistorySettings(Settings):
@@ -23,8 +34,8 @@ class RunHistorySettings(Settings):
     retention_days: Annotated[int, Strict(), Field(ge=1, le=3650)] = 30
     """Days after which the record of an ended run is deleted."""
 
-    log_size: Memory = "1Mi"
-    """The most that is kept of the log of each attempt: its end."""
+    log_size: Annotated[Memory, AfterValidator(_fits)] = "1Mi"
+    """The most that is kept of the log of each attempt: its end. At most 64Mi."""
 
     read_heads: bool = False
     """True: the heads of the jobs' clusters are asked, too, for Ray's events, the driver's exit code, and the logs of

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import date
 from fnmatch import fnmatchcase
+from ipaddress import ip_address, ip_network
 
 from components.redis.settings import max_memory, resources
 from components.storage.manifests import named_as_object_storage
@@ -46,6 +47,7 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _metadata_of_jobs(stack)
     yield from _models_that_do_not_scale(stack)
     yield from _services_that_end_early(stack)
+    yield from _metadata_services(stack)
     yield from _volumes_of_redis(stack)
     yield from _runs_without_a_limit(stack)
 
@@ -91,6 +93,22 @@ def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
                 )
                 path: Path = (f"{PREFIX}tenants", at, "services", number, "cluster", "drainTimeout")
                 yield Finding(path, drain, message, "short-drain")
+
+
+_METADATA_SERVICE = ip_address("169.254.169.254")
+
+
+def _metadata_services(stack: StackSettings) -> Iterator[Finding]:
+    """Tenants whose pods may ask the cloud who their node is, and for its credentials."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, egress in enumerate(tenant.network.egress):
+            if egress.cidr and _METADATA_SERVICE in ip_network(egress.cidr):
+                message = (
+                    f"includes {_METADATA_SERVICE}, where most clouds give every caller the credentials of the node: "
+                    "leave it out, unless the cloud gives pods their own there"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "network", "egress", number, "cidr")
+                yield Finding(path, egress.cidr, message, "metadata-service")
 
 
 def _metadata_of_jobs(stack: StackSettings) -> Iterator[Finding]:

@@ -41,7 +41,9 @@ def _mounted_by(cluster: RayClusterSettings) -> Iterator[str]:
 
 
 def problems_of_storage(stack: StackSettings) -> Iterator[Problem]:
-    """Mounts of unknown storage, claims named as those of Redis, and storage of one node that several pods mount."""
+    """Mounts of unknown storage, claims named as those of Redis, volumes of a driver that have two PersistentVolumes,
+    and storage of one node that several pods mount."""
+    volumes: dict[tuple[str, str], str] = {}
     for index, tenant in enumerate(stack.tenants):
         names = [each.name for each in tenant.storage]
         for place, cluster in tenant.placed_clusters:
@@ -53,6 +55,16 @@ def problems_of_storage(stack: StackSettings) -> Iterator[Problem]:
             if own_redis and storage.claim is None and storage.name.startswith((REDIS, f"data-{REDIS}")):
                 message = f"names that begin with {REDIS} or data-{REDIS} are for the claims of Redis: use another"
                 yield Problem(("tenants", index, "storage", at, "name"), storage.name, message, "storage-name")
+            if storage.csi:
+                volume = (storage.csi.driver, storage.csi.volume_handle)
+                if volume in volumes:
+                    message = (
+                        f"{volumes[volume]} is this volume already, and drivers tell volumes apart by it: use one of "
+                        "them"
+                    )
+                    again: Path = ("tenants", index, "storage", at, "csi", "volumeHandle")
+                    yield Problem(again, volume[1], message, "storage-volume")
+                volumes.setdefault(volume, f"tenants[{index}].storage[{at}]")
             if storage.access_mode == "ReadWriteOnce" and uses(tenant)[storage.name].several:
                 message = (
                     f"several pods mount storage {storage.name!r}, and ReadWriteOnce is for one node: remove this key, "

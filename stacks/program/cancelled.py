@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 
 EXIT_CODE = 128 + signal.SIGINT
 """As a shell reports a program that was interrupted."""
@@ -13,5 +14,18 @@ def end_at_once_when_cancelled() -> None:
     A program whose resources have hooks runs until the engine has finished. If a step fails, the engine reports why and
     interrupts the program. Python would raise KeyboardInterrupt in Pulumi's language host, which does not catch it
     (pulumi 3.259, sdk/python/cmd/pulumi-language-python-exec). Its traceback would be shown below the reason.
+
+    A thread ends it, because Python calls a handler in the main thread alone: a signal that comes right before that
+    thread waits for the engine would be handled after the wait.
     """
-    signal.signal(signal.SIGINT, lambda _signal, _frame: os._exit(EXIT_CODE))
+    noticed, notice = os.pipe()
+    os.set_blocking(notice, False)
+
+    def end() -> None:
+        while os.read(noticed, 1) != bytes([signal.SIGINT]):
+            pass
+        os._exit(EXIT_CODE)
+
+    threading.Thread(target=end, daemon=True).start()
+    signal.signal(signal.SIGINT, lambda _signal, _frame: None)
+    signal.set_wakeup_fd(notice, warn_on_full_buffer=False)

@@ -229,3 +229,10 @@ def test_a_service_whose_workers_end_before_its_requests_have_moved(drain: str, 
     stack = StackSettings.model_validate({"tenants": [{"name": "team-a", "services": [service]}]})
     lines = [str(each) for each in advice(stack, "prod", TODAY)]
     assert [f"Serve needs {shortest} s to move them" in line for line in lines] == ([True] if shortest else [])
+
+
+@pytest.mark.parametrize(("cidr", "found"), [("169.254.169.254/32", 1), ("169.254.0.0/16", 1), ("10.0.0.0/8", 0)])
+def test_egress_to_the_clouds_metadata_service(cidr: str, found: int) -> None:
+    tenant = {"name": "team-a", "network": {"egress": [{"cidr": cidr}]}}
+    lines = [str(each) for each in advice(StackSettings.model_validate({"tenants": [tenant]}), "prod", TODAY)]
+    assert [("credentials of the node" in line) for line in lines] == [True] * found
