@@ -1,4 +1,4 @@
-"""The disk under the rehearsal's state fills while an update runs: a real one of three megabytes.
+"""The disk under the rehearsal's state fills while an update runs: a real one of four megabytes.
 
 Needs root and the right to mount. With CI=true it has to run.
 """
@@ -23,7 +23,7 @@ from testbed.platform_stack import Rays, existing, on_operator
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
-MEGABYTES = 3
+MEGABYTES = 4
 
 SECONDS = 180.0
 """Maximum time until the update has created its RayCluster."""
