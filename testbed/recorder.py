@@ -138,6 +138,14 @@ def _name(urn: str) -> str:
     return urn.rpartition("::")[2] if "pulumi:pulumi:Stack" not in urn.rpartition("::")[0].rpartition("$")[2] else ""
 
 
+def with_event_loop() -> None:
+    """The SDK takes the thread's event loop, and `asyncio.run` of an earlier test leaves none."""
+    try:
+        asyncio.get_event_loop()
+    except RuntimeError:
+        asyncio.set_event_loop(asyncio.new_event_loop())
+
+
 def record(
     program: Callable[[], Any],
     live: dict[str, dict[str, Any]] | None = None,
@@ -148,11 +156,6 @@ def record(
 ) -> Recorder:
     """The resources that a program registers; in a preview, unless an update is requested."""
     recorder = Recorder(live, last, rows)
-    try:
-        asyncio.get_event_loop()
-    except RuntimeError:
-        # The SDK takes the thread's event loop, and `asyncio.run` of an earlier test has left none.
-        asyncio.set_event_loop(asyncio.new_event_loop())
     pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=stack, preview=preview, monitor=recorder)
     run = pulumi.runtime.test(program)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped
     run()

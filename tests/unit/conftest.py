@@ -11,6 +11,7 @@ from components.crds.definitions import whole
 from components.manifest_files import read
 from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 from testbed.fake_cluster import FakeCluster, of_all_sessions
+from testbed.recorder import with_event_loop
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -23,6 +24,12 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """An empty cluster, with which all sessions of the test are. A module whose tests need the Kubernetes client has a
     fixture of this name that does nothing."""
     return of_all_sessions(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def event_loop() -> None:
+    """One for outputs of Pulumi."""
+    with_event_loop()
 
 
 @pytest.fixture(scope="session")
