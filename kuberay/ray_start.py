@@ -117,9 +117,14 @@ _SWITCHED = ("include-dashboard", "log-color")
 """Options that KubeRay passes with `true` or `false`; of all others it passes only the name for `true`, and nothing for
 `false` (ray-operator/controllers/ray/common/pod.go: convertParamMap)."""
 
-_BOOLEANS = {"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"}
+FALSE = {"0", "false", "f", "no", "n", "off"}
+_BOOLEANS = {"1", "true", "t", "yes", "y", "on", *FALSE}
 """What click accepts as a boolean (click/types.py: BoolParamType). Since 8.3.0 also an empty text, which
 older ones in images refuse."""
+
+DRAIN_VARIABLE = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
+"""Variable of `ray start`: seconds for which Ray drains its node at SIGTERM, 30 by default; 0: it ends at once
+(ray-project/ray#64454)."""
 
 LEAST_OBJECT_STORE = 75 * 2**20
 """Bytes. `ray start` refuses a smaller object store (Ray 2.60: python/ray/_private/ray_constants.py,

@@ -15,7 +15,6 @@ from components.queues.settings import RESERVED, Backend
 from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from components.ray_cluster.pods import (
     CLUSTER_LABEL,
-    DRAIN_VARIABLE,
     HEAD_CONTAINER,
     NODE_TYPE_LABEL,
     OPTIONS,
@@ -44,6 +43,7 @@ from core.body import Body
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem, Problems
 from core.types import seconds
+from kuberay.ray_start import DRAIN_VARIABLE
 
 PRIORITY_LABEL = "ray.io/priority-class-name"
 TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"

@@ -28,6 +28,7 @@ from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD
 from core.problems import Path, Problems
 from core.strategic_merge import merge
 from core.types import seconds
+from kuberay.ray_start import DRAIN_VARIABLE
 
 CLUSTER_LABEL = "ray.io/cluster"
 NODE_TYPE_LABEL = "ray.io/node-type"
@@ -208,9 +209,6 @@ _TOKEN: Body = {
 _HEAD_ENDS_WITHIN = 10
 """Seconds."""
 
-DRAIN_VARIABLE = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
-"""Seconds for which Ray drains its node at SIGTERM, 30 by default; 0: it ends at once (ray-project/ray#64454)."""
-
 _DRAIN_SECONDS = 40
 """The default of drainTimeout. While a pod ends, KubeRay creates none in its place (raycluster_controller.go:
 reconcilePods counts it), so work that does not fit begins that much later."""
@@ -279,7 +277,7 @@ def head_without_drain(settings: RayClusterSettings) -> dict[str, str]:
     """The variable with which a head ends at once: an actor on it would hold it for the whole drain, and its cluster
     ends with it in any case. The head of a service may still answer requests."""
     standing = not isinstance(settings, OwnedClusterSettings)
-    return {DRAIN_VARIABLE: "0"} if standing and settings.drains and settings.pod_defaults != "none" else {}
+    return {DRAIN_VARIABLE: "0"} if standing and settings.drains_by_default else {}
 
 
 def drain_seconds(settings: RayClusterSettings, workers: WorkersSettings | WorkerGroupSettings) -> int | None:
@@ -287,7 +285,7 @@ def drain_seconds(settings: RayClusterSettings, workers: WorkersSettings | Worke
     configured = workers.drain_timeout or settings.drain_timeout
     if configured is not None:
         return seconds(configured)
-    return _DRAIN_SECONDS if settings.drains and settings.pod_defaults != "none" else None
+    return _DRAIN_SECONDS if settings.drains_by_default else None
 
 
 def draining(drain: int | None, template: Body) -> Body:

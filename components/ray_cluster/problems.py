@@ -38,7 +38,7 @@ from core.quantities import amount, shown
 from core.versions import image_version
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
-from kuberay.ray_start import LEAST_MEMORY, LEAST_OBJECT_STORE, is_gpu, problems_of_labels, problems_of_params
+from kuberay.ray_start import FALSE, LEAST_MEMORY, LEAST_OBJECT_STORE, is_gpu, problems_of_labels, problems_of_params
 from kuberay.rules import problem
 
 _HEAD: Path = ("spec", "headGroupSpec")
@@ -257,7 +257,7 @@ def _elsewhere(spec: ReadOnlyBody, params: Mapping[str, str], at: Path) -> Itera
                 f"container in podTemplate a port {given} named {name}"
             )
             yield Problem((*at, flag), given, message, "head-port")
-    if params.get("include-dashboard", "").lower() in ("false", "0", "f", "no", "n", "off"):
+    if params.get("include-dashboard", "").lower() in FALSE:
         message = "KubeRay's probes and jobs ask the dashboard, so the head would never be ready: remove it"
         yield Problem((*at, "include-dashboard"), params["include-dashboard"], message, "head-port")
     if (host := params.get("dashboard-host", _ANYWHERE[0])) not in _ANYWHERE:

@@ -504,6 +504,11 @@ class ClusterTemplateSettings(Settings):
         return version_tuple(self.ray_version) >= version_tuple(FIRST_RAY_WITH_DRAIN)
 
     @property
+    def drains_by_default(self) -> bool:
+        """Whether pods get defaults for a drain."""
+        return self.drains and self.pod_defaults != "none"
+
+    @property
     def scales(self) -> bool:
         """Whether the autoscaler adds and removes workers."""
         return self.autoscaling and self.auto_scaling_mode != "disabled"

@@ -110,7 +110,7 @@ class RayServiceSettings(Settings):
     def own_cluster(self) -> OwnedClusterSettings:
         """Its RayCluster, with the service's name, and with its label."""
         template = cluster_of(self.llm, self.cluster) if self.llm else self.cluster
-        if template.drain_timeout is None and template.drains and template.pod_defaults != "none":
+        if template.drain_timeout is None and template.drains_by_default:
             template = template.model_copy(update={"drain_timeout": f"{self.shortest_drain or 0}s"})
         return with_key(cluster_of_owner(template, self.name, SERVICE_LABEL), self.api_key)
 

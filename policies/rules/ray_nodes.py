@@ -2,6 +2,7 @@
 
 from core.nodes import ACCELERATOR
 from core.types import Settings
+from kuberay.ray_start import DRAIN_VARIABLE
 from policies.cel import GROUPS, HEAD, HEAD_CONTAINER, of_ray, quantity, text
 from policies.rule import Severity, Violations, rule
 from policies.rules import remedies
@@ -158,8 +159,6 @@ def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
         yield limit.wrong(f"{limit.shown()} is less than {options.gibibytes}Gi")
 
 
-_DRAIN = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
-
 _GRACE = 30
 """Kubernetes' default of terminationGracePeriodSeconds."""
 
@@ -190,7 +189,7 @@ def worker_stops(pod: Pod) -> Violations:
     command = pod.first.node.at("lifecycle", "preStop", "exec", "command")
     if any("ray stop" in (part.text or "") for part in command.items()):
         yield command.wrong("ends running tasks before Ray drains the node")
-    variable = pod.first.env(_DRAIN)
+    variable = pod.first.env(DRAIN_VARIABLE)
     drain = variable.at("value") if variable else None
     grace = _GRACE if seconds.number is None else seconds.number
     if drain and drain.quantity and 0 < grace < drain.quantity + _AFTER_DRAIN:

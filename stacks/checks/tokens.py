@@ -5,7 +5,7 @@ KubeRay gives a RayCluster a Secret with its token and an account of its name, a
 users read the Secret of that name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from components.job_template.manifests import account_name
@@ -23,12 +23,15 @@ from stacks.settings import StackSettings, TenantSettings
 def problems_of_tokens(stack: StackSettings) -> Iterator[Problem]:
     """RayClusters whose token is a Secret with another use, or that of other users, or whose account is the stack's."""
     for index, tenant in enumerate(stack.tenants):
-        yield from (each.below(("tenants", index)) for each in _names(stack, tenant))
-        yield from (each.below(("tenants", index)) for each in _accounts(tenant))
-        yield from (each.below(("tenants", index)) for each in _shared(stack, tenant))
+        tokens = list(_tokens(stack, tenant))
+        found = (*_names(stack, tenant, tokens), *_accounts(tenant), *_shared(tenant, tokens))
+        yield from (each.below(("tenants", index)) for each in found)
 
 
-def _tokens(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[Path, str, str]]:
+_Token = tuple[Path, str, str]
+
+
+def _tokens(stack: StackSettings, tenant: TenantSettings) -> Iterator[_Token]:
     """Of each RayCluster with a token: the place of its name, the RayCluster's name, and the name of the Secret."""
     for at, cluster in enumerate(tenant.clusters):
         try:
@@ -42,9 +45,9 @@ def _tokens(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[Path
     yield from ((("clusterNames", at), name, derived(name)) for at, name in enumerate(tenant.cluster_names))
 
 
-def _names(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:
+def _names(stack: StackSettings, tenant: TenantSettings, tokens: Sequence[_Token]) -> Iterator[Problem]:
     used = _used(stack, tenant)
-    for path, _, secret in _tokens(stack, tenant):
+    for path, _, secret in tokens:
         if secret in used:
             message = (
                 f"{secret!r} is the name of {used[secret]}, which KubeRay would use for the RayCluster, and its users "
@@ -114,10 +117,10 @@ def _accounts(tenant: TenantSettings) -> Iterator[Problem]:
             yield Problem(path, account, message, "repeated-name")
 
 
-def _shared(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:
+def _shared(tenant: TenantSettings, tokens: Sequence[_Token]) -> Iterator[Problem]:
     """Users of one RayCluster who get the token of another with it."""
     first: dict[str, str] = {}
-    for path, name, secret in _tokens(stack, tenant):
+    for path, name, secret in tokens:
         other = first.setdefault(secret, name)
         differing = [
             user.subject

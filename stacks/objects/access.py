@@ -109,17 +109,20 @@ def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
             owners.setdefault(host, (tenant.namespace_name, name))
     covered = defaultdict(list)
     for host in owners:
-        labels = host.split(".")
-        for hosts in (host, *(f"*.{'.'.join(labels[at:])}" for at in range(1, len(labels)))):
+        for hosts in _covering(host):
             covered[hosts].append(host)
-    given: list[tuple[str, str]] = []
+    given: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    below: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for index, tenant in enumerate(stack.tenants):
         for position, hosts in enumerate(tenant.network.ingress_hosts):
-            for other, name in given:
-                if name != tenant.namespace_name and (_covers(other, hosts) or _covers(hosts, other)):
+            above = (each for wider in _covering(hosts) for each in given[wider])
+            for other, name in dict.fromkeys([*below[hosts], *above]):
+                if name != tenant.namespace_name:
                     message = f"tenant {name} has {other}, and each could take requests for the other: give others"
                     yield Problem(("tenants", index, "network", "ingressHosts", position), hosts, message, "host-twice")
-            given.append((hosts, tenant.namespace_name))
+            given[hosts].append((hosts, tenant.namespace_name))
+            for wider in _covering(hosts):
+                below[wider].append((hosts, tenant.namespace_name))
             for host in covered.get(hosts, ()):
                 namespace, name = owners[host]
                 if namespace != tenant.namespace_name:
@@ -127,9 +130,10 @@ def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
                     yield Problem(("tenants", index, "network", "ingressHosts", position), hosts, message, "host-twice")
 
 
-def _covers(hosts: str, other: str) -> bool:
-    """Whether all names of `other` are among those of `hosts`."""
-    return hosts == other or (hosts.startswith("*.") and other.removeprefix("*").endswith(hosts.removeprefix("*")))
+def _covering(hosts: str) -> Iterable[str]:
+    """The hosts that have all names of these: the same, and `*.` with each domain above."""
+    labels = hosts.split(".")
+    return dict.fromkeys([hosts, *(f"*.{'.'.join(labels[at:])}" for at in range(1, len(labels)))])
 
 
 def restricted(stack: StackSettings) -> Restricted:

@@ -16,6 +16,13 @@ from testbed.cml.workspace import App, Limits, Workspace
 
 TOKEN = "token-of-ray-0815"  # noqa: S105 (of a simulated Ray)
 QUICK = (0.01, 0.02, 0.05)
+TRAINING = {
+    "name": "training",
+    "project": "one",
+    "rayVersion": "2.60.0",
+    "numWorkers": 2,
+    "resources": {"cpu": 4, "memory": 16, "gpus": 1},
+}
 
 
 class Place:
@@ -30,11 +37,7 @@ class Place:
 
     def settings(self, **changes: Any) -> CmlSettings:
         cluster = {
-            "name": "training",
-            "project": "one",
-            "rayVersion": "2.60.0",
-            "numWorkers": 2,
-            "resources": {"cpu": 4, "memory": 16, "gpus": 1},
+            **TRAINING,
             "readyTimeout": "20s",
             "drainTimeout": "1s",
             **changes,

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from stacks.commands.status.cml import CmlState, CmlStatus, cml_statuses
 from testbed.cml.server import HOST, KEY
 from testbed.commands import stacks
 from testbed.web_server import Answers, serving
-from tests.unit.cml.conftest import TOKEN, Place
+from tests.unit.cml.conftest import TOKEN, TRAINING, Place
 
 SETTINGS = {
     "group": "workers",
@@ -48,12 +48,6 @@ def test_the_dashboard_of_a_head_listens_inside_its_pod_alone() -> None:
 
 def front(dashboard: int | None, gcs: str = "", serve_port: int = 1) -> Front:
     return Front(dashboard, gcs, "/serve", serve_port)
-
-
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """Unlike asyncio.run it leaves the thread's event loop, which Pulumi's SDK uses, as it is."""
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        runner.run(main)
 
 
 @asynccontextmanager
@@ -101,7 +95,7 @@ def test_a_head_answers_who_has_the_token(drains: list[Any]) -> None:
             head = f"POST {DRAIN} HTTP/1.1\nAuthorization: Bearer right\nContent-Length: {len(desired)}\n\n"
             assert (await ask(port, head + desired))[0] == 200
 
-    run(asks())
+    asyncio.run(asks())
     assert drains[:2] == [{}, {"workers-0.1": None}]
     assert len(drains[2]) == 2000
 
@@ -125,7 +119,7 @@ def test_everything_else_is_answered_by_the_dashboard(drains: list[Any]) -> None
         async with listening(front(None).answer) as port:
             assert await ask(port, f"GET {NODES} HTTP/1.1\n\n") == (200, '{"node": "worker"}')
 
-    run(asks())
+    asyncio.run(asks())
     assert "Connection: close" in seen[0]
     assert "keep-alive" not in seen[0]
     assert seen[1] == "{}"
@@ -155,7 +149,7 @@ def test_what_is_below_serve_is_answered_by_its_proxy_to_who_has_the_key(drains:
         async with listening(front(1).answer) as port:
             assert await ask(port, f"GET /serve/ HTTP/1.1\n{key}\n\n") == (503, '{"error": "nothing is served"}')
 
-    run(asks())
+    asyncio.run(asks())
     assert seen == ["GET /v1/models?x=/serve HTTP/1.1", "POST / HTTP/1.1", "GET /?a=b HTTP/1.1"]
     assert drains == []
 
@@ -254,14 +248,7 @@ def test_the_command_needs_no_cluster_of_kubernetes(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     place.make(place.inputs())
-    cluster = {
-        "name": "training",
-        "project": "one",
-        "rayVersion": "2.60.0",
-        "numWorkers": 2,
-        "resources": {"cpu": 4, "memory": 16, "gpus": 1},
-    }
-    cml = {"host": f"https://{HOST}", "caFile": str(place.server.ca_file), "clusters": [cluster]}
+    cml = {"host": f"https://{HOST}", "caFile": str(place.server.ca_file), "clusters": [TRAINING]}
     file = tmp_path / "Pulumi.dev.yaml"
     file.write_text(yaml.safe_dump({"config": {"ray-platform:cml": cml}}))
     shown = stacks("status", str(file))

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.pods import DRAIN_VARIABLE
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
+from kuberay.ray_start import DRAIN_VARIABLE
 
 POOLS = (
     NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),

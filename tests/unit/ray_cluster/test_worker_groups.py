@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.pods import DRAIN_VARIABLE
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import Budget, RayClusterSettings, Reserve, Variant, WorkersSettings
 from components.ray_cluster.worker_groups import WorkerGroup, doubling, tiling, worker_groups
 from core.nodes import NodePool
 from core.quantities import amount
+from kuberay.ray_start import DRAIN_VARIABLE
 from stacks.objects.ray_clusters import with_tenant_defaults
 from stacks.settings import TenantSettings
 
