@@ -1,4 +1,4 @@
-"""The disk under the rehearsal's state fills while an update runs: a real one of four megabytes.
+"""The disk under the rehearsal's state fills while an update runs: a real one of 16 megabytes.
 
 Needs root and the right to mount. With CI=true it has to run.
 """
@@ -23,7 +23,7 @@ from testbed.platform_stack import Rays, existing, on_operator
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
-MEGABYTES = 4
+MEGABYTES = 16
 
 SECONDS = 180.0
 """Maximum time until the update has created its RayCluster."""
@@ -45,7 +45,7 @@ def small_disk(cluster: Rehearsal) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> None:
-    with (disk / "ballast").open("wb", buffering=0) as ballast:
+    with (disk / "ballast").open("ab", buffering=0) as ballast:
         try:
             while True:
                 ballast.write(bytes(4096))
@@ -81,14 +81,19 @@ def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
 ) -> None:
     """The update's objects are in the cluster, but not in the restored state."""
     stack = RehearsalStack(cluster, plugins, "full", on_operator(tmp_path / "Pulumi.full.yaml"))
-    fills = threading.Thread(target=_fill_while_it_waits, args=(small_disk, rays, cordoned))
+    ended = threading.Event()
+    fills = threading.Thread(target=_fill_while_it_waits, args=(small_disk, rays, cordoned, ended))
     fills.start()
-    with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"):
-        stack.up("--skip-preview")
-    fills.join()
+    try:
+        with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"):
+            stack.up("--skip-preview")
+    finally:
+        ended.set()
+        fills.join()
     state = next((small_disk / ".pulumi" / "stacks").glob("*/full.json"))
     assert "resources" not in json.loads(state.read_text())["checkpoint"]["latest"]
 
+    fill(small_disk)
     with pytest.raises(RehearsalError, match=r"0\.\d MB are free under .*free at least 1\.\d MB"):
         stack.up("--skip-preview")
 
@@ -100,11 +105,14 @@ def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
     assert "namespace team-a" not in existing(cluster)
 
 
-def _fill_while_it_waits(disk: Path, rays: Rays, uncordon: Callable[[], None]) -> None:
+def _fill_while_it_waits(disk: Path, rays: Rays, uncordon: Callable[[], None], ended: threading.Event) -> None:
     """The update waits for its RayCluster until the nodes are uncordoned, so it cannot end before the disk is full. It
-    does little else then: Pulumi repeats each write of the state for half a minute."""
+    does little else then: Pulumi repeats each write of the state for half a minute. Each failed write frees the space
+    of the state that it cuts off, so the disk is filled until the update has ended."""
     end = time.monotonic() + SECONDS
-    while not rays.exists("team-a", "training") and time.monotonic() < end:
+    while not rays.exists("team-a", "training") and not ended.is_set() and time.monotonic() < end:
         time.sleep(0.2)
     fill(disk)
     uncordon()
+    while not ended.wait(0.01):
+        fill(disk)
