@@ -117,6 +117,9 @@ _SWITCHED = ("include-dashboard", "log-color")
 """Options that KubeRay passes with `true` or `false`; of all others it passes only the name for `true`, and nothing for
 `false` (ray-operator/controllers/ray/common/pod.go: convertParamMap)."""
 
+_OF_HEAD = ("include-dashboard", "port", "redis-shard-ports")
+"""Options that `ray start` refuses without `--head`."""
+
 FALSE = {"0", "false", "f", "no", "n", "off"}
 _BOOLEANS = {"1", "true", "t", "yes", "y", "on", *FALSE}
 """What click accepts as a boolean (click/types.py: BoolParamType). Since 8.3.0 also an empty text, which
@@ -153,9 +156,21 @@ def problems_of_params(params: Mapping[str, str], ray_version: str | None, head:
             yield problem(
                 "ray-start-value", at, value, f"{shown(value)} is no value of {name} for `ray start`: {fault}"
             )
-        elif name == "head" and not head and value.lower() == "true":
-            message = "a worker with head would start a Ray cluster of its own: remove it"
-            yield problem("ray-start-option", at, value, message)
+        elif misplaced := _misplaced(name, value, head):
+            yield problem("ray-start-option", at, value, misplaced)
+
+
+def _misplaced(name: str, value: str, head: bool) -> str | None:
+    """Why a flag must not be there (scripts.py: start)."""
+    if head and name == "address":
+        return "Ray would take it for an external Redis: remove it, and set faultTolerance if that is meant"
+    if head or value.lower() == "false":
+        return None
+    if name == "head":
+        return "a worker with head would start a Ray cluster of its own: remove it"
+    if name == "address":
+        return "the worker would join another Ray cluster, and KubeRay sets it: remove it"
+    return f"`ray start` refuses {name} at a worker: set it at the head" if name in _OF_HEAD else None
 
 
 def problems_of_labels(labels: Mapping[str, str], ray_version: str | None, path: Path) -> Found:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from supervisor.xmlrpc import SupervisorTransport
+from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from local import paths
 from local.errors import RehearsalError
@@ -140,8 +140,14 @@ class Supervisor:
 
     def launch(self, name: str) -> None:
         """Starts one program if it does not run. The caller has to check whether it is ready."""
-        if not self.state(name).running:
+        if self.state(name).running:
+            return
+        try:
             self._rpc.startProcess(name, False)
+        except xmlrpc.client.Fault as error:
+            # It has ended already. Whoever waits for it finds its state.
+            if error.faultCode != Faults.SPAWN_ERROR:
+                raise
 
     def state(self, name: str) -> State:
         return self._state(self._rpc.getProcessInfo(name))

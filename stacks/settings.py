@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, Strict
+from pydantic import AfterValidator, Field, Strict
 
 from components.access.personas import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
@@ -56,10 +56,16 @@ LONGEST_TENANT_NAME = 40
 """Characters. Leaves room for the suffixes of its resources' names."""
 
 
+def _without_blanks(text: str) -> str:
+    if text != text.strip():
+        raise ValueError(f"{text!r} has blanks around it, and no context is named so: write {text.strip()!r}")
+    return text
+
+
 class KubernetesSettings(Settings):
     """Which cluster the stack is for."""
 
-    context: str | None = Field(default=None, min_length=1)
+    context: Annotated[str, AfterValidator(_without_blanks)] | None = Field(default=None, min_length=1)
     """Context of the kubeconfig. Default: its current one."""
 
     cluster: Uid | None = None

@@ -98,7 +98,10 @@ OPERATOR = {"app.kubernetes.io/component": "kuberay-operator"}
 
 OPERATOR_METRICS_PORT = 8080
 
-OF_A_JOB: Body = {"matchExpressions": [{"key": "batch.kubernetes.io/job-name", "operator": "Exists"}]}
+JOB_LABEL = "batch.kubernetes.io/job-name"
+"""Label of the pods of a Job."""
+
+OF_A_JOB: Body = {"matchExpressions": [{"key": JOB_LABEL, "operator": "Exists"}]}
 """Pods of Jobs. KubeRay sets no label on the pod of a RayJob's submitter (ray-operator/controllers/ray/
 rayjob_controller.go, createNewK8sJob), so it is selected by the Job's label."""
 

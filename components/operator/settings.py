@@ -1,5 +1,6 @@
 """Settings of the KubeRay operator."""
 
+import difflib
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
@@ -64,6 +65,28 @@ class Toleration(CheckedSettings):
 
 
 _DELETES_JOBS = "DELETE_RAYJOB_CR_AFTER_JOB_FINISHES"
+
+_SWITCHES = (
+    _DELETES_JOBS,
+    "ENABLE_DETERMINISTIC_HEAD_POD_NAME",
+    "ENABLE_GCS_FT_REDIS_CLEANUP",
+    "ENABLE_INIT_CONTAINER_INJECTION",
+    "ENABLE_LOGIN_SHELL",
+    "ENABLE_PROBES_INJECTION",
+    "ENABLE_RANDOM_POD_DELETE",
+    "ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE",
+    "ENABLE_ZERO_DOWNTIME",
+    "USE_INGRESS_ON_OPENSHIFT",
+)
+_NUMBERS = (
+    "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV",
+    "RAYJOB_DEPLOYMENT_STATUS_TRANSITION_GRACE_PERIOD_SECONDS",
+)
+_KNOWN = (*_SWITCHES, *_NUMBERS, "CLUSTER_DOMAIN", "ENABLE_WEBHOOKS")
+"""Variables that the operator reads (ray-operator/controllers/ray/utils/constant.go)."""
+
+_ALIKE = 0.8
+"""How similar two names must be to count as a misspelling (difflib's ratio)."""
 
 
 class OperatorSettings(CheckedSettings):
@@ -132,7 +155,28 @@ class OperatorSettings(CheckedSettings):
         )
 
     def problems(self) -> list[Problem]:
-        return [*self._unsupported(), *self._unknown_gates(), *self._not_with_existing(), *self._deleting()]
+        return [
+            *self._unsupported(),
+            *self._unknown_gates(),
+            *self._not_with_existing(),
+            *self._deleting(),
+            *self._misread(),
+        ]
+
+    def _misread(self) -> list[Problem]:
+        """Variables that the operator would not find, or take for another value without a word."""
+        found = []
+        for name, value in self.env.items():
+            message = None
+            if name in _SWITCHES and value.lower() not in ("true", "false"):
+                message = f"{value!r} is neither true nor false, and the operator would keep its default: write one"
+            elif name in _NUMBERS and not (value.isascii() and value.isdecimal()):
+                message = f"{value!r} is no number, and the operator would keep its default: write whole seconds"
+            elif name not in _KNOWN and (like := difflib.get_close_matches(name.upper(), _KNOWN, 1, _ALIKE)):
+                message = f"the operator reads no such variable: did you mean {like[0]!r}?"
+            if message:
+                found.append(Problem(("env", name), value, message, "operator-env"))
+        return found
 
     def _deleting(self) -> list[Problem]:
         """ray-operator/controllers/ray/rayjob_controller.go: it deletes the RayJob itself."""

@@ -36,6 +36,8 @@ from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
 from core.quantities import amount, shown
 from core.versions import image_version
+from kuberay.features import ENABLED_ANNOTATION
+from kuberay.offers import problems_for_autoscaler
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from kuberay.ray_start import FALSE, LEAST_MEMORY, LEAST_OBJECT_STORE, is_gpu, problems_of_labels, problems_of_params
@@ -61,11 +63,14 @@ def pod_problems(body: ReadOnlyBody, level: PodSecurityLevel) -> Iterator[Proble
 
     `level`: the Pod Security level of its namespace; `privileged` if it is not known.
     """
-    spec = body["spec"]
+    spec, reported = body["spec"], set[Path]()
     options = spec.get("autoscalerOptions") or {} if spec.get("enableInTreeAutoscaling") else None
     for path, group in _groups(spec):
         yield from _of_pods(group["template"], path, options if path == _HEAD else None, level)
-        yield from _of_ray_start(spec, group, path)
+        refused = list(_of_ray_start(spec, group, path))
+        reported |= {each.path for each in refused}
+        yield from refused
+    yield from (each for each in problems_for_autoscaler(spec) if each.path not in reported)
 
 
 def _groups(spec: ReadOnlyBody) -> Iterator[tuple[Path, ReadOnlyBody]]:
@@ -291,7 +296,7 @@ _HARMLESS = {"NVIDIA_VISIBLE_DEVICES": ("void", "none", ""), "CUDA_VISIBLE_DEVIC
 
 _MODE = "RAY_AUTH_MODE"
 
-_OWN_COMMAND = "ray.io/overwrite-container-cmd"
+OWN_COMMAND = "ray.io/overwrite-container-cmd"
 """Annotation of a RayCluster whose containers start Ray themselves (ray-operator/controllers/ray/common/pod.go)."""
 
 
@@ -304,14 +309,54 @@ def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem
             if message := _undoing(spec, variable):
                 yield Problem((*at, "env", index, "name"), variable["name"], message, "env-undoes")
         yield from _other_version(settings, ray, at)
-        if body["metadata"].get("annotations", {}).get(_OWN_COMMAND) == "true" and not ray.keys() & {"command", "args"}:
+        yield from _not_started(body, group, path)
+        yield from _without_certificates(ray, at)
+        yield from _of_the_system(group, path)
+    if options := spec.get("autoscalerOptions"):
+        yield from _other_version(settings, options, ("spec", "autoscalerOptions"))
+    yield from _without_redis(body)
+
+
+def _without_redis(body: ReadOnlyBody) -> Iterator[Problem]:
+    """Fault tolerance by the annotation alone, which has no Redis."""
+    annotated, spec = (body["metadata"].get("annotations") or {}).get(ENABLED_ANNOTATION, ""), body["spec"]
+    address = _variable(_HEAD, spec["headGroupSpec"], "RAY_REDIS_ADDRESS")
+    if annotated.lower() == "true" and "gcsFaultToleranceOptions" not in spec and not address:
+        message = "without the address of a Redis nothing is kept: remove it, and set faultTolerance if that is meant"
+        yield Problem(("metadata", "annotations", ENABLED_ANNOTATION), annotated, message, "redis-annotation")
+
+
+def _not_started(body: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
+    """Ray's container whose command KubeRay leaves to the pod template, which has none."""
+    ray = group["template"]["spec"]["containers"][0]
+    places = {("metadata",): body["metadata"], (*path, "template", "metadata"): group["template"].get("metadata") or {}}
+    for at, metadata in places.items() if not ray.keys() & {"command", "args"} else ():
+        if (metadata.get("annotations") or {}).get(OWN_COMMAND) == "true":
             message = (
                 "KubeRay does not start Ray then, and nothing else does: remove it, or give all containers a command"
             )
-            yield Problem(("metadata", "annotations", _OWN_COMMAND), "true", message, "own-command")
-            break
-    if options := spec.get("autoscalerOptions"):
-        yield from _other_version(settings, options, ("spec", "autoscalerOptions"))
+            yield Problem((*at, "annotations", OWN_COMMAND), "true", message, "own-command")
+            return
+
+
+_ENCRYPTS, _CERTIFICATE = "RAY_USE_TLS", "RAY_TLS_SERVER_CERT"
+
+
+def _without_certificates(ray: ReadOnlyBody, at: Path) -> Iterator[Problem]:
+    """Ray that is told to encrypt, and ends without a certificate (python/ray/_private/tls_utils.py)."""
+    variables = {each["name"]: (index, each) for index, each in enumerate(ray.get("env") or ())}
+    index, variable = variables.get(_ENCRYPTS, (0, {}))
+    if variable.get("value", "").lower() in ("1", "true") and _CERTIFICATE not in variables:
+        message = f"Ray would not start without {_CERTIFICATE}: remove it, and set tls of the cluster if that is meant"
+        yield Problem((*at, "env", index, "name"), _ENCRYPTS, message, "env-undoes")
+
+
+def _of_the_system(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
+    """Pods of a class that evicts all others of the cluster."""
+    name = group["template"]["spec"].get("priorityClassName", "")
+    if name.startswith("system-"):
+        message = "classes that begin with system- are above all others, and reserved for Kubernetes: choose another"
+        yield Problem((*path, "template", "spec", "priorityClassName"), name, message, "priority-name")
 
 
 def _undoing(spec: ReadOnlyBody, variable: ReadOnlyBody) -> str | None:

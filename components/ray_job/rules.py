@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from components.ray_cluster.rules import problems_of_template
+from components.ray_job.runtime_env import problems_of_runtime_env
 from components.ray_job.settings import RayJobSettings
 from core.problems import Path, Problem, raise_problems
 
@@ -31,6 +32,8 @@ def problems_of(job: RayJobSettings) -> Iterator[Problem]:
     yield from _cluster(job)
     yield from _submission(job)
     yield from _shell(job)
+    uploads = "KubeRay" if job.submission_mode == "HTTPMode" and not job.external_cluster else None
+    yield from (each.below(("runtimeEnv",)) for each in problems_of_runtime_env(job.runtime_env, uploads))
     if job.suspend and job.wait_for != "nothing":
         message = "a suspended job does not run, so `up` would wait in vain: remove waitFor, or suspend"
         yield Problem(("waitFor",), job.wait_for, message, "job-waits")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from components.ray_cluster.rules import problems_of_template
+from components.ray_job.runtime_env import problems_of_runtime_env
 from components.ray_job.settings import RuntimeEnvSettings
 from components.ray_service.llm import problems_of_llm
 from components.ray_service.serve_config import (
@@ -74,9 +75,6 @@ def _endpoints(service: RayServiceSettings) -> Iterator[Problem]:
 
 _CONFIG = "serve-config"
 
-_REMOTE = ("gcs", "conda", "pip", "uv", "http", "https", "s3", "gs", "azure", "abfss", "file", "local")
-"""Schemes of URIs (ray, python/ray/_common/runtime_env_uri.py: Protocol)."""
-
 
 def problems_of_serve_config(config: ServeConfigSettings) -> Iterator[Problem]:
     """What Ray refuses; paths are in the Serve config."""
@@ -106,7 +104,7 @@ def _of_application(application: ApplicationSettings) -> Iterator[Problem]:
     if not _imported(path := application.import_path):
         message = f"{path!r} is not the place of an application: write module:application or package.module:application"
         yield Problem(("import_path",), path, message, _CONFIG)
-    yield from _uris(application.runtime_env)
+    yield from _environment(application.runtime_env)
     for at, deployment in enumerate(application.deployments):
         found = [*_of_deployment(deployment)]
         if application.external_scaler_enabled and _scales(deployment):
@@ -129,18 +127,8 @@ def _imported(path: str) -> bool:
     return bool(before and after) and (separator == "." or ":" not in before)
 
 
-def _uris(environment: RuntimeEnvSettings | None) -> Iterator[Problem]:
-    values: Mapping[str, Any] = (environment.model_extra if environment else None) or {}
-    placed: list[tuple[Path, Any]] = [(("working_dir",), values.get("working_dir"))]
-    modules = values.get("py_modules")
-    placed += [(("py_modules", at), each) for at, each in enumerate(modules)] if isinstance(modules, list) else []
-    for path, uri in placed:
-        if uri is not None and (not isinstance(uri, str) or uri.partition("://")[0] not in _REMOTE):
-            message = (
-                "Serve uploads nothing: write the URI of an archive (https://, s3://, gs://), or local:// and a folder "
-                "of the image"
-            )
-            yield Problem(("runtime_env", *path), uri if isinstance(uri, str) else None, message, _CONFIG)
+def _environment(environment: RuntimeEnvSettings | None) -> Iterator[Problem]:
+    yield from (each.below(("runtime_env",)) for each in problems_of_runtime_env(environment, uploads="Serve"))
 
 
 def _scales(deployment: DeploymentSettings) -> bool:
@@ -157,7 +145,7 @@ def _of_deployment(deployment: DeploymentSettings) -> Iterator[Problem]:
         message = "0 is no limit of waiting requests: set at least 1, or -1 for no limit"
         yield Problem(("max_queued_requests",), 0, message, _CONFIG)
     if options := deployment.ray_actor_options:
-        found = (*_uris(options.runtime_env), *_labels(options.label_selector or {}))
+        found = (*_environment(options.runtime_env), *_labels(options.label_selector or {}))
         yield from (each.below(("ray_actor_options",)) for each in found)
     yield from _placement(deployment)
     yield from _gangs(deployment)

@@ -30,6 +30,8 @@ def _inside(path: str) -> str:
 def _server(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", text, re.ASCII):
         raise ValueError(f"{text!r} is not a server: write a name or an address alone, such as nfs.example.com")
+    if text.lower() in ("localhost", "::1") or text.startswith("127."):
+        raise ValueError(f"{text!r} is each node itself, so that each would mount its own files: name one server")
     return text
 
 
@@ -181,7 +183,11 @@ _OF_RAY = ("/tmp/ray", "/dev/shm", "/home/ray/anaconda3")  # noqa: S108 (paths i
 
 
 _WHOLE = ("/dev", "/proc", "/sys", "/var/run/secrets/kubernetes.io/serviceaccount")
-_OF_CONTAINERS = ("/bin", "/etc", "/lib", "/sbin", "/usr", *_WHOLE)
+_OF_CONTAINERS = (
+    *("/bin", "/boot", "/etc", "/lib", "/lib64", "/root", "/run", "/sbin", "/var", "/var/lib", "/var/run"),
+    *("/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/sbin"),
+    *_WHOLE,
+)
 """Folders that are the image's or the kubelet's. Nothing is mounted over them, and nothing inside the last ones."""
 
 

@@ -122,7 +122,7 @@ def demand(body: ReadOnlyBody, limits: LimitSettings | None) -> Demand:
         body = {"name": "autoscaler", "resources": options.get("resources") or _same(AUTOSCALER)}
         autoscaler = [Container(("spec", "autoscalerOptions"), body)]
     groups = [group_of(("spec", "headGroupSpec"), "the head", head, given, beside=autoscaler)]
-    objects = {"count/rayclusters.ray.io": Decimal(1), **head_service(head)}
+    objects = {"count/rayclusters.ray.io": Decimal(1), **head_service(head), **_of_kuberay(spec)}
     if "gcsFaultToleranceOptions" in spec:
         groups = [_cleaned_up(groups[0], head, given)]
         # KubeRay creates it after the head is deleted. All clusters of a tenant may be deleted at once.
@@ -283,6 +283,20 @@ def _usage(container: Container, given: Given) -> Usage:
             # A ResourceQuota's `cpu` is `requests.cpu`.
             usage |= amounts
     return usage
+
+
+def _of_kuberay(spec: ReadOnlyBody) -> Usage:
+    """Usage of what KubeRay creates beside the pods of a RayCluster: the head's Service, the Secret with its token, and
+    the autoscaler's account, Role and RoleBinding (ray-operator/controllers/ray/raycluster_controller.go)."""
+    made = ["services", "count/services"]
+    options = spec.get("authOptions") or {}
+    if options.get("mode") == "token" and not options.get("secretName"):
+        made += ["secrets", "count/secrets"]
+    if spec.get("enableInTreeAutoscaling"):
+        made += [f"count/{kind}.rbac.authorization.k8s.io" for kind in ("roles", "rolebindings")]
+        if not spec["headGroupSpec"]["template"]["spec"].get("serviceAccountName"):
+            made.append("count/serviceaccounts")
+    return dict.fromkeys(made, Decimal(1))
 
 
 def head_service(head: ReadOnlyBody) -> Usage:

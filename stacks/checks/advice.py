@@ -15,6 +15,7 @@ from core.types import seconds
 from policies.configuration import PoliciesSettings, RuleException
 from stacks.checks.storage import uses
 from stacks.objects.redis import redis_parts
+from stacks.objects.stack import images_of
 from stacks.settings import StackSettings
 
 LONGEST_VARIABLE = 128 * 2**10
@@ -48,8 +49,106 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _models_that_do_not_scale(stack)
     yield from _services_that_end_early(stack)
     yield from _metadata_services(stack)
+    yield from _open_clusters(stack)
+    yield from _labels_of_schedulers(stack)
+    yield from _schedules_that_may_stop(stack)
+    yield from _long_waits(stack)
+    yield from _unused_mirrors(stack)
+    yield from _exports_of_two(stack)
     yield from _volumes_of_redis(stack)
     yield from _runs_without_a_limit(stack)
+
+
+def _open_clusters(stack: StackSettings) -> Iterator[Finding]:
+    """RayClusters that run code for everybody who reaches them."""
+    for at, tenant in enumerate(stack.tenants):
+        for place, cluster in tenant.placed_clusters:
+            if cluster.auth_options and cluster.auth_options.mode == "disabled":
+                message = "who reaches the dashboard runs code in the cluster without a token: remove it, or use token"
+                yield Finding((f"{PREFIX}tenants", at, *place, "authOptions", "mode"), "disabled", message, "no-token")
+
+
+_SCHEDULERS = {
+    "kueue.x-k8s.io/queue-name": "Kueue",
+    "volcano.sh/queue-name": "Volcano",
+    "kai.scheduler/queue": "KAI",
+    "runai/queue": "Run:ai",
+    "yunikorn.apache.org/app-id": "YuniKorn",
+    "yunikorn.apache.org/queue": "YuniKorn",
+    "scheduling.x-k8s.io/pod-group": "the coscheduling plugin",
+}
+"""Labels that a scheduler reads."""
+
+
+def _labels_of_schedulers(stack: StackSettings) -> Iterator[Finding]:
+    """Queues of a scheduler that the stack does not run, so that they may have no effect."""
+    ours = {"Kueue": stack.scheduler and stack.scheduler.kueue, "Volcano": stack.scheduler and stack.scheduler.volcano}
+    for at, tenant in enumerate(stack.tenants):
+        for place, cluster in tenant.placed_clusters:
+            for label in cluster.labels:
+                name = _SCHEDULERS.get(label)
+                if name and not ours.get(name):
+                    key = f", and scheduler.{name.lower()} is not set" if name in ours else ", which no key here runs"
+                    message = f"is for {name}{key}: remove it, unless something else runs {name} in the cluster"
+                    path: Path = (f"{PREFIX}tenants", at, *place, "labels", label)
+                    yield Finding(path, cluster.labels[label], message, "scheduler-label")
+
+
+def _schedules_that_may_stop(stack: StackSettings) -> Iterator[Finding]:
+    """Schedules that one run which does not end would stop for ever."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, template in enumerate(tenant.job_templates):
+            cron = template.cron
+            if cron and cron.concurrency_policy == "Forbid" and template.job.active_deadline_seconds is None:
+                message = (
+                    "one run that does not end stops the schedule, because concurrencyPolicy is Forbid: set "
+                    "activeDeadlineSeconds of the template"
+                )
+                yield Finding((f"{PREFIX}tenants", at, "jobTemplates", number, "cron"), None, message, "endless-run")
+
+
+_LONG = "24h"
+
+
+def _long_waits(stack: StackSettings) -> Iterator[Finding]:
+    """Times for which an `up` that fails would look as if it still worked."""
+    for at, tenant in enumerate(stack.tenants):
+        placed = [((*place, "readyTimeout"), each.ready_timeout) for place, each in tenant.placed_clusters]
+        placed += [((*place, "waitTimeout"), each.wait_timeout) for place, each in tenant.placed_jobs]
+        placed += [(("services", n, "waitTimeout"), each.wait_timeout) for n, each in enumerate(tenant.services)]
+        for path, duration in placed:
+            if seconds(duration) > seconds(_LONG):
+                message = f"`up` would wait that long before it fails: set less than {_LONG}"
+                yield Finding((f"{PREFIX}tenants", at, *path), duration, message, "long-wait")
+
+
+def _unused_mirrors(stack: StackSettings) -> Iterator[Finding]:
+    """Mirrors whose prefix no image of the stack has, for example because it is misspelt."""
+    mirrors = stack.images.mirrors
+    if not mirrors:
+        return
+    used = images_of(stack)
+    for prefix, target in mirrors.items():
+        if not any(image.startswith(target.rstrip("/")) for image in used):
+            message = (
+                "no image of the stack is pulled from there, because none begins with this: correct it, or remove it"
+            )
+            yield Finding((f"{PREFIX}images", "mirrors", prefix), target, message, "unused-mirror")
+
+
+def _exports_of_two(stack: StackSettings) -> Iterator[Finding]:
+    """NFS exports that two tenants mount, so that each reads and changes the other's files."""
+    first: dict[tuple[str, str], str] = {}
+    for at, tenant in enumerate(stack.tenants):
+        for number, storage in enumerate(tenant.storage):
+            if storage.nfs is None:
+                continue
+            export = (storage.nfs.server.lower(), storage.nfs.path)
+            owner = first.setdefault(export, tenant.name)
+            if owner != tenant.name:
+                message = f"tenant {owner} mounts it, too, and each may change the other's files: give each its folder"
+                path: Path = (f"{PREFIX}tenants", at, "storage", number, "nfs", "path")
+                yield Finding(path, storage.nfs.path, message, "shared-export")
 
 
 _RUNS = "count/rayjobs.ray.io"
@@ -95,17 +194,19 @@ def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
                 yield Finding(path, drain, message, "short-drain")
 
 
-_METADATA_SERVICE = ip_address("169.254.169.254")
+_METADATA_SERVICES = tuple(map(ip_address, ("169.254.169.254", "fd00:ec2::254")))
+"""Of most clouds, and AWS' by IPv6."""
 
 
 def _metadata_services(stack: StackSettings) -> Iterator[Finding]:
     """Tenants whose pods may ask the cloud who their node is, and for its credentials."""
     for at, tenant in enumerate(stack.tenants):
         for number, egress in enumerate(tenant.network.egress):
-            if egress.cidr and _METADATA_SERVICE in ip_network(egress.cidr):
+            network = ip_network(egress.cidr) if egress.cidr else ()
+            if found := next((each for each in _METADATA_SERVICES if each in network), None):
                 message = (
-                    f"includes {_METADATA_SERVICE}, where most clouds give every caller the credentials of the node: "
-                    "leave it out, unless the cloud gives pods their own there"
+                    f"includes {found}, where clouds give every caller the credentials of the node: leave it out, "
+                    "unless the cloud gives pods their own there"
                 )
                 path: Path = (f"{PREFIX}tenants", at, "network", "egress", number, "cidr")
                 yield Finding(path, egress.cidr, message, "metadata-service")

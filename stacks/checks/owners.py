@@ -2,7 +2,6 @@
 stack: scheduler, namespace, other RayClusters. Pure functions."""
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 
 from components.job_template.settings import JobTemplateSettings
 from components.ray_cluster.manifests import head_ports
@@ -14,10 +13,8 @@ from components.ray_service.api_key import problems_of_key
 from components.ray_service.manifests import SERVE_PORT
 from components.ray_service.settings import RayServiceSettings
 from core.body import Body
-from core.nodes import GPU_RESOURCE
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
-from core.quantities import amount, shown
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from stacks.objects.access import unknown_cluster
@@ -43,6 +40,9 @@ def problems_of_references(stack: StackSettings, tenant: TenantSettings, job: Ra
             "submit it to the RayCluster's jobs API (`ray job submit`)"
         )
         yield Problem(path, name, message, "scheduler-ray-job")
+    elif any(each.name == name and each.overrides.get("suspend") is True for each in tenant.clusters):
+        message = f"{name!r} is suspended (overrides.suspend), so that the job would wait: resume it, or use another"
+        yield Problem(path, name, message, "job-cluster")
 
 
 def problems_with_kueue(
@@ -103,7 +103,7 @@ def problems_of_submitter(job: RayJobSettings, body: Body, level: PodSecurityLev
 
 
 def problems_of_serving(service: RayServiceSettings, body: Body) -> Iterator[Problem]:
-    """Applications that nobody could reach, or that no worker has room for; paths are in the service's settings."""
+    """Applications that nobody could reach; paths are in the service's settings."""
     config, spec = service.config, body["spec"]["rayClusterConfig"]
     if service.api_key:
         yield from problems_of_key(config, spec)
@@ -114,23 +114,6 @@ def problems_of_serving(service: RayServiceSettings, body: Body) -> Iterator[Pro
             f"{SERVE_PORT}, {port}: remove it, or set the containerPort of that port in head.podTemplate"
         )
         yield Problem(("serveConfigV2", "http_options", "port"), http.port, message, "service-endpoints")
-    most = max(map(_gpus, [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or ())]))
-    for at, application in enumerate(config.applications):
-        for number, deployment in enumerate(application.deployments):
-            options = deployment.ray_actor_options
-            if options and options.num_gpus and options.num_gpus > most:
-                path = ("serveConfigV2", "applications", at, "deployments", number, "ray_actor_options", "num_gpus")
-                message = (
-                    f"a replica needs {options.num_gpus:g} GPUs, and no worker of the service has more than "
-                    f"{shown(GPU_RESOURCE, most)}: use larger workers, or bundles (placement_group_bundles)"
-                )
-                yield Problem(path, options.num_gpus, message, "service-gpus")
-
-
-def _gpus(group: Body) -> Decimal:
-    """GPUs of Ray's container in the pods of a group."""
-    resources = group["template"]["spec"]["containers"][0].get("resources") or {}
-    return amount(str((resources.get("limits") or {}).get(GPU_RESOURCE, 0)))
 
 
 def service_in_kueue(stack: StackSettings, tenant: TenantSettings, service: RayServiceSettings) -> Iterator[Problem]:

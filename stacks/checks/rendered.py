@@ -26,6 +26,7 @@ from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import WORKLOADS_GATE, check_ray, newer_field
 from stacks.checks.capacity import without_room_for
+from stacks.checks.demands import problems_of_entrypoint, problems_of_replicas
 from stacks.checks.owners import (
     problems_of_references,
     problems_of_schedule,
@@ -155,6 +156,8 @@ def _of_job(
     refused = validate(body, operator)
     of_job = [each for each in refused if not is_in_cluster(each)]
     of_job = of_job or list(problems_of_submitter(job, body, tenant.level_in_force))
+    if not refused:
+        yield from problems_of_entrypoint(stack, tenant, job)
     yield from (of_owner(job, each) for each in of_job)
     # Without another image, the pod that submits has that of the RayCluster, which is judged there.
     yield from _images(tenant, None, None, {"submitterPodTemplate": job.submitter_pod_template})
@@ -178,6 +181,7 @@ def _of_service(
     yield from _of_own_cluster(tenant, stack, service.own_cluster, refused)
     if not refused:
         yield from problems_of_serving(service, body)
+        yield from problems_of_replicas(service, body, stack.nodes)
     yield from service_in_kueue(stack, tenant, service)
 
 

@@ -310,8 +310,8 @@ def test_its_labels_are_those_of_the_manifest() -> None:
 
 
 def test_texts_become_settings() -> None:
-    made = entry(rayjob(runtimeEnvYAML="pip: [numpy]", entrypointResources='{"TPU": 1}', entrypointNumCpus=1))
-    assert (made["runtimeEnv"], made["entrypointResources"]) == ({"pip": ["numpy"]}, {"TPU": 1})
+    made = entry(rayjob(runtimeEnvYAML="pip: [numpy]", entrypointResources='{"node:a": 1}', entrypointNumCpus=1))
+    assert (made["runtimeEnv"], made["entrypointResources"]) == ({"pip": ["numpy"]}, {"node:a": 1})
     assert entry(service())["serveConfigV2"] == {"applications": [{"import_path": "chat:app"}]}
 
 

@@ -70,7 +70,11 @@ def refused_by_ray(params: dict[str, str], head: bool) -> bool:
         parse_resources_json(parsed["resources"], cli_logger, cf)
     except click.ClickException:
         return True
-    return bool(parsed["head"]) and not head
+    # What `start` itself refuses after its parser, or takes for something else.
+    elsewhere = {"address"} if head else {"address", "include-dashboard", "port", "redis-shard-ports", "head"}
+    return any(
+        value.lower() != "false" or (name == "address" and head) for name, value in params.items() if name in elsewhere
+    )
 
 
 def empty_boolean(params: dict[str, str]) -> bool:

@@ -79,7 +79,7 @@ def test_with_kubernetes_tokens_workers_may_connect_to_the_api_server() -> None:
 
 @pytest.mark.parametrize("configured", [{"rayDeployer": {}}, {"clusters": [{**CLUSTER, "serviceAccount": "deployer"}]}])
 def test_workers_with_an_account_may_connect_to_the_api_server(configured: dict[str, Any]) -> None:
-    groups = [{"groupName": "cpu"}]
+    groups = [{"groupName": "cpu", "cpu": 1, "memory": "2Gi"}]
     clusters = [{**cluster, "workerGroups": groups} for cluster in configured.get("clusters", [CLUSTER])]
     assert {"ports": tcp(443, 6443)} in policies({**configured, "clusters": clusters})["cluster.training"]["egress"]
 

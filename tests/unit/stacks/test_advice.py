@@ -32,6 +32,58 @@ def with_ray_deployer(policies: dict[str, Any]) -> StackSettings:
     return StackSettings.model_validate({"tenants": tenants, "policies": policies})
 
 
+def training(**keys: Any) -> dict[str, Any]:
+    return {"tenants": [{"name": "team-a", "clusters": [{**CLUSTERS[0], **keys}]}]}
+
+
+def tenant(**keys: Any) -> dict[str, Any]:
+    return {"name": "team-a", "clusters": CLUSTERS, **keys}
+
+
+JOB = {"name": "count", "entrypoint": "python count.py", "clusterSelector": {"ray.io/cluster": "training"}}
+EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", "path": "/models"}}
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "place"),
+    [
+        (training(authOptions={"mode": "disabled"}), "no-token", "clusters[0].authOptions.mode"),
+        (training(labels={"kai.scheduler/queue": "a"}), "scheduler-label", "clusters[0].labels.kai.scheduler/queue"),
+        (training(labels={"kueue.x-k8s.io/queue-name": "a"}), "scheduler-label", "kueue.x-k8s.io/queue-name"),
+        (training(readyTimeout="48h"), "long-wait", "clusters[0].readyTimeout"),
+        ({"tenants": [tenant(jobs=[{**JOB, "waitFor": "succeeded", "waitTimeout": "8760h"}])]}, "long-wait", "jobs[0]"),
+        ({"tenants": [tenant(jobTemplates=[{**JOB, "cron": {"schedule": "0 3 * * *"}}])]}, "endless-run", "[0].cron"),
+        ({**training(), "images": {"mirrors": {"dokcer.io": "registry.example.com"}}}, "unused-mirror", "dokcer.io"),
+        (
+            {"tenants": [tenant(storage=[EXPORT]), {"name": "team-b", "storage": [EXPORT]}]},
+            "shared-export",
+            "tenants[1].storage[0].nfs.path",
+        ),
+        (
+            {"tenants": [tenant(network={"egress": [{"cidr": "fd00:ec2::/64"}]})]},
+            "metadata-service",
+            "network.egress[0].cidr",
+        ),
+    ],
+)
+def test_what_may_be_wrong_is_mentioned(values: dict[str, Any], rule: str, place: str) -> None:
+    [found] = advice(StackSettings.model_validate(values), "prod", TODAY)
+    assert (found.rule, place in str(found)) == (rule, True), str(found)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {**training(), "images": {"mirrors": {"docker.io": "registry.example.com/hub"}}},
+        {**training(labels={"volcano.sh/queue-name": "a"}), "scheduler": {"volcano": {}}},
+        {"tenants": [tenant(jobTemplates=[{**JOB, "activeDeadlineSeconds": 60, "cron": {"schedule": "0 3 * * *"}}])]},
+        {"tenants": [tenant(storage=[EXPORT, {**EXPORT, "name": "again"}])]},
+    ],
+)
+def test_what_is_as_it_should_be_is_not_mentioned(values: dict[str, Any]) -> None:
+    assert list(advice(StackSettings.model_validate(values), "prod", TODAY)) == []
+
+
 def test_an_exception_applies_up_to_its_last_day() -> None:
     assert advised("img-digest", "RayCluster/team-a/training", "2026-11-24") == []
     [line] = advised("img-digest", "RayCluster/team-a/training", "2026-11-23")

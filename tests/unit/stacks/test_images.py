@@ -58,7 +58,10 @@ INIT = {"initContainers": [{"name": "fetch", "image": "other:2.60.0"}]}
     "cluster",
     [
         pytest.param({"head": {"image": "other:2.60.0"}}, id="the head's"),
-        pytest.param({"workerGroups": [{"groupName": "cpus", "image": "other:2.60.0"}]}, id="a worker group's"),
+        pytest.param(
+            {"workerGroups": [{"groupName": "cpus", "cpu": 1, "memory": "2Gi", "image": "other:2.60.0"}]},
+            id="a worker group's",
+        ),
         pytest.param({"head": {"podTemplate": {"spec": INIT}}}, id="an init container's"),
         pytest.param({"head": {"podTemplate": {"spec": SIDECAR}}}, id="a sidecar's"),
         pytest.param({"workers": {"pool": "a100", "podTemplate": {"spec": SIDECAR}}}, id="a worker's sidecar's"),

@@ -257,9 +257,12 @@ def test_all_pods_of_a_worker_that_spans_hosts_count() -> None:
     assert demand(body(workerGroups=[group]), None).at_first["pods"] == 9
 
 
-def test_a_suspended_cluster_uses_only_its_object_count() -> None:
+def test_a_suspended_cluster_uses_only_its_objects() -> None:
+    """KubeRay creates them all the same (raycluster_controller.go: rayClusterReconcile)."""
     taken = demand(body(workers=workers({"gpus": 8, "minReplicas": 1}), overrides={"suspend": True}), None).at_first
-    assert taken == {"count/rayclusters.ray.io": 1}
+    of_rbac = [f"{kind}.rbac.authorization.k8s.io" for kind in ("rolebindings", "roles")]
+    kinds = ["rayclusters.ray.io", "secrets", "serviceaccounts", "services", *of_rbac]
+    assert taken == {"secrets": 1, "services": 1} | {f"count/{kind}": 1 for kind in kinds}
 
 
 def test_a_worker_counts_as_its_init_containers_if_they_request_more() -> None:
