@@ -17,7 +17,7 @@ from core.problems import Path as Steps
 from core.stack_file import EXTENDS, PREFIX, as_yaml, read, stack_file
 from core.types import Settings
 from core.yaml_reader.document import Document, documents
-from core.yaml_reader.scalars import DocumentError
+from core.yaml_reader.scalars import DocumentError, resolve_of_kubernetes
 from policies.configuration import Configuration, PoliciesSettings
 from policies.values import Object
 
@@ -146,7 +146,7 @@ def objects(names: Iterable[str]) -> Iterator[Object | Unreadable]:
 def in_text(text: str, source: str) -> Iterator[Object | Unreadable]:
     """The objects in a YAML text, and what is none."""
     try:
-        for document in documents(text):
+        for document in documents(text, resolve_of_kubernetes):
             if document.value is not None:
                 yield from _in_document(document, (), document.value, source)
     except DocumentError as error:

@@ -10,13 +10,12 @@ import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from components.kueue.settings import KueueSettings
 from components.logs import manifests as collector
 from components.logs.settings import LogsSettings
-from components.ray_cluster.manifests import Scheduling, head_ports
+from components.ray_cluster.manifests import Scheduling
 from components.ray_cluster.pods import (
     HEAD_CONTAINER,
     RECONNECT_SECONDS,
@@ -28,20 +27,18 @@ from components.ray_cluster.pods import (
     beside_head,
     log_sidecar,
 )
+from components.ray_cluster.ray_start import problems_of_ray_start
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from components.tls.manifests import volumes
 from core.body import ReadOnlyBody
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
-from core.quantities import amount, shown
 from core.versions import image_version
 from kuberay.features import ENABLED_ANNOTATION
 from kuberay.offers import problems_for_autoscaler
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
-from kuberay.ray_start import FALSE, LEAST_MEMORY, LEAST_OBJECT_STORE, is_gpu, problems_of_labels, problems_of_params
-from kuberay.rules import problem
 
 _HEAD: Path = ("spec", "headGroupSpec")
 _OPTIONS: Path = ("spec", "autoscalerOptions")
@@ -67,7 +64,7 @@ def pod_problems(body: ReadOnlyBody, level: PodSecurityLevel) -> Iterator[Proble
     options = spec.get("autoscalerOptions") or {} if spec.get("enableInTreeAutoscaling") else None
     for path, group in _groups(spec):
         yield from _of_pods(group["template"], path, options if path == _HEAD else None, level)
-        refused = list(_of_ray_start(spec, group, path))
+        refused = list(problems_of_ray_start(spec, group, path))
         reported |= {each.path for each in refused}
         yield from refused
     yield from (each for each in problems_for_autoscaler(spec) if each.path not in reported)
@@ -78,26 +75,6 @@ def _groups(spec: ReadOnlyBody) -> Iterator[tuple[Path, ReadOnlyBody]]:
     yield _HEAD, spec["headGroupSpec"]
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
         yield ("spec", "workerGroupSpecs", index), group
-
-
-def _of_ray_start(spec: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
-    """What `ray start` refuses, or would offer without having it."""
-    params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
-    # Overrides may remove the version.
-    yield from problems_of_params(params, spec.get("rayVersion"), path == _HEAD, at)
-    yield from problems_of_labels(group.get("labels") or {}, spec.get("rayVersion"), (*path, "labels"))
-    yield from _without_memory(group, path)
-    if path == _HEAD:
-        yield from _elsewhere(spec, params, at)
-    offered = params.get("num-gpus", "")
-    limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
-    gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))
-    if offered.isdecimal() and int(offered) > gpus:
-        message = (
-            f"Ray would offer {offered} GPUs, and its container has {gpus}: remove it, so that Ray offers those of the "
-            "container"
-        )
-        yield problem("ray-start-gpus", (*at, "num-gpus"), offered, message)
 
 
 def due_to_defaults(settings: RayClusterSettings, problems: Sequence[Problem]) -> list[Problem]:
@@ -203,11 +180,6 @@ def _endless(container: ReadOnlyBody) -> Iterator[Problem]:
         yield Problem(("spec", "containers", 0, key), None, message, "ray-container")
 
 
-_STORE = "object-store-memory"
-
-_LEAST = shown("memory", Decimal(LEAST_MEMORY))
-
-
 def without_slots(body: ReadOnlyBody) -> Iterator[Problem]:
     """The problem of a cluster that scales and may never have a worker, with a head that runs no task.
 
@@ -224,50 +196,6 @@ def without_slots(body: ReadOnlyBody) -> Iterator[Problem]:
         "raise one, or the budget or quota that bounds it"
     )
     yield Problem(("spec", "workerGroupSpecs", 0, "maxReplicas"), 0, message, "no-worker-ever")
-
-
-def _without_memory(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
-    """Too little memory for Ray to start in a pod of a group; `path`: of the group."""
-    ray = group["template"]["spec"]["containers"][0]
-    limit = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
-    at = (*path, "template", "spec", "containers", 0, "resources", "limits", "memory")
-    if limit is not None and amount(str(limit)) < LEAST_MEMORY:
-        message = f"Ray does not start with {limit} of memory, and needs at least {_LEAST}: raise it"
-        yield problem("ray-start-memory", at, limit, message)
-    store = (group.get("rayStartParams") or {}).get(_STORE, "")
-    if store.isdecimal() and int(store) < LEAST_OBJECT_STORE:
-        message = f"`ray start` takes at least {LEAST_OBJECT_STORE} bytes: raise it, or remove it"
-        yield problem("ray-start-memory", (*path, "rayStartParams", _STORE), store, message)
-
-
-_PORTS_OF_FLAGS = {
-    "port": "gcs-server",
-    "dashboard-port": "dashboard",
-    "ray-client-server-port": "client",
-    "metrics-export-port": "metrics",
-}
-"""Flags of the head with a port, and KubeRay's names of these ports."""
-
-_ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 (inside the pod; a Service and a token protect it)
-
-
-def _elsewhere(spec: ReadOnlyBody, params: Mapping[str, str], at: Path) -> Iterator[Problem]:
-    """Flags with which the head does not listen where workers, probes, the operator and Services look for it."""
-    ports = head_ports(spec)
-    for flag, name in _PORTS_OF_FLAGS.items():
-        given = params.get(flag, "")
-        if given.isdecimal() and int(given) != ports[name]:
-            message = (
-                f"workers, probes, the operator and Services use port {ports[name]}: remove it, or give the head's "
-                f"container in podTemplate a port {given} named {name}"
-            )
-            yield Problem((*at, flag), given, message, "head-port")
-    if params.get("include-dashboard", "").lower() in FALSE:
-        message = "KubeRay's probes and jobs ask the dashboard, so the head would never be ready: remove it"
-        yield Problem((*at, "include-dashboard"), params["include-dashboard"], message, "head-port")
-    if (host := params.get("dashboard-host", _ANYWHERE[0])) not in _ANYWHERE:
-        message = f"only {host} would reach the dashboard, and jobs would not: remove it"
-        yield Problem((*at, "dashboard-host"), host, message, "head-port")
 
 
 _OVERWRITTEN = (

@@ -1,6 +1,5 @@
 """Rules for combinations of RayJob settings. What KubeRay refuses in the rendered object is checked in kuberay/."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ from components.ray_cluster.rules import problems_of_template
 from components.ray_job.runtime_env import problems_of_runtime_env
 from components.ray_job.settings import RayJobSettings
 from core.problems import Path, Problem, raise_problems
+from kuberay.shell import EXPANDED, interpreted
 
 
 def _valid(job: RayJobSettings) -> RayJobSettings:
@@ -138,48 +138,12 @@ def _shell(job: RayJobSettings) -> Iterator[Problem]:
     ]
     for path, value in texts:
         for at, text in _texts(path, value):
-            if found := next((each for each in text if each in _EXPANDED), None):
+            if found := next((each for each in text if each in EXPANDED), None):
                 message = (
                     f"the shell that submits the job would expand {found!r} in {text!r}: remove it, or set "
                     "submissionMode to HTTPMode"
                 )
                 yield Problem(at, text, message, "job-entrypoint-shell")
-
-
-_EXPANDED = "$`"
-"""Characters that a shell also expands within double quotes."""
-
-_PIECE = re.compile(r"""'[^']*'|"(?P<double>(?:[^"\\]|\\.)*)"|\\.|(?<!\S)(?P<comment>\#)|(?P<plain>.)""", re.DOTALL)
-
-_OPERATORS = "\n;&|<>()'\"\\" + _EXPANDED
-"""Characters outside of quotes that end or change a command. A quote here has no end, and a backslash is the last
-character."""
-
-
-_IN_BRACES = r"[^{},\s]|\{[^{}\s]*\}"
-
-_BRACES = re.compile(
-    rf"\{{({_IN_BRACES})*,(,|{_IN_BRACES})*\}}|\{{([+-]?\d+\.\.[+-]?\d+|[A-Za-z]\.\.[A-Za-z])(\.\.[+-]?\d+)?\}}"
-)
-"""Braces that bash expands to several words: `{a,b}`, `{1..3}` (bash(1), Brace Expansion)."""
-
-
-def interpreted(command: str) -> str | None:
-    """The first character of a command that a shell interprets, other than quotes of words; None if there is none.
-
-    Patterns of files are not interpreted: the shell leaves those without a file as they are.
-    """
-    for piece in _PIECE.finditer(command):
-        text = piece["plain"] or ""
-        if piece["double"]:
-            text = re.sub(r"\\.", "", piece["double"], flags=re.DOTALL)
-            found = next((each for each in text if each in _EXPANDED), None)
-        else:
-            found = piece["comment"] or (text if text and text in _OPERATORS else None)
-        if found:
-            return found
-    unquoted = _PIECE.sub(lambda piece: piece["plain"] or "_", command)
-    return "{" if _BRACES.search(unquoted) else None
 
 
 def _texts(path: Path, value: Any) -> Iterator[tuple[Path, str]]:

@@ -63,7 +63,7 @@ def _endpoints(service: RayServiceSettings) -> Iterator[Problem]:
     config = service.config
     proxies, http = config.proxy_location, config.http_options
     if proxies == "Disabled":
-        message = "without proxies no pod takes requests, and KubeRay waits for one: use EveryNode or HeadOnly"
+        message = "without proxies no pod takes requests, and KubeRay waits for one: remove it, or use EveryNode"
         yield Problem(("serveConfigV2", "proxy_location"), proxies, message, "service-endpoints")
     elif proxies == "HeadOnly" and service.exclude_head_pod_from_serve_svc:
         message = "only the head has a proxy (proxy_location HeadOnly), so no pod takes requests: remove one of them"

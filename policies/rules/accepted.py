@@ -1,17 +1,23 @@
 """What the API server, KubeRay and Pod Security refuse by rules that no other file has (kuberay/)."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from core.pods import PROFILES, RAY, RAY_CLUSTERS
-from core.problems import Path
+from core.problems import Path, Problem
 from kuberay import OperatorContext, validate
+from kuberay.offers import problems_for_autoscaler
 from kuberay.pod_security import APP_ARMOR, HANDLERS, SELINUX_TYPES, SYSCTLS
+from kuberay.pod_template import problems_of_template
+from kuberay.ray_start import problems_of_labels, problems_of_params
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import NEXT, stored
+from kuberay.shell import interpreted
 from kuberay.validation import SHAPE
 from policies.rule import Severity, Violations, rule
 from policies.search import is_foreign
-from policies.values import Node, Object, Violation
+from policies.values import Node, Object, Violation, is_placeholder
 from policies.walk import Pod, ray_clusters
 
 _ELSEWHERE = frozenset(
@@ -36,24 +42,62 @@ _ELSEWHERE = frozenset(
     fix="Change the field as the message suggests.",
 )
 def spec_valid(owner: Object) -> Violations:
-    """Asks the CRDs' schema and all rules of the operator that have no rule here, with every feature gate on."""
+    """Asks the CRDs' schema and all rules of the operator that have no rule here, with every feature gate on; then the
+    API server's rules on pods, `ray start` and Ray's autoscaler, which would refuse the pods of an accepted object."""
+    refused: list[Problem] = []
     if owner.kind in RAY_CLUSTERS:
-        yield from _refused(owner, owner.root.value, ())
+        refused += _refused(owner.root.value, ())
     elif is_foreign(owner):
         for cluster in ray_clusters(owner):
             body = {"kind": "RayCluster", "metadata": {"name": "it"}, "spec": cluster.spec.value}
-            yield from _refused(owner, body, cluster.spec.path)
+            refused += _refused(body, cluster.spec.path)
+    found = [each for each in refused if each.rule not in _ELSEWHERE]
+    for cluster in ray_clusters(owner) if not refused else ():
+        found += _in_pods(_without_nulls(cluster.spec.value), cluster.spec.path)
+    for each in found:
+        place = owner.root.at(*each.path)
+        if not is_placeholder(str(each.value)):
+            yield Violation(owner, each.path, "is not accepted" if place.secret else each.message)
+    if not refused and owner.kind == "RayJob":
+        yield from _interpreted(owner.root.at("spec"))
 
 
-def _refused(owner: Object, body: Any, at: Path) -> Violations:
+def _in_pods(spec: Any, at: Path) -> Iterator[Problem]:
+    """What no pod of a RayCluster would start with."""
+    groups: list[tuple[Path, Any]] = [(("headGroupSpec",), spec["headGroupSpec"])]
+    groups += [(("workerGroupSpecs", index), each) for index, each in enumerate(spec.get("workerGroupSpecs", ()))]
+    reported = set()
+    for path, group in groups:
+        params, place = group.get("rayStartParams", {}), (*at, *path)
+        found = [
+            *problems_of_params(params, spec.get("rayVersion"), path[0] == "headGroupSpec", (*place, "rayStartParams")),
+            *problems_of_labels(group.get("labels", {}), spec.get("rayVersion"), (*place, "labels")),
+            *problems_of_template(group["template"], (*place, "template")),
+        ]
+        reported |= {each.path for each in found}
+        yield from found
+    for each in problems_for_autoscaler(spec):
+        if (*at, *each.path[1:]) not in reported:
+            yield replace(each, path=(*at, *each.path[1:]))
+
+
+def _interpreted(job: Node) -> Violations:
+    """A part of the entrypoint that only the pod that submits would run."""
+    entrypoint = job.at("entrypoint")
+    by_shell = job.at("submissionMode").text in (None, "", "K8sJobMode", "SidecarMode")
+    if entrypoint.text and by_shell and (found := interpreted(entrypoint.text)):
+        yield entrypoint.wrong(
+            f"the shell that submits the job would interpret {found!r}, and the cluster would not get it; put it into "
+            "single quotes, as in bash -c 'a && b'"
+        )
+
+
+def _refused(body: Any, at: Path) -> Iterator[Problem]:
     """`at`: the path of the spec, if the object only contains it."""
     # The newest release: fields that its CRDs may have pass, unless they look like misspelt ones.
     operator = OperatorContext(f"{NEXT}.0", feature_gates=dict.fromkeys(DEFAULT_FEATURE_GATES, True))
     for each in validate({**_without_nulls(body), "apiVersion": f"{RAY}/v1"}, operator):
-        if each.rule not in _ELSEWHERE:
-            path = (*at, *each.path[1:]) if at else each.path
-            secret = owner.root.at(*path).secret
-            yield Violation(owner, path, "is not accepted" if secret else each.message)
+        yield replace(each, path=(*at, *each.path[1:])) if at else each
 
 
 def is_well_formed(template: Node) -> bool:

@@ -229,11 +229,13 @@ def one_scheduler(owner: Object) -> Violations:
     kinds=("RayJob",),
     cel=CelCheck(
         ((RAY, "RayJob"),),
-        f"!{_labelled_in_cel(_KUEUE_LABEL)} || object.spec.?shutdownAfterJobFinishes.orValue(false) == true",
+        f"!{_labelled_in_cel(_KUEUE_LABEL)} || size(object.spec.?clusterSelector.orValue({{}})) > 0"
+        " || object.spec.?shutdownAfterJobFinishes.orValue(false) == true",
     ),
 )
 def kueue_job_ends(owner: Object) -> Violations:
     """Requires `shutdownAfterJobFinishes` if the object has the label of Kueue."""
     ends = owner.root.at("spec", "shutdownAfterJobFinishes")
-    if list(_kueue_labels(owner)) and ends.value is not True:
+    selects = owner.root.at("spec", "clusterSelector")  # Kueue leaves such a RayJob alone (rayjob_controller.go: Skip)
+    if list(_kueue_labels(owner)) and not selects.value and ends.value is not True:
         yield ends.wrong("is not true")

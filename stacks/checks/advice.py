@@ -1,11 +1,13 @@
 """What a valid stack file should change soon: `check` and previews report it, and refuse nothing."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import date
 from fnmatch import fnmatchcase
 from ipaddress import ip_address, ip_network
 
+from components.ray_cluster.origin import setting_at
 from components.redis.settings import max_memory, resources
 from components.storage.manifests import named_as_object_storage
 from core.problems import Finding, Path
@@ -14,6 +16,7 @@ from core.stack_file import PREFIX, StackFile
 from core.types import seconds
 from policies.configuration import PoliciesSettings, RuleException
 from stacks.checks.storage import uses
+from stacks.objects.ray_clusters import rendered
 from stacks.objects.redis import redis_parts
 from stacks.objects.stack import images_of
 from stacks.settings import StackSettings
@@ -50,6 +53,8 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _services_that_end_early(stack)
     yield from _metadata_services(stack)
     yield from _open_clusters(stack)
+    yield from _uncounted_gpus(stack)
+    yield from _workers_without_proxies(stack)
     yield from _labels_of_schedulers(stack)
     yield from _schedules_that_may_stop(stack)
     yield from _long_waits(stack)
@@ -66,6 +71,45 @@ def _open_clusters(stack: StackSettings) -> Iterator[Finding]:
             if cluster.auth_options and cluster.auth_options.mode == "disabled":
                 message = "who reaches the dashboard runs code in the cluster without a token: remove it, or use token"
                 yield Finding((f"{PREFIX}tenants", at, *place, "authOptions", "mode"), "disabled", message, "no-token")
+
+
+_NOT_COUNTED = re.compile(
+    r"nvidia\.com/gpu\..+|nvidia\.com/mig-.+|aliyun\.com/gpu-mem|gpu\.intel\.com/.+|habana\.ai/gaudi"
+    r"|aws\.amazon\.com/neuron(device)?|huawei\.com/[Aa]scend.+|cambricon\.com/.+|vivo\.com/.+|.+/[vn]pu"
+)
+"""Resources of accelerators of which KubeRay or Ray's autoscaler makes none of Ray's (kuberay/offers.py)."""
+
+
+def _uncounted_gpus(stack: StackSettings) -> Iterator[Finding]:
+    """Groups with an accelerator that Ray does not see, so that tasks for it wait."""
+    for at, tenant in enumerate(stack.tenants):
+        for place, cluster in tenant.placed_clusters:
+            spec = rendered(stack, tenant, cluster)["spec"]
+            for number, group in enumerate(spec.get("workerGroupSpecs") or ()):
+                resources = group["template"]["spec"]["containers"][0].get("resources") or {}
+                names = [name for name in resources.get("limits") or {} if _NOT_COUNTED.fullmatch(name)]
+                names += ["a claim of devices (DRA)"] if resources.get("claims") else []
+                if names and not {"num-gpus", "resources"} & (group.get("rayStartParams") or {}).keys():
+                    message = (
+                        f"Ray's autoscaler counts no GPU for {names[0]}, so that a group without workers gets none for "
+                        "tasks that need one: set num-gpus, or resources, in its rayStartParams"
+                    )
+                    inside = setting_at(cluster, stack.nodes, spec, ("spec", "workerGroupSpecs", number))
+                    yield Finding((f"{PREFIX}tenants", at, *place, *inside), None, message, "uncounted-gpus")
+
+
+def _workers_without_proxies(stack: StackSettings) -> Iterator[Finding]:
+    """Services whose workers are never ready (kuberay#4994)."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, service in enumerate(tenant.services):
+            scales = service.cluster.workers or service.cluster.worker_groups
+            if service.config.proxy_location == "HeadOnly" and scales:
+                message = (
+                    "KubeRay asks each worker for its proxy, so that workers without one are never ready (kuberay#4994)"
+                    ": remove it"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "services", number, "serveConfigV2", "proxy_location")
+                yield Finding(path, "HeadOnly", message, "head-proxy")
 
 
 _SCHEDULERS = {

@@ -9,7 +9,10 @@ from stacks.commands.check.command import FOUND, MISUSED, ended
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file of `ray up` or ray-serve-cai, or manifests of KubeRay.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A file of `ray up` or ray-serve-cai, or manifests of KubeRay; - for stdin."),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write there instead of to the terminal.")
     ] = None,
@@ -17,6 +20,9 @@ def import_(
     ray_version: Annotated[str | None, typer.Option(help="Version of Ray, if the image has none in its tag.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the cluster, instead of the file's.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Namespace, instead of the file's.")] = None,
+    operator_version: Annotated[
+        str | None, typer.Option(help="Release of KubeRay that the manifests are for, if not the default one.")
+    ] = None,
 ) -> None:
     """Convert a cluster launcher file or KubeRay's manifests into a stack file.
 
@@ -33,9 +39,13 @@ def import_(
         raise ended(f"{output.absolute().parent} is not a folder: create it, or set another file", MISUSED)
     if ray_version and not RELEASE.fullmatch(ray_version):
         raise ended(f"--ray-version {ray_version!r} is not a release: write for example 2.60.0", MISUSED)
-    if not file.is_file():
+    if operator_version and not RELEASE.fullmatch(operator_version):
+        raise ended(f"--operator-version {operator_version!r} is not a release: write for example 1.7.0", MISUSED)
+    if str(file) == "-":
+        file = Path("/dev/stdin")
+    elif not file.is_file():
         raise ended(f"{file} is not a file: set the file to import", MISUSED)
-    result = import_file(file, Answers(ray_version=ray_version, name=name), namespace)
+    result = import_file(file, Answers(ray_version, name, namespace, operator_version))
     for line in result.lines:
         typer.echo(line, err=True)
     if not result.text:

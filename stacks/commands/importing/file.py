@@ -1,11 +1,11 @@
 """Imports a file: reads its documents, finds their clusters, and writes a stack file with tenants by namespace."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
-from core.problems import Path, StackFileError
+from core.problems import Finding, Path, StackFileError
 from core.stack_file import PREFIX, PROJECT
 from core.stack_file import stack_file as read_again
 from stacks.commands.importing.launcher import from_launcher, is_launcher_file
@@ -19,7 +19,16 @@ from stacks.commands.importing.other_formats import (
     is_cai_file,
 )
 from stacks.commands.importing.reader import Answers, Document, Imported, Note, RefusedError, documents
-from stacks.commands.importing.writing import MODELINE, NETWORK, dump, needed, stack_file, tenants, unknown_redis
+from stacks.commands.importing.writing import (
+    MODELINE,
+    NETWORK,
+    dump,
+    needed,
+    operator_of,
+    stack_file,
+    tenants,
+    unknown_redis,
+)
 from stacks.load import parse
 
 
@@ -31,14 +40,45 @@ def clusters_in(document: Any, answers: Answers) -> tuple[list[Imported], list[N
     found: list[Imported] = []
     others: list[Note] = []
     for path, body in _objects(document, ()):
-        if imported := _cluster(body, answers, path):
+        if imported := _cluster(_answered(body, answers), answers, path):
             found.append(imported)
         elif isinstance(body, Mapping) and "kind" in body:
             name = (body.get("metadata") or {}).get("name") if isinstance(body.get("metadata"), Mapping) else None
-            others.append(Note(path, f"{body['kind']} {name!r} is not imported", "keep applying it as a manifest"))
+            instead = _INSTEAD.get(str(body["kind"]), "keep applying it as a manifest")
+            title = f"{body['kind']} {name!r}" if name else f"a {body['kind']}"
+            others.append(Note(path, f"{title} is not imported", instead))
         else:
-            others.append(Note(path, "it is neither a cluster launcher file nor a manifest", "nothing was made of it"))
+            others.append(Note(path, *_recognized(body)))
     return found, others
+
+
+def _answered(body: Any, answers: Answers) -> Any:
+    """The object with the name and namespace that were asked for, before those of the file are judged."""
+    metadata = body.get("metadata") if isinstance(body, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        return body
+    given = {"name": answers.name, "namespace": answers.namespace}
+    return {**body, "metadata": {**metadata, **{key: value for key, value in given.items() if value}}}
+
+
+def _recognized(body: Any) -> tuple[str, str]:
+    """What a document is that is no object, and what to do with it."""
+    keys = set(body) if isinstance(body, Mapping) else set()
+    if "config" in keys and any(str(key).startswith(PREFIX) for key in body["config"] or ()):
+        return "it is a stack file already", "check it with `python -m stacks check`"
+    if "head" in keys and keys & {"worker", "additionalWorkerGroups", "image", "common"}:
+        chart = "render them with `helm template NAME kuberay/ray-cluster --values FILE`, and import the output"
+        return "these are values of KubeRay's Helm chart ray-cluster", chart
+    return "it is neither a cluster launcher file nor a manifest", "nothing was made of it"
+
+
+_INSTEAD = {
+    "Kustomization": "render it with `kubectl kustomize FOLDER`, and import the output",
+    "Application": "render its chart with `helm template`, or print what it applies with `argocd app manifests`, and "
+    "import the output",
+    "HelmRelease": "render its chart with `helm template`, and import the output",
+}
+"""What to do with objects that others render."""
 
 
 def _objects(document: Any, path: Path) -> Iterator[tuple[Path, Any]]:
@@ -47,6 +87,10 @@ def _objects(document: Any, path: Path) -> Iterator[tuple[Path, Any]]:
         items = document.get("items")
         for index, each in enumerate(items if isinstance(items, list) else []):
             yield from _objects(each, (*path, "items", index))
+    elif isinstance(document, Mapping) and document.get("kind") == "AppWrapper":
+        components = (document.get("spec") or {}).get("components") or ()
+        for index, each in enumerate(components if isinstance(components, list) else ()):
+            yield from _objects(each.get("template"), (*path, "spec", "components", index, "template"))
     else:
         yield path, document
 
@@ -58,7 +102,8 @@ def _cluster(body: Any, answers: Answers, path: Path) -> Imported | None:
         raise RefusedError(*(_below(path, note) for note in error.notes)) from error
     if imported is None:
         return None
-    return replace(imported, notes=tuple(_below(path, note) for note in imported.notes))
+    notes = tuple(_below(path, note) for note in imported.notes)
+    return replace(imported, notes=notes, path=(*path, *imported.path))
 
 
 def _imported(body: Any, answers: Answers) -> Imported | None:
@@ -101,8 +146,8 @@ class Result:
     """Notes or, if nothing could be imported, the reasons, as `FILE:LINE: PATH: why; what to do`."""
 
 
-def import_file(file: File, answers: Answers, namespace: str | None = None) -> Result:
-    """The stack file for all clusters in a file. `namespace` replaces the namespaces of the file."""
+def import_file(file: File, answers: Answers) -> Result:
+    """The stack file for all clusters in a file."""
     try:
         found = documents(file)
     except RefusedError as error:
@@ -110,6 +155,7 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
     if any(is_cai_file(document.value) for document in found):
         return _on_cml(file, found, answers)
     imported: list[Imported] = []
+    origins: dict[int, Document] = {}
     notes, refused = [], []
     for document in found:
         try:
@@ -118,14 +164,55 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
             refused += _lines(file, document, error.notes)
             continue
         imported += clusters
+        origins |= {id(each): document for each in clusters}
         notes += _lines(file, document, [*others, *(note for each in clusters for note in each.notes)])
     if refused:
         return _refused(refused)
     if not imported:
         return _refused([f"{file}: has no cluster; use a cluster launcher file or KubeRay's manifests", *notes])
-    made = tenants(imported, namespace)
+    made = tenants(imported, answers.namespace)
     notes += [f"{file}: {note}" for tenant in made for note in _of_tenant(tenant)]
-    return _judged(file, stack_file(imported, namespace), {"tenants": made}, notes)
+    settings = {**operator_of(answers), "tenants": made}
+
+    def placed(finding: Finding) -> str:
+        for each in imported:
+            if (inner := _inside(finding.path, made, each)) is not None:
+                document, path = origins[id(each)], (*each.path, *_manifest_path(inner))
+                return _lines(file, document, [Note(path, finding.message)])[0]
+        return f"{file}: the resulting stack file is invalid: {finding}"
+
+    return _judged(file, stack_file(imported, answers), settings, notes, placed)
+
+
+def _inside(path: Path, made: list[dict[str, Any]], imported: Imported) -> Path | None:
+    """The part of a finding's path that is inside the entry of a cluster; None if it is in another place."""
+    match path:
+        case (_, int(tenant), str(key), int(at), *inner) if key == imported.key:
+            entries = made[tenant].get(key, [])
+            return tuple(inner) if at < len(entries) and entries[at] == imported.entry else None
+    return None
+
+
+def _manifest_path(inner: Path) -> Path:
+    """Where a setting of an entry is in the object that it was made of, below the spec of its RayCluster."""
+    path = inner[1:] if inner[:1] == ("cluster",) else inner
+    match path:
+        case ("head", "podTemplate", *rest):
+            found: Path = ("headGroupSpec", "template", *rest)
+        case ("head", *rest):
+            found = ("headGroupSpec", *rest)
+        case ("workerGroups", int(at), "podTemplate", *rest):
+            found = ("workerGroupSpecs", at, "template", *rest)
+        case ("workerGroups", int(at), *rest):
+            found = ("workerGroupSpecs", at, *rest)
+        case ("overrides", *rest):
+            found = tuple(rest)
+        case _:
+            found = path
+    # Lists of a pod template are merged by name, so that their indexes are not those of the object.
+    after = found.index("template") if "template" in found else len(found)
+    indexes = [at for at, step in enumerate(found) if at > after and isinstance(step, int)]
+    return found[: indexes[0]] if indexes else found
 
 
 def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
@@ -138,16 +225,22 @@ def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
     except RefusedError as error:
         return _refused(_lines(file, document, error.notes))
     text = MODELINE + dump({"config": {f"{PROJECT}:cml": settings}})
-    return _judged(file, text, {"cml": settings}, _lines(file, document, notes))
+    lines = _lines(file, document, notes)
+    return _judged(
+        file, text, {"cml": settings}, lines, lambda each: f"{file}: the resulting stack file is invalid: {each}"
+    )
 
 
-def _judged(file: File, text: str, settings: Mapping[str, Any], notes: Iterable[str]) -> Result:
-    """The stack file with this text if `check` accepts it, and reads these settings from it."""
+def _judged(
+    file: File, text: str, settings: Mapping[str, Any], notes: Iterable[str], placed: Callable[[Finding], str]
+) -> Result:
+    """The stack file with this text if `check` accepts it, and reads these settings from it. `placed`: the line for
+    what it finds."""
     try:
         written = read_again("", text).values(PREFIX)
         parse(written)
     except StackFileError as error:
-        return _refused(f"{file}: the resulting stack file is invalid: {line}" for line in str(error).splitlines())
+        return _refused(map(placed, error.findings))
     if written != settings:
         return _refused([f"{file}: the resulting stack file would have other values: report it, with the file"])
     return Result(text, tuple(notes))

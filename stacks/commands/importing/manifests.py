@@ -65,7 +65,7 @@ _SERVER = ("the API server maintains it", "remove it")
 
 _INSTEAD = {
     "RayJob": "write it into the tenant's `jobs` (docs/jobs.md), or run `ray job submit` on the cluster",
-    "RayCronJob": "run `ray job submit` from a CronJob, or keep the manifest and do not import the cluster",
+    "RayCronJob": "write it into the tenant's `jobTemplates` with `cron` (docs/runs.md)",
     "RayService": "write it into the tenant's `services` (docs/services.md), or run `serve deploy` on the cluster",
 }
 
@@ -89,13 +89,14 @@ def from_manifest(
     path = KINDS[kind]
     if secrets := [*_secrets_in(body.get("metadata"), ("metadata",)), *_secrets_in(_at(body, path), path)]:
         raise RefusedError(*secrets)  # before any message that shows values
-    _refused_by_kuberay(body)
+    _refused_by_kuberay(body, answers)
     spec = reader
     for step in path:
         spec = spec.mapping(step)
     if not spec.value:
         raise RefusedError(Note(path, f"the {kind} has no cluster of its own", "import the cluster that it uses"))
-    desired = defaulted(spec.use())
+    desired = _completed(defaulted(spec.use()))
+    _of_others(desired, body, path, reader.log)
     if rename:
         _rename_groups(desired, path, reader.log)
     namespace, metadata = _metadata(reader, answers)
@@ -115,7 +116,7 @@ def from_manifest(
     (settle or _settle)(reader, kind)
     cluster = _exact(_accepted(entry), desired, path)
     _advise(cluster, path, reader.log)
-    return Imported(cluster, namespace, reader.log.finish(body))
+    return Imported(cluster, namespace, reader.log.finish(body), path=path)
 
 
 def has_cluster(body: Mapping[str, Any]) -> bool:
@@ -130,8 +131,36 @@ def _at(body: Mapping[str, Any], path: Path) -> Any:
     return part
 
 
-def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
-    operator = OperatorContext(feature_gates=dict.fromkeys(DEFAULT_FEATURE_GATES, True))
+def _completed(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with the empty parts that others than KubeRay need: Ray's autoscaler the list of groups, and Kueue the
+    parameters, which it would otherwise write back as null."""
+    spec.setdefault("workerGroupSpecs", [])
+    for group in (spec.get("headGroupSpec"), *spec["workerGroupSpecs"]):
+        if isinstance(group, dict):
+            group.setdefault("rayStartParams", {})
+    return spec
+
+
+_QUEUE_OF_KUEUE = "kueue.x-k8s.io/queue-name"
+
+
+def _of_others(spec: dict[str, Any], body: Mapping[str, Any], path: Path, log: Log) -> None:
+    """Takes out what other programs set while the cluster runs."""
+    labels = (body.get("metadata") or {}).get("labels") or {}
+    if "suspend" in spec and _QUEUE_OF_KUEUE in labels:
+        log.advise((*path, "suspend"), "Kueue sets it", "nothing to do")
+        del spec["suspend"]
+    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
+        if isinstance(group, dict) and group.pop("scaleStrategy", None):
+            place = (*path, "workerGroupSpecs", index, "scaleStrategy")
+            log.advise(place, "Ray's autoscaler names there the workers that it removes", "nothing to do")
+
+
+def _refused_by_kuberay(body: Mapping[str, Any], answers: Answers) -> None:
+    gates = dict.fromkeys(DEFAULT_FEATURE_GATES, True)
+    operator = OperatorContext(feature_gates=gates)
+    if answers.operator_version:
+        operator = replace(operator, version=answers.operator_version)
     problems = validate(without_nulls({**body, "apiVersion": "ray.io/v1", "status": None}), operator)
     if problems:
         raise RefusedError(*(Note(each.path, each.message, "KubeRay would refuse it") for each in problems))
@@ -187,18 +216,35 @@ def _metadata(reader: Reader, answers: Answers) -> tuple[str | None, dict[str, A
     namespace, name = metadata.text("namespace"), metadata.text("name")
     if not (answers.name or name):
         raise RefusedError(Note(metadata.path, "the object has no name", "set one, for example --name training"))
-    annotations = metadata.mapping("annotations")
-    annotations.at(LAST_APPLIED).note("kubectl maintains it", "remove it")
-    settings = {
-        "labels": {key: part.use() for key, part in metadata.mapping("labels").items()},
-        "annotations": {
-            key: part.use() for key, part in annotations.items() if not str(key).startswith("kubectl.kubernetes.io/")
-        },
-    }
+    settings = {key: dict(_kept(metadata.mapping(key))) for key in ("labels", "annotations")}
     for _, part in metadata.items():
         if part.path not in reader.log and part.path[-1] not in ("labels", "annotations"):
             part.note(*_SERVER)
     return namespace, {"name": answers.name or name, **{key: value for key, value in settings.items() if value}}
+
+
+_MAINTAINED = {
+    "kubectl.kubernetes.io/": "kubectl",
+    "meta.helm.sh/": "Helm",
+    "helm.sh/": "Helm",
+    "argocd.argoproj.io/": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/": "Flux",
+    "helm.toolkit.fluxcd.io/": "Flux",
+    "ray.io/kuberay-version": "KubeRay",
+}
+"""Beginnings of labels and annotations that a program maintains."""
+
+
+def _kept(part: Reader) -> Iterator[tuple[str, Any]]:
+    """The labels or annotations that nobody maintains."""
+    for key, each in part.items():
+        name = str(key)
+        by_helm = (name, each.value) == ("app.kubernetes.io/managed-by", "Helm")
+        owner = "Helm" if by_helm else next((by for start, by in _MAINTAINED.items() if name.startswith(start)), None)
+        if owner:
+            each.note(f"{owner} maintains it", "remove it")
+        else:
+            yield name, each.use()
 
 
 def _settle(reader: Reader, kind: str) -> None:
@@ -405,7 +451,18 @@ def _service(spec: Reader) -> dict[str, Any]:
     return given
 
 
+def _cron(spec: Reader) -> dict[str, Any]:
+    cron = {"schedule": spec.text("schedule"), **_copied(spec, {"timeZone": None})}
+    if spec.at("suspend").use():
+        spec.log.advise(
+            (*spec.path, "suspend"), "the schedule is suspended, and here it runs", "remove cron until then"
+        )
+    _others(spec, "jobTemplate")
+    return {**_job(spec.mapping("jobTemplate")), "cron": {**cron, "concurrencyPolicy": "Allow"}}
+
+
 OWNERS = {
+    "RayCronJob": OwnerKind("jobTemplates", JOB_LABEL, _cron),
     "RayJob": OwnerKind("jobs", JOB_LABEL, _job),
     "RayService": OwnerKind("services", SERVICE_LABEL, _service),
 }

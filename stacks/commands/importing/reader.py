@@ -16,7 +16,7 @@ from core.secrets import ADVICE, SECRET, is_secret, secret_in
 from core.stack_file import LARGEST_FILE
 from core.versions import image_version, ray_image_version, version_tuple
 from core.yaml_reader import document as yaml_document
-from core.yaml_reader.scalars import DocumentError, Node
+from core.yaml_reader.scalars import DocumentError, Node, resolve_of_kubernetes
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 
@@ -68,9 +68,12 @@ class Imported:
     owner: Owner | None = None
     """Whose cluster it is; None: it stays by itself."""
 
+    path: Path = ()
+    """Where the document has the spec of its RayCluster."""
+
     @property
     def key(self) -> str:
-        """The tenant's list with its entry."""
+        """The tenant's list that has its entry."""
         return self.owner.key if self.owner else "clusters"
 
     @property
@@ -97,6 +100,12 @@ class Answers:
 
     name: str | None = None
     """Name of the cluster."""
+
+    namespace: str | None = None
+    """Namespace, instead of the file's."""
+
+    operator_version: str | None = None
+    """Release of KubeRay for which the file is. Default: the tested one."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +156,21 @@ def documents(file: File) -> list[Document]:
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise RefusedError(Note((), f"it has more than {LARGEST_FILE} bytes", "use a smaller file"))
-        found = [Document(each) for each in yaml_document.documents(file.read_text(encoding="utf-8"))]
+        text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise RefusedError(Note((), f"it cannot be read: {error.strerror}", "use a readable file")) from error
     except UnicodeDecodeError as error:
-        raise RefusedError(Note((), "it is not text in UTF-8", "use a YAML file")) from error
+        raise RefusedError(Note((), "it is not text in UTF-8", "save it as UTF-8")) from error
+    try:
+        found = [Document(each) for each in yaml_document.documents(text, resolve_of_kubernetes)]
     except DocumentError as error:
+        if "{{" in text:
+            raise RefusedError(Note((), *_TEMPLATE, line=error.span.line)) from error
         raise RefusedError(Note((), str(error), line=error.span.line)) from error
     return [each for each in found if each.value is not None]
+
+
+_TEMPLATE = ("it is a template of Helm", "render it with `helm template NAME CHART`, and import the output")
 
 
 UNKNOWN = ("the import does not know it", "check what it is for, and set it in podTemplate or overrides")
@@ -363,7 +379,8 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
     `configured`: the version in the input. Raises RefusedError, with `path`, if the version is unknown.
     """
     of_image = ray_image_version(image) if image else None
-    version = answers.ray_version or _release(configured) or of_image
+    asked = None if of_image else answers.ray_version  # the tag is what runs
+    version = asked or _release(configured) or of_image
     if version is None:
         what = "no image is set, so the version of Ray is unknown"
         if image and image_version(image):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import ValidationError
 
+from components.job_template.settings import JobTemplateSettings
 from components.ray_cluster.problems import strictest_level
 from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import HeadSettings, RayClusterSettings, WorkerGroupSettings
@@ -25,7 +26,7 @@ from core.yaml_writer import FastFileDumper
 from kuberay.formats import is_dns_subdomain
 from stacks.checks.namespaces import DEFAULT
 from stacks.commands.importing.manifests import faults
-from stacks.commands.importing.reader import Imported, dns_name
+from stacks.commands.importing.reader import Answers, Imported, dns_name
 from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, TenantSettings
 
@@ -62,7 +63,7 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
         elif levels[place] != "restricted":
             tenant["podSecurity"] = levels[place]
         tenant["network"] = {"egress": egress[place]}
-        for key in ("clusters", "jobs", "services"):  # the last keys
+        for key in ("clusters", "jobs", "jobTemplates", "services"):  # the last keys
             if key in tenant:
                 tenant[key] = tenant.pop(key)
     return list(found.values())
@@ -95,7 +96,7 @@ def _clusters(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _owners(tenant: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [*tenant.get("jobs", ()), *tenant.get("services", ())]
+    return [each for key in ("jobs", "jobTemplates", "services") for each in tenant.get(key, ())]
 
 
 def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
@@ -197,12 +198,18 @@ _WIDTH = 110
 NETWORK = "remove what its pods do not reach, and set who reaches them: dashboardFrom, clientFrom, serveFrom"
 
 
-def stack_file(imported: Iterable[Imported], namespace: str | None) -> str:
+def stack_file(imported: Iterable[Imported], answers: Answers) -> str:
     """The text of a whole stack file."""
     imported = [_in_order(each) for each in imported]
-    made = tenants(imported, namespace)
-    text = MODELINE + dump({"config": {f"{PROJECT}:tenants": made}})
-    return _commented(text, list(_decisions(imported, made, namespace)))
+    made = tenants(imported, answers.namespace)
+    settings = {**operator_of(answers), "tenants": made}
+    text = MODELINE + dump({"config": {f"{PROJECT}:{key}": value for key, value in settings.items()}})
+    return _commented(text, list(_decisions(imported, made, answers.namespace)))
+
+
+def operator_of(answers: Answers) -> dict[str, Any]:
+    """The setting of another release of KubeRay than the default."""
+    return {"operator": {"version": answers.operator_version}} if answers.operator_version else {}
 
 
 def _in_order(imported: Imported) -> Imported:
@@ -214,9 +221,15 @@ def _in_order(imported: Imported) -> Imported:
         whole["workerGroups"] = [_sorted(each, WorkerGroupSettings) for each in whole["workerGroups"]]
     owner = imported.owner
     if owner:
-        model = RayJobSettings if owner.key == "jobs" else RayServiceSettings
-        owner = replace(owner, settings=_sorted(owner.settings, model))
+        owner = replace(owner, settings=_sorted(owner.settings, _MODELS[owner.key]))
     return replace(imported, cluster=whole, owner=owner)
+
+
+_MODELS: Mapping[str, type[Settings]] = {
+    "jobs": RayJobSettings,
+    "jobTemplates": JobTemplateSettings,
+    "services": RayServiceSettings,
+}
 
 
 def _sorted(settings: dict[str, Any], model: type[Settings]) -> dict[str, Any]:

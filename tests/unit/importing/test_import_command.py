@@ -246,7 +246,7 @@ def imported(name: str, namespace: str | None, *notes: Note, **more: Any) -> Imp
 
 
 def test_clusters_are_under_a_tenant_for_each_namespace() -> None:
-    text = stack_file([imported("a", "red"), imported("b", "blue"), imported("c", "red")], None)
+    text = stack_file([imported("a", "red"), imported("b", "blue"), imported("c", "red")], Answers())
     assert text.startswith("# yaml-language-server: $schema=./stack-file.schema.json\n")
     assert yaml.safe_load(text)["config"]["ray-platform:tenants"] == [
         {"name": "red", "network": {"egress": [{"internet": True}]}, "clusters": [{"name": "a"}, {"name": "c"}]},
@@ -256,7 +256,7 @@ def test_clusters_are_under_a_tenant_for_each_namespace() -> None:
 
 def test_a_long_namespace_keeps_its_name_under_a_shorter_tenant() -> None:
     namespace = "a-namespace-of-more-than-forty-characters-in-all"
-    [tenant] = yaml.safe_load(stack_file([imported("a", namespace)], None))["config"]["ray-platform:tenants"]
+    [tenant] = yaml.safe_load(stack_file([imported("a", namespace)], Answers()))["config"]["ray-platform:tenants"]
     assert (tenant["name"], tenant["namespace"]) == ("a-namespace-of-more-than-forty-character", namespace)
 
 
@@ -264,7 +264,7 @@ def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
     note = Note((), "the file does not set it", "set cpu", at=("workerGroups", "small", "cpu"))
     image = Note((), "no image is set", "use your own", at=("image",))
     groups = [{"groupName": "large", "cpu": "8"}, {"groupName": "small", "cpu": "1"}]
-    text = stack_file([imported("a", None, note, image, image="x", workerGroups=groups)], None)
+    text = stack_file([imported("a", None, note, image, image="x", workerGroups=groups)], Answers())
     assert text.partition("\n")[2] == textwrap.dedent("""\
         config:
           ray-platform:tenants:
@@ -289,7 +289,7 @@ def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
 
 def test_a_missing_setting_has_its_comment_at_the_nearest_existing_one() -> None:
     note = Note((), "nobody asks for a token", "remove it", at=("overrides", "authOptions"))
-    assert "    # decide: remove it" in stack_file([imported("a", "red", note, overrides={"suspend": True})], None)
+    assert "    # decide: remove it" in stack_file([imported("a", "red", note, overrides={"suspend": True})], Answers())
 
 
 def test_a_text_that_looks_like_a_number_stays_a_text(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_stack_file_with_other_values_is_not_written(tmp_path: Path, monkeypat
     monkeypatch.setattr(
         module,
         "stack_file",
-        lambda *_: stack_file([imported("b", "red", rayVersion="2.60.0", image="rayproject/ray:2.60.0")], None),
+        lambda *_: stack_file([imported("b", "red", rayVersion="2.60.0", image="rayproject/ray:2.60.0")], Answers()),
     )
     result = import_file(file, Answers())
     assert (result.text, len(result.lines)) == ("", 1)

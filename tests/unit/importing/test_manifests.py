@@ -140,7 +140,11 @@ def lines(result: Imported) -> list[str]:
     "body", [PLAIN, FULL, {**PLAIN, "apiVersion": "ray.io/v1alpha1"}], ids=["plain", "full", "old"]
 )
 def test_it_renders_to_the_same_cluster(body: dict[str, Any]) -> None:
-    assert defaulted(rendered(from_manifest(body))["spec"]) == defaulted(body["spec"])
+    spec = defaulted(body["spec"])
+    for group in spec["workerGroupSpecs"]:
+        group.pop("scaleStrategy", None)  # the autoscaler's
+        group.setdefault("rayStartParams", {})  # as Kueue needs it
+    assert defaulted(rendered(from_manifest(body))["spec"]) == spec
 
 
 def test_a_service_that_is_visible_outside_uses_its_setting() -> None:
@@ -362,6 +366,90 @@ def test_what_has_no_place_is_reported(body: dict[str, Any], why: str, tmp_path:
     (tenant,) = yaml.safe_load(result.text)["config"]["ray-platform:tenants"]
     assert [each["name"] for each in tenant["clusters"]] == ["once"]
     assert any(why in line and "its cluster becomes one that stays" in line for line in result.lines)
+
+
+def cronjob(**spec: Any) -> dict[str, Any]:
+    spec = {"schedule": "0 2 * * *", "jobTemplate": rayjob(shutdownAfterJobFinishes=True)["spec"], **spec}
+    return {"apiVersion": "ray.io/v1", "kind": "RayCronJob", "metadata": META, "spec": spec}
+
+
+def imported(tmp_path: Path, text: str, **answers: str) -> tuple[dict[str, Any], str]:
+    """The configuration that a file becomes, and what is said about it."""
+    file = tmp_path / "input.yaml"
+    file.write_text(text)
+    result = import_file(file, Answers(**answers))
+    return (yaml.safe_load(result.text) or {}).get("config", {}), "\n".join(result.lines).replace(f"{tmp_path}/", "")
+
+
+def test_a_schedule_becomes_a_job_template_with_cron(tmp_path: Path) -> None:
+    config, _ = imported(tmp_path, yaml.safe_dump(cronjob()))
+    [template] = config["ray-platform:tenants"][0]["jobTemplates"]
+    assert template["cron"] == {"schedule": "0 2 * * *", "concurrencyPolicy": "Allow"}
+    assert (template["name"], template["entrypoint"]) == ("once", "python train.py")
+
+
+def test_manifests_may_be_for_another_release_of_kuberay(tmp_path: Path) -> None:
+    newer = yaml.safe_dump(cronjob(timeZone="Europe/Berlin"))
+    assert "timeZone came with KubeRay 1.7" in imported(tmp_path, newer)[1]
+    config, _ = imported(tmp_path, newer, operator_version="1.7.0")
+    assert config["ray-platform:operator"] == {"version": "1.7.0"}
+    assert config["ray-platform:tenants"][0]["jobTemplates"][0]["cron"]["timeZone"] == "Europe/Berlin"
+
+
+def test_a_name_and_a_namespace_that_are_asked_for_count_before_those_of_the_file(tmp_path: Path) -> None:
+    text = yaml.safe_dump({**PLAIN, "metadata": {"name": "{{ .Release.Name }}", "namespace": "<your-namespace>"}})
+    assert "'<your-namespace>' is not a valid namespace" in imported(tmp_path, text)[1]
+    config, _ = imported(tmp_path, text, name="training", namespace="vision")
+    [tenant] = config["ray-platform:tenants"]
+    assert (tenant["name"], tenant["clusters"][0]["name"]) == ("vision", "training")
+
+
+def test_booleans_are_those_of_kubectl(tmp_path: Path) -> None:
+    text = yaml.safe_dump(PLAIN).replace("\nspec:\n", "\nspec:\n  enableInTreeAutoscaling: yes\n")
+    config, _ = imported(tmp_path, text)
+    assert "autoscaling" not in config["ray-platform:tenants"][0]["clusters"][0]
+
+
+def test_what_other_programs_set_is_left_to_them(tmp_path: Path) -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "gpus", "app.kubernetes.io/managed-by": "Helm", "team": "vision"}
+    metadata = {**PLAIN["metadata"], "labels": labels, "annotations": {"meta.helm.sh/release-name": "ray"}}
+    body = {**PLAIN, "metadata": metadata, "spec": {**PLAIN["spec"], "suspend": True}}
+    config, said = imported(tmp_path, yaml.safe_dump(body))
+    [cluster] = config["ray-platform:tenants"][0]["clusters"]
+    assert cluster["labels"] == {"kueue.x-k8s.io/queue-name": "gpus", "team": "vision"}
+    assert "suspend" not in cluster.get("overrides", {})
+    assert "annotations" not in cluster
+    for part in ("spec.suspend: Kueue sets it", "release-name: Helm maintains it", "managed-by: Helm maintains it"):
+        assert part in said
+
+
+def test_what_check_refuses_has_its_place_in_the_manifest(tmp_path: Path) -> None:
+    text = yaml.safe_dump(PLAIN).replace("rayStartParams: {}", "rayStartParams: {dashboard-port: '9000'}", 1)
+    config, said = imported(tmp_path, text)
+    line = text[: text.index("dashboard-port")].count("\n") + 1
+    assert config == {}
+    assert said.startswith(f"input.yaml:{line}: spec.headGroupSpec.rayStartParams.dashboard-port: workers, probes")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("image: {tag: 2.60.0}\nhead: {}\nworker: {}\n", "render them with `helm template NAME kuberay/ray-cluster"),
+        ("{{- if .Values.ray }}\nkind: RayCluster\n", "it is a template of Helm; render it with `helm template"),
+        ("config: {'ray-platform:tenants': []}\n", "it is a stack file already; check it with"),
+        ("apiVersion: v1\nkind: Kustomization\n", "a Kustomization is not imported; render it with `kubectl kustomize"),
+        ("apiVersion: v1\nkind: Application\nmetadata: {name: ray}\n", "Application 'ray' is not imported; render its"),
+    ],
+)
+def test_what_others_render_is_named(text: str, said: str, tmp_path: Path) -> None:
+    assert said in imported(tmp_path, text)[1]
+
+
+def test_what_is_in_an_app_wrapper_is_found(tmp_path: Path) -> None:
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {"name": "w"}}
+    text = yaml.safe_dump({**wrapper, "spec": {"components": [{"template": PLAIN}]}})
+    config, _ = imported(tmp_path, text)
+    assert len(config["ray-platform:tenants"][0]["clusters"]) == 1
 
 
 def test_a_secret_is_refused_and_not_shown() -> None:

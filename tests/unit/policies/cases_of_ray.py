@@ -156,6 +156,9 @@ ACCEPTED = [
     case("ray-spec-valid", "spec template spec rayVersions", MISSING, "2.60.0", ray_cluster_fleet()),
     case("ray-spec-valid", "spec rayVersions", MISSING, "2.60.0", ray_cluster()),
     case("ray-spec-valid", f"{GROUP} idleTimeoutSeconds", 60, -1, ray_cluster()),
+    case("ray-spec-valid", f"{GROUP} rayStartParams", {}, {"num-cpu": "4"}, ray_cluster()),
+    case("ray-spec-valid", f"{GROUP} rayStartParams", {}, {"resources": "'{\"disk\": 0.5}'"}, ray_cluster()),
+    case("ray-spec-valid", "spec entrypoint", "python a.py", "python a.py && python b.py", ray_job()),
 ]
 
 SCALING = [

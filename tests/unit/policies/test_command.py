@@ -125,7 +125,7 @@ def test_a_file_that_is_no_manifest_does_not_hide_the_others(folder: Path) -> No
     unreadable = (
         "a.yaml:2:1: this is not YAML",
         "b.json: cannot be read",
-        "exceptions.yaml:2:",
+        "exceptions.yaml:1:",
         "values.yaml:1: ",
     )
     assert [each for each in unreadable if each not in result.stderr] == []

@@ -14,11 +14,12 @@ from pydantic import TypeAdapter
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_job.manifests import RUN_ANNOTATION, ray_job, ray_job_objects, run
 from components.ray_job.progress import failure_of, state_of
-from components.ray_job.rules import ValidRayJob, interpreted
+from components.ray_job.rules import ValidRayJob
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from core.yaml_reader.scalars import resolve
 from kuberay import OperatorContext, validate
 from kuberay.pod_security import violations
+from kuberay.shell import interpreted
 
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
 
