@@ -7,7 +7,8 @@ from core.problems import Problem
 
 SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS?|APIKEY|CONNECTION_STRING"
-    r"|(?:API|ACCESS|PRIVATE|SECRET|ENCRYPTION|SIGNING|ACCOUNT|STORAGE|AUTH)_KEY)(?:_|$)",
+    r"|(?:API|ACCESS|PRIVATE|SECRET|ENCRYPTION|SIGNING|ACCOUNT|STORAGE|AUTH)_KEY)(?:_|$)"
+    r"|(?:^|_)(?:PASS|PGPASSWORD|MYSQL_PWD)$",
     re.IGNORECASE,
 )
 ABOUT_A_SECRET = re.compile(
@@ -18,8 +19,11 @@ ABOUT_A_SECRET = re.compile(
 )
 """Suffixes of names that refer to a secret, or describe its use; and the one that Google defines as a path."""
 
-HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\)|(?:/[\w.-]+){2,})", re.IGNORECASE)
-"""Values that are no secrets: a boolean, Kubernetes' reference to another variable, or the path of a file."""
+HARMLESS = re.compile(
+    r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\)|(?:/[\w.-]+){2,}|<[^<>]*>|\[[A-Z]{2,8}\])", re.IGNORECASE
+)
+"""Values that are no secrets: a boolean, Kubernetes' reference to another variable, the path of a file, a placeholder,
+and a token of a language model such as `</s>` and `[PAD]`."""
 
 PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Za-z_][\w.-]*\})|\{\{[^{}]*\}\}")
 """A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${job.token}`, `{{ token }}`."""
@@ -56,10 +60,14 @@ def is_secret(name: str, value: str) -> bool:
     return bool(SECRET.search(name)) and not ABOUT_A_SECRET.search(name) and not HARMLESS.fullmatch(value)
 
 
+_ARGUMENT = re.compile(r"--(?:[a-z]+[-_])*(?:password|passwd|api[-_]key)[ =](?=\S*[0-9])[A-Za-z0-9][^\s<$]{5,}")
+"""A password or key after its option. One without a digit may be the name of something."""
+
+
 def secret_in(text: str) -> str | None:
     """What kind of secret a text contains, as in FORMATS; None if it contains none that is known by its look."""
     if SECRET_VALUE.search(text) is None:
-        return None
+        return "a password in an argument" if _ARGUMENT.search(text) else None
     return next(name for name, pattern in FORMATS.items() if re.search(pattern, text))
 
 

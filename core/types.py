@@ -227,7 +227,8 @@ Env = Annotated[dict[EnvName, Annotated[str, _TextOfNumber]], AfterValidator(_wi
 Image = Annotated[
     str,
     _matching(
-        r"([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+        r"((localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+)(:[0-9]+)?/|[a-zA-Z0-9-]+:[0-9]+/)?"
+        r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
         r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?",
         512,
         "an image reference such as rayproject/ray:2.60.0",

@@ -3,16 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.network.manifests import JOB_LABEL
 from components.network.settings import IngressSettings, NetworkSettings, TenantNetworkSettings
-from components.payloads import idle_termination, run_history
 from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Path, Problem
 
 OUTSIDE = ("NodePort", "LoadBalancer")
 """Types of a Service that expose it outside the cluster."""
-
-_PROGRAMS = (idle_termination.NAME, run_history.NAME)
 
 AUTHENTICATING = (
     "alb.ingress.kubernetes.io/auth-type",
@@ -49,20 +45,6 @@ def exposed(cluster: RayClusterSettings, spec: Mapping[str, Any]) -> Iterator[Pr
             f"token, or authenticate callers by an annotation of the ingress ({', '.join(AUTHENTICATING)})"
         )
         yield Problem(("spec", "authOptions", "mode"), mode, message, "ingress-without-authentication")
-    yield from _opening(spec)
-
-
-def _opening(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """Labels of pods by which NetworkPolicies know other pods, and open the API server or heads to them."""
-    groups: list[tuple[Path, Any]] = [(("headGroupSpec",), spec["headGroupSpec"])]
-    groups += [(("workerGroupSpecs", at), group) for at, group in enumerate(spec.get("workerGroupSpecs") or ())]
-    for path, group in groups:
-        labels = (group["template"].get("metadata") or {}).get("labels") or {}
-        for label, value in labels.items():
-            if label == JOB_LABEL or (label == "app.kubernetes.io/name" and value in _PROGRAMS):
-                message = "NetworkPolicies of the stack open connections to pods with this label: use another"
-                at: Path = ("spec", *path, "template", "metadata", "labels", label)
-                yield Problem(at, value, message, "reserved-label")
 
 
 def _authenticates(ingress: IngressSettings) -> bool:

@@ -165,10 +165,22 @@ class TenantNetworkSettings(Settings):
     connect to each other, but not to clusters of the stack file."""
 
 
+def _no_address(host: str) -> str:
+    if re.fullmatch(r"[0-9.]+", host):
+        raise ValueError(f"{host!r} is an address, and an Ingress takes names alone: write a name that leads to it")
+    return host
+
+
+def _one_class(annotations: dict[str, str]) -> dict[str, str]:
+    if "kubernetes.io/ingress.class" in annotations:
+        raise ValueError("the API server refuses kubernetes.io/ingress.class beside className: remove the annotation")
+    return annotations
+
+
 class IngressSettings(Settings):
     """A cluster's dashboard and jobs API with a host name, through the ingress controller."""
 
-    host: DnsSubdomain
+    host: Annotated[DnsSubdomain, AfterValidator(_no_address)]
     """Host name for users: `training.ray.example.com`."""
 
     class_name: DnsSubdomain
@@ -177,5 +189,5 @@ class IngressSettings(Settings):
     tls_secret_name: DnsSubdomain
     """Secret of type `kubernetes.io/tls` in the tenant's namespace, created by cert-manager or manually."""
 
-    annotations: dict[LabelKey, str] = Field(default_factory=dict)
+    annotations: Annotated[dict[LabelKey, str], AfterValidator(_one_class)] = Field(default_factory=dict)
     """Annotations of the Ingress, for the controller or for cert-manager."""

@@ -1,6 +1,7 @@
 """Settings of the KubeRay operator."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
@@ -161,7 +162,16 @@ class OperatorSettings(CheckedSettings):
             *self._not_with_existing(),
             *self._deleting(),
             *self._misread(),
+            *self._other_image(),
         ]
+
+    def _other_image(self) -> list[Problem]:
+        """The operator of another release than the manifests around it."""
+        found = re.search(r"kuberay[^:]*:v?(\d+\.\d+\.\d+)", self.image or "")
+        if found is None or found[1] == self.version:
+            return []
+        message = f"is KubeRay {found[1]}, and version is {self.version}, whose rights and CRDs it gets: set both alike"
+        return [Problem(("image",), self.image, message, "operator-version")]
 
     def _misread(self) -> list[Problem]:
         """Variables that the operator would not find, or take for another value without a word."""

@@ -124,7 +124,8 @@ def _without_values(template: ReadOnlyBody) -> ReadOnlyBody:
 
 
 def _without_value(variable: ReadOnlyBody) -> ReadOnlyBody:
-    return {**variable, "value": ""} if isinstance(variable.get("value"), str) else variable
+    plain = isinstance(variable.get("value"), str) and "valueFrom" not in variable
+    return {**variable, "value": ""} if plain else variable
 
 
 @functools.lru_cache(maxsize=4096)
@@ -240,6 +241,7 @@ def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem
         yield from _not_started(body, group, path)
         yield from _without_certificates(ray, at)
         yield from _of_the_system(group, path)
+        yield from _hidden(ray, at)
     if options := spec.get("autoscalerOptions"):
         yield from _other_version(settings, options, ("spec", "autoscalerOptions"))
     yield from _without_redis(body)
@@ -279,9 +281,32 @@ def _without_certificates(ray: ReadOnlyBody, at: Path) -> Iterator[Problem]:
         yield Problem((*at, "env", index, "name"), _ENCRYPTS, message, "env-undoes")
 
 
+_PYTHON = "/home/ray/anaconda3"
+"""Python with Ray in Ray's own images."""
+
+_PROGRAMS = ("/", "/bin", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib")
+
+
+def _hidden(ray: ReadOnlyBody, at: Path) -> Iterator[Problem]:
+    """Volumes over the folders that Ray's container starts from."""
+    for index, mount in enumerate(ray.get("volumeMounts") or ()):
+        place = mount.get("mountPath", "").rstrip("/") or "/"
+        hides = place in _PROGRAMS or (
+            f"{_PYTHON}/".startswith(f"{place}/") and "rayproject/" in str(ray.get("image", ""))
+        )
+        if hides and "subPath" not in mount:
+            message = f"the volume would hide {place} of the image, and Ray would not start: mount it elsewhere"
+            yield Problem((*at, "volumeMounts", index, "mountPath"), mount["mountPath"], message, "hidden-folder")
+
+
 def _of_the_system(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
-    """Pods of a class that evicts all others of the cluster."""
-    name = group["template"]["spec"].get("priorityClassName", "")
+    """Pods of a class that evicts all others of the cluster, or with a priority of none (plugin Priority)."""
+    name, number = group["template"]["spec"].get("priorityClassName", ""), group["template"]["spec"].get("priority")
+    if number is not None:
+        message = (
+            "the API server sets it from the class, and refuses pods with another: remove it, set a priorityClassName"
+        )
+        yield Problem((*path, "template", "spec", "priority"), number, message, "priority-name")
     if name.startswith("system-"):
         message = "classes that begin with system- are above all others, and reserved for Kubernetes: choose another"
         yield Problem((*path, "template", "spec", "priorityClassName"), name, message, "priority-name")

@@ -5,6 +5,7 @@ The composer of PyYAML follows nesting and aliases without limits, and crashes o
 and keys that are not text are refused, because the program would receive something other than what was written.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -73,12 +74,29 @@ def documents(text: str, resolve: Resolve = resolve) -> Iterator[Document]:
         raise DocumentError(f"a control character, U+{error.character:04X}: remove it", span) from error
 
 
+_CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
+
+_OPENED = ("quoted scalar", "flow mapping", "flow sequence")
+"""What the parser says of a quote or a bracket."""
+
+
 def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
     mark = mark_of(error.problem_mark or error.context_mark)
     span = Span(mark.line + 1, mark.column + 1)
-    line = text.splitlines()[mark.line : mark.line + 1]
+    lines = text.splitlines()
+    line = lines[mark.line : mark.line + 1]
     if line and line[0][mark.column : mark.column + 1] == "\t":
         return DocumentError("a tab: indent with spaces", span)
+    for number, each in enumerate(lines[: mark.line + 1], 1):
+        if each.startswith(_CONFLICT):
+            return DocumentError("a conflict of git: keep one of the two sides, and remove its marks", Span(number, 1))
+        if (indent := re.match(r"[ ]*[\u00a0\u2000-\u200b\u202f\u3000]", each)) and not each.isspace():
+            return DocumentError("a space that is none of the usual: write a plain one", Span(number, indent.end()))
+    opened = mark_of(error.context_mark or error.problem_mark)
+    if opened.line < mark.line and any(each in (error.context or "") for each in _OPENED):
+        what = "quote" if "quoted" in str(error.context) else "bracket"
+        message = f"the {what} that opens here is not closed before line {span.line}: {error.problem}; close it"
+        return DocumentError(message, Span(opened.line + 1, opened.column + 1))
     context = f" {error.context}" if error.context else ""
     return DocumentError(f"this is not YAML: {error.problem}{context}; correct it here or just before", span)
 

@@ -4,7 +4,9 @@ refuse. Pure functions."""
 from collections.abc import Iterator
 
 from components.logs.settings import LogsSettings
+from components.network.manifests import JOB_LABEL
 from components.network.rules import exposed, ingress_not_allowed
+from components.payloads import idle_termination, run_history
 from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.problems import (
     due_to_defaults,
@@ -21,7 +23,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.settings import RayServiceSettings
 from core.body import Body
-from core.problems import Problem, Problems
+from core.problems import Path, Problem, Problems
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import WORKLOADS_GATE, check_ray, newer_field
@@ -116,6 +118,7 @@ def _of_body(
     place, logs = redis_place(stack, tenant), logs_of(stack, tenant)
     refused = refused or [
         *exposed(cluster, body["spec"]),
+        *_opening(body["spec"]),
         *redis_problems(cluster, place, body),
         *logs_problems(cluster, logs, body),
         *_images(tenant, place, logs, body),
@@ -133,6 +136,23 @@ def _of_body(
     if not refused:
         yield from problems_of_home(stack, tenant, cluster, body)
     yield from (where_set(cluster, stack.nodes, body, problem) for problem in refused)
+
+
+_PROGRAMS = (idle_termination.NAME, run_history.NAME)
+
+
+def _opening(spec: Body) -> Iterator[Problem]:
+    """Labels of pods by which NetworkPolicies know other pods, and open the API server or heads to them; paths in the
+    RayCluster."""
+    groups: list[tuple[Path, Body]] = [(("headGroupSpec",), spec["headGroupSpec"])]
+    groups += [(("workerGroupSpecs", at), group) for at, group in enumerate(spec.get("workerGroupSpecs") or ())]
+    for path, group in groups:
+        labels = (group["template"].get("metadata") or {}).get("labels") or {}
+        for label, value in labels.items():
+            if label == JOB_LABEL or (label == "app.kubernetes.io/name" and value in _PROGRAMS):
+                message = "NetworkPolicies of the stack open connections to pods with this label: use another"
+                place: Path = ("spec", *path, "template", "metadata", "labels", label)
+                yield Problem(place, value, message, "reserved-label")
 
 
 def _of_job(

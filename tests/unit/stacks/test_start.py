@@ -32,14 +32,14 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 555, CLUSTER | RARE | {"rich"}),
+    "check": (CHECK, 558, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 605, CLUSTER | RARE),
-    "impact": (IMPACT, 570, CLUSTER | RARE),
-    "review": (REVIEW, 625, CLUSTER | RARE),
-    "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 462, CLUSTER | RARE),
+    "impact": (IMPACT, 573, CLUSTER | RARE),
+    "review": (REVIEW, 628, CLUSTER | RARE),
+    "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 475, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
-    "the Pulumi program": ("import stacks.program.build, stacks.program.config", 850, CLIENT | NOT_OF_PULUMI),
+    "the Pulumi program": ("import stacks.program.build, stacks.program.config", 853, CLIENT | NOT_OF_PULUMI),
     "the dynamic providers": (PROVIDERS, 635, CLIENT | NOT_OF_PULUMI),
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
