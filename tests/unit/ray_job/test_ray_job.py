@@ -37,9 +37,12 @@ def rendered(**settings: Any) -> dict[str, Any]:
 
 def test_its_runtime_environment_is_the_same_to_kuberay() -> None:
     """KubeRay reads it by sigs.k8s.io/yaml (v1.6.2, common/job.go), to which y is true and 7e10 a number."""
-    environment = {"env_vars": {"a": "y", "b": "7e10", "c": "5", "d": "", "e": "yes", "f": "x y"}}
-    text = rendered(runtimeEnv=environment)["spec"]["runtimeEnvYAML"]
-    assert text == "env_vars:\n  a: 'y'\n  b: '7e10'\n  c: '5'\n  d: ''\n  e: 'yes'\n  f: x y\n"
+    variables = {"a": "y", "b": "7e10", "c": "5", "d": "", "e": "yes", "f": "x y"}
+    written = {"rate": resolve("1e3"), "mode": resolve("0022"), "share": resolve("0.50")}
+    text = rendered(runtimeEnv={"env_vars": variables, "config": written})["spec"]["runtimeEnvYAML"]
+    assert text.endswith("env_vars:\n  a: 'y'\n  b: '7e10'\n  c: '5'\n  d: ''\n  e: 'yes'\n  f: x y\n")
+    numbers = {"rate": 1000.0, "mode": 18, "share": 0.5}
+    assert yaml.safe_load(text) == {"env_vars": variables, "config": numbers}
 
 
 def test_its_cluster_is_gone_after_the_job_unless_configured() -> None:
@@ -61,6 +64,7 @@ def test_the_pod_that_submits_meets_the_strictest_level_and_has_rays_image() -> 
     (container,) = template["spec"]["containers"]
     assert (container["name"], container["image"]) == ("ray-job-submitter", CLUSTER["image"])
     assert "command" not in container  # KubeRay adds its own
+    assert "submitterPodTemplate" not in rendered(submissionMode="HTTPMode")["spec"]
 
 
 def test_the_pod_that_submits_has_nothing_else_of_rays_pods() -> None:
@@ -76,10 +80,6 @@ def test_the_pod_that_submits_has_nothing_else_of_rays_pods() -> None:
     assert {"env", "volumeMounts"}.isdisjoint(template["spec"]["containers"][0])
 
 
-def test_nobody_submits_in_other_modes() -> None:
-    assert "submitterPodTemplate" not in rendered(submissionMode="HTTPMode")["spec"]
-
-
 def test_the_cluster_and_its_pods_have_the_jobs_label() -> None:
     body = rendered()
     assert body["metadata"]["labels"] == {"cost-center": "research", JOB_LABEL: "count"}
@@ -92,17 +92,6 @@ def test_the_head_of_its_cluster_is_not_evicted_unless_configured(evictable: boo
     beside = [each.body for each in ray_job_objects(job(cluster={**CLUSTER, "head": {"evictable": evictable}}), {})]
     labels = [each["spec"]["selector"]["matchLabels"] for each in beside if each.get("kind") == "PodDisruptionBudget"]
     assert labels == ([] if evictable else [{JOB_LABEL: "count", "ray.io/node-type": "head"}])
-
-
-def test_a_runtime_environment_becomes_yaml() -> None:
-    environment = {"working_dir": "s3://bucket/train.zip", "env_vars": {"LEVEL": "2"}}
-    assert yaml.safe_load(rendered(runtimeEnv=environment)["spec"]["runtimeEnvYAML"]) == environment
-
-
-def test_numbers_of_a_runtime_environment_may_be_written_in_any_way() -> None:
-    written = {"rate": resolve("1e3"), "mode": resolve("0022"), "share": resolve("0.50")}
-    text = rendered(runtimeEnv={"config": written})["spec"]["runtimeEnvYAML"]
-    assert yaml.safe_load(text) == {"config": {"rate": 1000.0, "mode": 18, "share": 0.5}}
 
 
 @pytest.mark.parametrize(

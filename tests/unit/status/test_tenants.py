@@ -175,8 +175,8 @@ def test_what_cannot_be_read_is_named_and_only_quotas_are_not_missed(
     output = written(shown, monkeypatch)
     assert "- namespace team-a: rayclusters, resourcequotas: rayclusters is forbidden: User alice" in output
     assert "- RayCluster training: it cannot be read: rayclusters is forbidden: User alice" in output
-    hidden = Found(WORKS.objects, {"resourcequotas": "forbidden"})
-    assert status(hidden).ok
+    without_quotas = Found(WORKS.objects, {"resourcequotas": "forbidden"})
+    assert status(without_quotas).ok
 
 
 VOLCANO = {"scheduler": {"volcano": {}}, "queues": [{"name": "research"}]}
