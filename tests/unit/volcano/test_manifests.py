@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from components.cluster import Connection
-from components.crds.definitions import definitions_of
 from components.manifest_files import UnexpectedManifestError
 from components.volcano.component import Volcano, VolcanoArgs
 from components.volcano.manifests import Certificate, scheduler_conf, volcano_images, volcano_objects
@@ -108,19 +107,18 @@ def test_other_roles_have_the_rules_of_the_manifest(manifest: Manifest, name: st
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_the_pods_meet_pod_security_restricted(manifest: Manifest, name: str) -> None:
+def test_the_pods_meet_pod_security_restricted_and_no_argument_is_a_shell_redirection(
+    manifest: Manifest, name: str
+) -> None:
     namespace = objects(manifest)["Namespace", "volcano-system"]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    context = container(manifest, name)["securityContext"]
+    found = container(manifest, name)
+    context = found["securityContext"]
     assert context["capabilities"] == {"drop": ["ALL"]}
-    assert context["runAsNonRoot"] is True
-    assert context["allowPrivilegeEscalation"] is False
+    assert (context["runAsNonRoot"], context["allowPrivilegeEscalation"]) == (True, False)
     assert pod(manifest, name)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-
-
-@pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_no_argument_is_a_shell_redirection(manifest: Manifest, name: str) -> None:
-    assert all(argument.startswith("-") for argument in container(manifest, name)["args"])
+    assert all(argument.startswith("-") for argument in found["args"])
+    assert pod(manifest, name, imagePullSecrets=["mirror"])["imagePullSecrets"] == [{"name": "mirror"}]
 
 
 def test_everything_is_in_the_configured_namespace(manifest: Manifest) -> None:
@@ -180,15 +178,18 @@ def test_metrics_can_be_disabled(manifest: Manifest) -> None:
         assert "--enable-metrics=true" not in container(manifest, name, metrics=False)["args"]
 
 
-def test_all_pods_have_the_image_pull_secrets(manifest: Manifest) -> None:
-    for name in DEPLOYMENTS:
-        assert pod(manifest, name, imagePullSecrets=["mirror"])["imagePullSecrets"] == [{"name": "mirror"}]
-
-
-def test_the_guard_has_every_kind(manifest: Manifest) -> None:
-    kinds = [each.resource for each in definitions_of(manifest)]
-    assert len(kinds) == 11
-    assert "queues.v1beta1.scheduling.volcano.sh" in kinds
+def test_crds_are_upgraded_before_the_programs_and_the_guard_is_deleted_first(recorder: Recorder) -> None:
+    """The deletion order is reversed: the guard is deleted before everything else."""
+    assert len(recorder.registered["volcano-crds"].inputs["definitions"]) == 11
+    assert recorder.made_before("volcano-crds", "volcano-deployment-volcano-scheduler")
+    guard = recorder.registered["volcano-crd-guard"]
+    for other in set(recorder.registered) - {"volcano", "volcano-crd-guard"}:
+        assert recorder.made_before(other, "volcano-crd-guard")
+    assert guard.inputs["connection"] == {"context": "staging"}
+    assert len(guard.inputs["resources"]) == 11
+    assert {f"{kind}.v1beta1.scheduling.volcano.sh" for kind in ("podgroups", "queues")} <= set(
+        guard.inputs["resources"]
+    )
 
 
 def test_the_manifest_is_not_changed(manifest: Manifest) -> None:
@@ -260,20 +261,14 @@ def test_weights_have_volcanos_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "name"),
+    "name",
     [
-        ("priority", "priority"),
-        ("gang", "gang"),
-        ("conformance", "conformance"),
-        ("overcommit", "overcommit"),
-        ("drf", "drf"),
-        ("predicates", "predicates"),
-        ("nodeOrder", "nodeorder"),
-        ("binpack", "binpack"),
-        ("networkTopologyAware", "network-topology-aware"),
+        *("priority", "gang", "conformance", "overcommit", "drf", "predicates", "nodeorder", "binpack"),
+        "network-topology-aware",
     ],
 )
-def test_each_plugin_can_be_disabled_or_enabled(key: str, name: str) -> None:
+def test_each_plugin_can_be_disabled_or_enabled(name: str) -> None:
+    key = {"nodeorder": "nodeOrder", "network-topology-aware": "networkTopologyAware"}.get(name, name)
     assert name not in plugins(plugins={key: False})
     assert name in plugins(plugins={key: True})
 
@@ -291,20 +286,6 @@ def provisioned(location: Path | str, **keys: Any) -> Recorder:
 @pytest.fixture
 def recorder(manifest_file: Path) -> Recorder:
     return provisioned(manifest_file)
-
-
-def test_crds_are_upgraded_before_the_programs(recorder: Recorder) -> None:
-    assert len(recorder.registered["volcano-crds"].inputs["definitions"]) == 11
-    assert recorder.made_before("volcano-crds", "volcano-deployment-volcano-scheduler")
-
-
-def test_the_guard_is_deleted_first(recorder: Recorder) -> None:
-    """The deletion order is reversed: the guard is deleted before everything else."""
-    guard = recorder.registered["volcano-crd-guard"]
-    for other in set(recorder.registered) - {"volcano", "volcano-crd-guard"}:
-        assert recorder.made_before(other, "volcano-crd-guard")
-    assert guard.inputs["connection"] == {"context": "staging"}
-    assert "podgroups.v1beta1.scheduling.volcano.sh" in guard.inputs["resources"]
 
 
 @pytest.mark.parametrize(
