@@ -2,6 +2,7 @@
 
 import ipaddress
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +182,16 @@ def test_only_heads_clean_up_jobs_and_its_own_pods_may_connect() -> None:
     assert [port["port"] for port in metrics["ports"]] == [9121]
 
 
-def test_a_connection_has_the_stable_names_of_sentinels() -> None:
+def test_a_connection_has_the_stable_names_of_sentinels_or_configured_values() -> None:
     made = connection(RedisSettings(), "ray-system")
     assert made.nodes[2] == "ray-redis-2.ray-redis.ray-system.svc.cluster.local:26379"
     assert made.address == "ray-redis-sentinels.ray-system.svc:26379"
     assert (made.master_name, made.replicas, made.namespace) == ("mymaster", 2, "ray-system")
     alone = connection(RedisSettings(mode="single"), "team-a")
     assert (alone.nodes, alone.master_name) == (("ray-redis-0.ray-redis.team-a.svc.cluster.local:6379",), None)
+    external = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
+    made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(external)), "")
+    assert (made.ports, made.secret, made.cidrs) == ((5000, 6379), "redis", ("10.20.0.0/24",))
 
 
 def test_in_a_secret_that_the_tenant_created_the_gateway_has_the_password_of_redis() -> None:
@@ -202,20 +206,19 @@ def test_in_a_secret_that_the_tenant_created_the_gateway_has_the_password_of_red
     assert keys(secretNamespace="platform") == {"passwords", "gateway-password", "gateway-passwords"}
 
 
-def test_a_connection_to_an_external_redis_has_its_configured_values() -> None:
-    external = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
-    made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(external)), "")
-    assert (made.ports, made.secret, made.cidrs) == ((5000, 6379), "redis", ("10.20.0.0/24",))
+def violated(validate: Callable[[], object]) -> set[str]:
+    """The violated rules; `value` for each other error."""
+    try:
+        validate()
+    except ValidationError as error:
+        found = [each["ctx"]["error"] for each in error.errors()]
+        problems = [each.problems if isinstance(each, Problems) else None for each in found]
+        return {rule for each in problems for rule in ([p.rule for p in each] if each is not None else ["value"])}
+    return set()
 
 
 def rules(**configured: Any) -> set[str]:
-    """The violated rules."""
-    try:
-        RedisSettings.model_validate(configured)
-    except ValidationError as error:
-        found = [each["ctx"]["error"] for each in error.errors()]
-        return {problem.rule for each in found if isinstance(each, Problems) for problem in each.problems} or {"value"}
-    return set()
+    return violated(lambda: RedisSettings.model_validate(configured))
 
 
 @pytest.mark.parametrize(
@@ -278,17 +281,8 @@ def external(**where: Any) -> ExternalSettings:
 
 
 def broken(**where: Any) -> set[str]:
-    """The violated rules."""
-    try:
-        external(**where)
-    except ValidationError as error:
-        found = [each["ctx"]["error"] for each in error.errors()]
-        return {
-            rule
-            for each in found
-            for rule in ([p.rule for p in each.problems] if isinstance(each, Problems) else ["value"])
-        }
-    return set()
+    """The violated rules of an external Redis."""
+    return violated(lambda: external(**where))
 
 
 def written(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int = 6379) -> str:
