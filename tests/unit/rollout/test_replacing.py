@@ -84,7 +84,7 @@ def test_an_interrupted_drain_is_continued(pods: Simulated) -> None:
 @pytest.mark.parametrize("kind", ["worker", "head"])
 def test_a_pod_that_has_not_started_is_deleted_at_once(pods: Simulated, strategy: str, kind: str) -> None:
     """For example because its image does not exist, which this edit corrects."""
-    pods.add("pending", kind=kind, phase="Pending", **({"group": "headgroup"} if kind == "head" else {}))
+    pods.add("pending", group="headgroup" if kind == "head" else "one", kind=kind, phase="Pending")
     pods.silent = "asked"
     assert has_pods_to_replace(pods, desired(strategy))
     assert replace_old(pods, desired(strategy)) == []
