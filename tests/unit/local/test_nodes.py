@@ -14,7 +14,7 @@ from kubernetes import client
 from core.nodes import NodePool
 from local import paths
 from local.errors import RehearsalError
-from local.images import OPERATOR, RAY, full_name
+from local.images import OPERATOR, RAY
 from local.nodes import LABELS, apply, manifests
 from local.real_node import RealNode, node, requirements
 from local.real_node.box import Box
@@ -85,20 +85,6 @@ def test_the_real_node_loses_the_labels_that_its_pool_lost(tmp_path: Path, api_s
     assert RealNode(tmp_path).ready(client_of(api_server), [pool])
     [patch] = [body for request, body in api_server.got if request.startswith("PATCH")]
     assert patch["metadata"]["labels"] == {"ray-platform.dev/pool": "a", "tier": None}
-
-
-@pytest.mark.parametrize(
-    ("reference", "full"),
-    [
-        ("nginx", "docker.io/library/nginx"),
-        ("rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0"),
-        ("quay.io/kuberay/operator:v1.6.2", "quay.io/kuberay/operator:v1.6.2"),
-        ("localhost/pause:1", "localhost/pause:1"),
-        ("registry:5000/ray", "registry:5000/ray"),
-    ],
-)
-def test_an_image_has_the_name_that_a_node_gives_it(reference: str, full: str) -> None:
-    assert full_name(reference) == full
 
 
 @pytest.mark.parametrize("stack", ["dev", "pods"])
