@@ -69,8 +69,11 @@ def test_the_namespace_comes_first_then_access_and_webhooks_then_the_manager(tre
     ]
 
 
-def test_the_image_is_that_of_the_release_not_that_of_the_tree(tree: Tree) -> None:
-    assert pod(tree)["containers"][0]["image"] == kueue_image("0.15.0") == "registry.k8s.io/kueue/kueue:v0.15.0"
+def test_the_image_is_that_of_the_release_and_the_tree_is_not_changed(tree: Tree) -> None:
+    before = str(tree)
+    image = pod(tree, namespace="queues", replicas=2)["containers"][0]["image"]
+    assert image == kueue_image("0.15.0") == "registry.k8s.io/kueue/kueue:v0.15.0"
+    assert str(tree) == before
 
 
 def test_a_tree_of_another_release_or_program_is_refused(tree: Tree) -> None:
@@ -172,12 +175,9 @@ def test_a_changed_configuration_restarts_the_manager(tree: Tree) -> None:
     assert noted() != noted(elasticJobs=True)
 
 
-def test_only_integrations_of_rays_kinds_are_enabled(tree: Tree) -> None:
-    assert configuration(tree)["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob"]}
-
-
-def test_features_that_kueue_disables_are_disabled_by_default(tree: Tree) -> None:
+def test_features_that_kueue_disables_are_disabled_by_default_and_integrations_but_rays(tree: Tree) -> None:
     plain = configuration(tree)
+    assert plain["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob"]}
     assert plain["featureGates"]["ElasticJobsViaWorkloadSlices"] is False
     assert not {"fairSharing", "waitForPodsReady"} & plain.keys()
     ready = {"timeoutSeconds": 60, "recoveryTimeoutSeconds": 30, "blockAdmission": True, "backoffLimitCount": 0}
@@ -192,12 +192,6 @@ def test_features_that_kueue_disables_are_disabled_by_default(tree: Tree) -> Non
     }
     assert configuration(tree, waitForPodsReady=True)["waitForPodsReady"]["timeout"] == "300s"
     assert "waitForPodsReady" not in configuration(tree, waitForPodsReady=False)
-
-
-def test_the_tree_is_not_changed(tree: Tree) -> None:
-    before = str(tree)
-    stages(tree, namespace="queues", replicas=2)
-    assert str(tree) == before
 
 
 def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
