@@ -1,8 +1,6 @@
 """What a person may write for an amount, a name, a time or a version, and what is meant by one written as elsewhere."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -111,12 +109,6 @@ def test_secrets_are_known_by_their_names_and_values(name: str, value: str) -> N
 )
 def test_what_is_only_about_secrets_is_none(name: str, value: str) -> None:
     assert not is_secret(name, value)
-
-
-def test_settings_do_not_wait_for_the_kubernetes_client() -> None:
-    """It takes a third of a second to import, more than the check of a stack file."""
-    imports = "import sys, components.ray_cluster.manifests; sys.exit('kubernetes' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", imports], check=False).returncode == 0
 
 
 WRITTEN = ("0", "00", "1", "60", "0.5", "1.25", "1,5", "1,000", "1_000", "9999", "999999", "1.", ".5", "1e3", "-1", "٣")

@@ -95,28 +95,21 @@ def test_the_head_of_its_cluster_is_not_evicted_unless_configured(evictable: boo
 
 
 @pytest.mark.parametrize(
-    "edit",
+    ("edit", "again"),
     [
-        {"entrypoint": "python count.py --again"},
-        {"runId": "2"},
-        {"cluster": {**CLUSTER, "env": {"LEVEL": "2"}}},
-        {"activeDeadlineSeconds": 60},
+        ({"entrypoint": "python count.py --again"}, True),
+        ({"runId": "2"}, True),
+        ({"cluster": {**CLUSTER, "env": {"LEVEL": "2"}}}, True),
+        ({"activeDeadlineSeconds": 60}, True),
+        ({"suspend": True}, False),
+        ({"waitFor": "succeeded", "waitTimeout": "1h"}, False),
+        ({"cluster": {**CLUSTER, "labels": CLUSTER["labels"]}}, False),
     ],
 )
-def test_another_setting_or_run_id_starts_it_again(edit: dict[str, Any]) -> None:
-    assert rendered(**edit)["metadata"]["annotations"][RUN_ANNOTATION] != run(job())
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        {"suspend": True},
-        {"waitFor": "succeeded", "waitTimeout": "1h"},
-        {"cluster": {**CLUSTER, "labels": CLUSTER["labels"]}},
-    ],
-)
-def test_suspending_or_waiting_does_not_start_it_again(edit: dict[str, Any]) -> None:
-    assert run(job(**edit)) == run(job())
+def test_another_setting_or_run_id_starts_it_again_and_suspending_or_waiting_does_not(
+    edit: dict[str, Any], again: bool
+) -> None:
+    assert (rendered(**edit)["metadata"]["annotations"][RUN_ANNOTATION] != run(job())) == again
 
 
 def test_what_the_tenant_adds_does_not_start_it_again() -> None:
