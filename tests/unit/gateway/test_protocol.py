@@ -130,11 +130,14 @@ def test_all_errors_are_reported_at_once() -> None:
         Settings.of({**SENTINELS, "REDIS_GATEWAY_MAX_CLIENTS": "0", "REDIS_GATEWAY_UNREPLICATED": "drop"})
 
 
-def test_each_line_of_a_file_is_a_password(tmp_path: Path) -> None:
+def test_each_line_of_a_file_is_a_password_and_one_that_was_never_read_has_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "passwords"
     file.write_text("first\nsecond\n")
     assert passwords(file) == (b"first", b"second")
-    assert passwords(None) == ()
+    assert passwords(None) == passwords(tmp_path / "none") == ()
+    assert "there is no password" in caplog.text
 
 
 def test_a_file_that_cannot_be_read_keeps_its_passwords_until_it_can(
@@ -150,11 +153,6 @@ def test_a_file_that_cannot_be_read_keeps_its_passwords_until_it_can(
     ]
     file.write_text("second\n")
     assert passwords(file) == (b"second",)
-
-
-def test_a_file_that_was_never_read_has_no_password(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert passwords(tmp_path / "none") == ()
-    assert "there is no password" in caplog.text
 
 
 async def answered(within: float | None, error: OSError | None) -> None:

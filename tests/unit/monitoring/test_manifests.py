@@ -112,10 +112,12 @@ def test_metrics_of_the_operator_have_the_namespace_and_cluster_of_their_object(
     assert not re.fullmatch(pattern, "kuberay_job_info;nightly")
 
 
-def test_both_ways_scrape_the_same_with_the_same_labels() -> None:
+def test_both_ways_scrape_the_same_with_the_same_labels_and_have_the_same_rules() -> None:
     keys: Body = {"scheduler": {"volcano": {}}, "redis": {"exporter": {}}}
-    monitors = {name: body["spec"] for (kind, name), body in made(**keys).items() if kind.endswith("Monitor")}
-    scrapes = {each["job_name"]: each for each in of_files(**keys)[0]}
+    of_operators, (configs, rules) = made(**keys), of_files(**keys)
+    assert rules["groups"] == of_operators["PrometheusRule", "ray-platform"]["spec"]["groups"]
+    monitors = {name: body["spec"] for (kind, name), body in of_operators.items() if kind.endswith("Monitor")}
+    scrapes = {each["job_name"]: each for each in configs}
     assert set(monitors) == set(scrapes)
     for name, spec in monitors.items():
         [endpoint] = spec.get("podMetricsEndpoints") or spec["endpoints"]
@@ -124,11 +126,6 @@ def test_both_ways_scrape_the_same_with_the_same_labels() -> None:
         of_file = [(each["target_label"], each.get("source_labels")) for each in steps]
         # The operator itself sets namespace and pod; a file's job is the name of its scrape config.
         assert of_operator == [*(each for each in of_file if each[0] not in ("namespace", "pod")), ("job", None)]
-
-
-def test_the_operators_and_the_files_rules_are_the_same() -> None:
-    _, rules = of_files(redis={"exporter": {}})
-    assert rules["groups"] == made(redis={"exporter": {}})["PrometheusRule", "ray-platform"]["spec"]["groups"]
 
 
 def test_an_operator_that_watches_namespaces_has_ray_clusters_only_there() -> None:

@@ -47,14 +47,11 @@ def provisioned(
     return record(program, live)
 
 
-def test_the_cluster_waits_for_the_operator_and_the_account() -> None:
+def test_it_is_one_ray_cluster_in_the_tenants_namespace_after_the_operator_and_the_account() -> None:
     recorder = provisioned()
-    assert recorder.made_before("guard", "team-a-training-ray-cluster")
-    assert recorder.made_before("account", "team-a-training-ray-cluster")
-
-
-def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() -> None:
-    made = provisioned().registered["team-a-training-ray-cluster"]
+    for first in ("guard", "account"):
+        assert recorder.made_before(first, "team-a-training-ray-cluster")
+    made = recorder.registered["team-a-training-ray-cluster"]
     assert (made.type, made.parent) == ("kubernetes:ray.io/v1:RayCluster", "team-a-training")
     assert (made.inputs["metadata"]["namespace"], made.inputs["metadata"]["name"]) == ("team-a", "training")
     pod = made.inputs["spec"]["headGroupSpec"]["template"]["spec"]
@@ -155,14 +152,11 @@ def test_another_version_is_waited_for_again() -> None:
     assert first == same != other
 
 
-def test_the_status_of_an_unknown_cluster_is_empty() -> None:
-    status = status_summary(None)
-    assert (status["state"], status["head"], status["conditions"]) == (None, {"pod": None, "service": None}, [])
-
-
-def test_a_head_alone_has_no_worker_groups() -> None:
+def test_a_head_alone_has_no_worker_groups_and_an_unknown_cluster_no_status() -> None:
     outputs = provisioned(workers=None).outputs["team-a-training"]
     assert (outputs["worker_groups"], outputs["largest_gpus"]) == ([], 0)
+    status = status_summary(None)
+    assert (status["state"], status["head"], status["conditions"]) == (None, {"pod": None, "service": None}, [])
 
 
 def test_a_wait_ends_with_the_reasons_when_the_cluster_is_not_ready_in_time() -> None:

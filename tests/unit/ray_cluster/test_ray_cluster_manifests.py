@@ -338,16 +338,13 @@ def test_a_worker_finishes_its_work_before_it_is_killed_and_a_head_ends_at_once(
     assert ends(drainTimeout="2m", group={"drainTimeout": "0s"}) == [("0", 10), ("120", 140), ("0", 20)]
     assert ends(podDefaults="none") == [(None, None)] * 3
     assert ends(podDefaults="none", drainTimeout="5s") == [(None, None), ("5", 25), ("5", 25)]
+    # A head does not wait long for its autoscaler to end.
+    assert ends(autoscaling=False)[0] == ("0", None)
+    assert ends(head={"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}})[0] == ("0", 60)
     old: dict[str, Any] = {"rayVersion": "2.56.0", "image": "rayproject/ray:2.56.0"}
     assert ends(**old) == [(None, 10), (None, None), (None, None)]
     with pytest.raises(ValidationError, match=r"Ray drains from 2\.57\.0 on, and rayVersion is '2\.56\.0'"):
         ends(**old, drainTimeout="2m")
-
-
-def test_a_head_does_not_wait_long_for_its_autoscaler_to_end() -> None:
-    assert "terminationGracePeriodSeconds" not in pods(with_a_group(autoscaling=False))[0]
-    head = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}}
-    assert pods(with_a_group(head=head))[0]["terminationGracePeriodSeconds"] == 60
 
 
 def test_another_user_or_that_of_the_image_can_be_set() -> None:
@@ -410,13 +407,10 @@ def test_pods_have_no_token_and_the_autoscaler_has_its_own() -> None:
     assert (head["automountServiceAccountToken"], "volumes" in head) == (False, False)
 
 
-def test_pods_of_a_named_account_have_its_token() -> None:
+def test_pods_of_a_named_account_have_its_token_also_if_a_pod_template_names_it() -> None:
     for made in (with_a_group(account="the-tenants"), with_a_group(serviceAccount="its-own")):
         assert not any("automountServiceAccountToken" in pod or "volumes" in pod for pod in pods(made))
         assert "volumeMounts" not in made["autoscalerOptions"]
-
-
-def test_a_pod_template_may_name_the_account() -> None:
     head, *workers = pods(with_a_group(head={"podTemplate": {"spec": {"serviceAccountName": "runner"}}}))
     assert "automountServiceAccountToken" not in head
     assert {pod["automountServiceAccountToken"] for pod in workers} == {False}
@@ -433,16 +427,12 @@ def examples() -> list[dict[str, Any]]:
     return [each for each in documents if isinstance(each, dict) and set(each) <= KEYS]
 
 
-def test_the_page_has_examples() -> None:
-    assert {"workers", "workerGroups", "head", "overrides"} <= {key for each in examples() for key in each}
-
-
 @pytest.mark.parametrize("example", examples(), ids=lambda example: ",".join(example))
 def test_an_example_is_valid(example: dict[str, Any]) -> None:
     spec(**{"workers": {"pool": "a100"}, **example})
 
 
-def test_flags_in_json_are_quoted_as_documented() -> None:
-    [example] = re.findall(r'`resources: (".*?")`', PAGE)
-    params = {"rayStartParams": {"resources": yaml.safe_load(example)}}
-    valid({"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "head": params})
+def test_the_page_has_examples_with_flags_in_json_that_are_quoted_as_documented() -> None:
+    assert {"workers", "workerGroups", "head", "overrides"} <= {key for each in examples() for key in each}
+    [flag] = re.findall(r'`resources: (".*?")`', PAGE)
+    spec(head={"rayStartParams": {"resources": yaml.safe_load(flag)}})

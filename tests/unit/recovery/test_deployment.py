@@ -61,32 +61,23 @@ def test_objects_that_were_being_created_or_that_a_preview_would_create_may_exis
     assert both.row["inputs"]["data"] == {"key": "as it was sent"}
 
 
-def test_an_object_that_the_state_has_under_another_name_is_not_missing() -> None:
-    """A renamed resource without an alias: if it were added twice, the object would be deleted with its old name."""
+def test_objects_that_cannot_exist_or_that_the_state_has_are_not_missing() -> None:
+    # A renamed resource without an alias: if it were added twice, the object would be deleted with its old name.
     existing = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
     renamed = namespaced("one") | {"urn": "urn:pulumi:dev::ray-platform::kubernetes:core/v1:ConfigMap::renamed"}
     assert missing({"resources": [*WHOLE, existing]}, creates(renamed)) == []
-
-
-@pytest.mark.parametrize("name", [UNKNOWN, None])
-def test_an_object_whose_name_is_not_known_yet_cannot_exist(name: str | None) -> None:
-    row = namespaced("one")
-    row["inputs"]["metadata"]["name"] = name
-    assert missing({"resources": WHOLE}, creates(row)) == []
-
-
-def test_an_object_in_an_unknown_namespace_is_looked_up_again() -> None:
-    """The namespace is an output of its own resource, which has to be in the state first."""
+    # The existing object is the one to be replaced.
+    steps = [{"op": "create-replacement", "urn": "x", "newState": namespaced("one")}]
+    assert missing({"resources": WHOLE}, steps) == []
+    for name in (UNKNOWN, None):
+        row = namespaced("one")
+        row["inputs"]["metadata"]["name"] = name
+        assert missing({"resources": WHOLE}, creates(row)) == []
+    # The namespace is an output of its own resource, which has to be in the state first: it is looked up again.
     row = namespaced("one", namespace=UNKNOWN)
     assert missing({"resources": WHOLE}, creates(row)) == []
     assert has_unknown(creates(row))
     assert not has_unknown(creates(namespaced("one"), STACK_ROW))
-
-
-def test_a_replacement_is_not_missing() -> None:
-    """The existing object is the one to be replaced."""
-    steps = [{"op": "create-replacement", "urn": "x", "newState": namespaced("one")}]
-    assert missing({"resources": WHOLE}, steps) == []
 
 
 def test_objects_are_added_to_the_state_with_their_parents_and_providers() -> None:
