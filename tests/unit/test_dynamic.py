@@ -44,15 +44,9 @@ def waited(*looks: tuple[str | None, str], limit: int = 60) -> tuple[str, list[s
     return result, shown
 
 
-def test_the_first_result_ends_it() -> None:
+def test_a_state_is_shown_once_until_the_result_or_the_limit_whose_error_has_it() -> None:
     assert waited(("done", "ready")) == ("done", [])
-
-
-def test_a_state_is_shown_once() -> None:
     assert waited((None, "starts"), (None, "starts"), ("done", "ready")) == ("done", ["starts"])
-
-
-def test_after_the_limit_the_error_has_the_last_state() -> None:
     with pytest.raises(TooLateError, match="starts"):
         waited((None, "starts"), limit=-1)
 

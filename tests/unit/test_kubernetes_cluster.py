@@ -104,21 +104,19 @@ def test_an_answer_that_breaks_off_is_an_error_after_its_parts(read: Read) -> No
         next(parts)
 
 
-def test_a_refusal_is_an_error_with_its_message(read: Read) -> None:
-    with pytest.raises(ForbiddenError, match="no log of 403"):
-        next(read("403"))
-    with pytest.raises(ClusterUnreachableError, match="no log of 400"):
-        next(read("400"))
-
-
-def test_an_object_that_does_not_exist_has_no_parts(read: Read) -> None:
-    assert list(read("404")) == []
-
-
-@pytest.mark.parametrize("status", [409, 422])
-def test_a_refused_change_is_a_conflict(cluster: KubernetesCluster, status: int) -> None:
-    with pytest.raises(ConflictError, match=f"the API server refuses: no log of {status}"):
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(403, ForbiddenError), (400, ClusterUnreachableError), (409, ConflictError), (422, ConflictError)],
+)
+def test_a_refusal_is_an_error_with_its_message(
+    cluster: KubernetesCluster, read: Read, status: int, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=f"no log of {status}"):
+        next(read(str(status)))
+    with pytest.raises(error, match=f"the API server refuses: no log of {status}"):
         cluster.get("v1", "pods", "team-a", str(status))
+    # What does not exist has no parts.
+    assert list(read("404")) == []
 
 
 def test_a_mapping_and_a_list_are_sent_as_json(cluster: KubernetesCluster) -> None:

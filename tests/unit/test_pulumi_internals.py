@@ -30,13 +30,9 @@ def found(program: Callable[[], Any], preview: bool = True) -> Any:
     return results[0]
 
 
-def test_the_program_waits_for_the_output_of_a_resource() -> None:
-    made = found(lambda: resolved(_Thing("one").urn))
-    assert made.endswith("test:index:Thing::one")
-
-
 @pytest.mark.parametrize("value", ["text", None])
-def test_a_value_that_is_known(value: str | None) -> None:
+def test_the_program_waits_for_the_output_of_a_resource_and_has_a_value_that_is_known(value: str | None) -> None:
+    assert found(lambda: resolved(_Thing("one").urn)).endswith("test:index:Thing::one")
     assert found(lambda: (resolved(value), resolved(pulumi.Output.secret(value)))) == (value, value)
 
 

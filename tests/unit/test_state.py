@@ -37,15 +37,9 @@ def engine(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[Any]:
 def test_a_state_that_is_being_written_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     engine(monkeypatch, Exception(HALF_WRITTEN), Exception(HALF_WRITTEN), {"outputs": {"split": 3}})
     assert state.last_outputs() == {"split": 3}
-
-
-def test_a_state_that_stays_unreadable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     engine(monkeypatch, *[Exception(HALF_WRITTEN)] * 5)
     with pytest.raises(Exception, match="failed to load checkpoint"):
         state.last_outputs()
-
-
-def test_another_error_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     left = engine(monkeypatch, Exception("no stack named dev"), {})
     with pytest.raises(Exception, match="no stack named dev"):
         state.last_outputs()
@@ -72,20 +66,15 @@ def made(**props: Any) -> dict[str, Any]:
     return outs
 
 
-def test_an_authority_that_pods_were_certified_by_is_found_again(in_memory: FakeCluster) -> None:
+def test_an_authority_that_pods_were_certified_by_is_found_again_unless_another_stack_made_it(
+    in_memory: FakeCluster,
+) -> None:
+    assert "BEGIN CERTIFICATE" in made(keeper=KEEPER)["certificate"]
     certificate, key = new_authority("training")
-    live(in_memory, KEEPER["manager"] or "", tls_crt=certificate, tls_key=key)
+    live(in_memory, KEEPER["manager"], tls_crt=certificate, tls_key=key)
     assert (made(keeper=KEEPER)["certificate"], made(keeper=KEEPER)["key"]) == (certificate, key)
-
-
-def test_what_another_stack_made_is_not_taken(in_memory: FakeCluster) -> None:
-    certificate, key = new_authority("training")
     live(in_memory, "pulumi-ray-platform-prod", tls_crt=certificate, tls_key=key)
     assert made(keeper=KEEPER)["key"] != key
-
-
-def test_where_there_is_none_one_is_made() -> None:
-    assert "BEGIN CERTIFICATE" in made(keeper=KEEPER)["certificate"]
 
 
 def test_the_certificate_of_a_server_is_found_again_if_it_is_for_its_names(in_memory: FakeCluster) -> None:
@@ -109,12 +98,9 @@ def password(generation: float) -> str:
     return str(outs["password"])
 
 
-def test_each_password_is_found_again_by_its_generation(in_memory: FakeCluster) -> None:
+def test_each_password_is_found_again_by_its_generation_and_a_new_one_has_a_new_password(
+    in_memory: FakeCluster,
+) -> None:
     live(in_memory, KEEPER["manager"], passwords="newest\noldest\n", generations="4\n2\n")
     assert [password(2.0), password(4.0)] == ["oldest", "newest"]
-
-
-@pytest.mark.parametrize("generation", [3.0, 5.0])
-def test_a_new_generation_is_a_new_password(in_memory: FakeCluster, generation: float) -> None:
-    live(in_memory, KEEPER["manager"], passwords="newest\noldest\n", generations="4\n2\n")
-    assert len(password(generation)) > 40
+    assert all(len(password(generation)) > 40 for generation in (3.0, 5.0))

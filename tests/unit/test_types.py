@@ -1,8 +1,7 @@
 """What a person may write for an amount, a name, a time or a version, and what is meant by one written as elsewhere."""
 
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -59,12 +58,9 @@ def refusal(kind: Any, value: Any) -> str:
     return error["msg"].removeprefix("Value error, ")
 
 
-def test_a_number_of_very_many_digits_is_refused() -> None:
-    """Pulumi passes it to the program as JSON, in which it has them all."""
+def test_a_number_of_very_many_digits_is_refused_and_a_duration_is_in_seconds() -> None:
+    """Pulumi passes a number to the program as JSON, in which it has all its digits."""
     assert "a number of more than 19 digits is too large" in refusal(Quantity, 10**30)
-
-
-def test_a_duration_is_in_seconds() -> None:
     assert [seconds(text) for text in ("90s", "5m", "1h30m")] == [90, 300, 5400]
 
 
@@ -115,12 +111,6 @@ def test_what_is_only_about_secrets_is_none(name: str, value: str) -> None:
     assert not is_secret(name, value)
 
 
-def test_settings_do_not_wait_for_the_kubernetes_client() -> None:
-    """It takes a third of a second to import, more than the check of a stack file."""
-    imports = "import sys, components.ray_cluster.manifests; sys.exit('kubernetes' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", imports], check=False).returncode == 0
-
-
 WRITTEN = ("0", "00", "1", "60", "0.5", "1.25", "1,5", "1,000", "1_000", "9999", "999999", "1.", ".5", "1e3", "-1", "٣")
 OF_AMOUNTS = {unit for known in _UNITS for unit in (known, known.upper(), known.title())}
 OF_TIMES = {unit for known in _LENGTHS for unit in (known, known.upper(), known.title())}
@@ -155,58 +145,29 @@ def suggestion(adapter: TypeAdapter[str], text: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("meant", "text", "expected"),
     [
-        *(("16GB", "16Gi"), ("16gb", "16Gi"), ("16 GiB", "16Gi"), ("16 Gi", "16Gi"), ("16g", "16Gi"), ("16GI", "16Gi")),
-        *(("1,5 TB", "1.5Ti"), ("512 megabytes", "512Mi"), ("64 cores", "64"), ("500 millicores", "500m")),
-        *(
-            ("1_000", "1000"),
-            ("1,000", None),
-            ("0GB", None),
-            ("-1GB", None),
-            ("a lot", None),
-            ("", None),
-            ("0x10", None),
-        ),
+        *((amount_meant, text, "16Gi") for text in ("16GB", "16gb", "16 GiB", "16 Gi", "16g", "16GI")),
+        (amount_meant, "1,5 TB", "1.5Ti"),
+        (amount_meant, "512 megabytes", "512Mi"),
+        (amount_meant, "64 cores", "64"),
+        (amount_meant, "500 millicores", "500m"),
+        (amount_meant, "1_000", "1000"),
+        *((amount_meant, text, None) for text in ("1,000", "0GB", "-1GB", "a lot", "", "0x10")),
+        *((memory_meant, text, meant) for text, meant in (("64", "64Gi"), ("65536", "65536Mi"), ("500m", "500Mi"))),
+        *((memory_meant, text, None) for text in ("0", "1k", "1e3")),
+        *((time_meant, text, meant) for text, meant in (("60", "60s"), ("90 seconds", "90s"), ("1 day", "24h"))),
+        *((time_meant, text, "5m") for text in ("5 min", "5 Minutes")),
+        *((time_meant, text, "90m") for text in ("1.5h", "1h 30m", "1 hour, 30 minutes")),
+        (time_meant, "1 hour and 5 seconds", "3605s"),
+        (time_meant, "1d12h", "36h"),
+        *((time_meant, text, None) for text in ("1h30", "1:30", "500ms", "0", "0.5", "soon", "99999999d")),
     ],
 )
-def test_an_amount(text: str, meant: str | None) -> None:
-    assert amount_meant(text) == meant
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [("64", "64Gi"), ("65536", "65536Mi"), ("500m", "500Mi"), ("0", None), ("1k", None), ("1e3", None)],
-)
-def test_an_amount_of_memory_with_a_wrong_unit(text: str, meant: str | None) -> None:
-    assert memory_meant(text) == meant
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        *(
-            ("60", "60s"),
-            ("90 seconds", "90s"),
-            ("5 min", "5m"),
-            ("5 Minutes", "5m"),
-            ("1.5h", "90m"),
-            ("1 day", "24h"),
-        ),
-        *(("1h 30m", "90m"), ("1 hour, 30 minutes", "90m"), ("1 hour and 5 seconds", "3605s"), ("1d12h", "36h")),
-        *(
-            ("1h30", None),
-            ("1:30", None),
-            ("500ms", None),
-            ("0", None),
-            ("0.5", None),
-            ("soon", None),
-            ("99999999d", None),
-        ),
-    ],
-)
-def test_a_time(text: str, meant: str | None) -> None:
-    assert time_meant(text) == meant
+def test_what_is_meant_by_an_amount_or_time_as_elsewhere(
+    meant: Callable[[str], str | None], text: str, expected: str | None
+) -> None:
+    assert meant(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,15 @@ def bodies(**admitted: Any) -> dict[str, Body]:
     return {name: each.body for name, each in restrictions(**admitted).items()}
 
 
-def test_a_tenant_without_people_has_no_objects() -> None:
+def test_a_tenant_without_people_has_no_objects_and_pods_with_kubernetes_tokens_have_an_account() -> None:
     assert tenant(clusters=[NamedCluster("training", "training")]) == set()
+    shared = NamedCluster("shared", accounts=("shared",))
+    assert tenant(clusters=[shared], accounts=["shared"]) == {
+        ("ServiceAccount", "shared", "team-a"),
+        ("Role", "ray-platform:pods:shared", "team-a"),
+        ("RoleBinding", "ray-platform:pods:shared", "team-a"),
+        ("ClusterRoleBinding", "ray-platform:token-review:team-a:shared", None),
+    }
 
 
 def test_five_policies_of_a_stack_restrict_all_of_its_tenants() -> None:
@@ -74,9 +81,6 @@ def test_runs_of_job_templates_have_a_policy_with_the_template_as_its_parameter(
     binding = made["job-template:tune-binding"]
     assert binding["paramRef"] == {"name": "tune", "parameterNotFoundAction": "Deny"}
     assert binding["matchResources"]["objectSelector"] == {"matchLabels": {"ray-platform/job-template": "tune"}}
-
-
-def test_other_policies_leave_runs_to_it_once_it_exists() -> None:
     others = restrictions(templates=["tune"])["ray-jobs-policy-binding"]
     assert others.body["spec"]["matchResources"]["objectSelector"] == {
         "matchExpressions": [{"key": "ray-platform/job-template", "operator": "NotIn", "values": ["tune"]}]
@@ -91,16 +95,6 @@ def test_rayjobs_on_an_existing_raycluster_are_refused_only_with_volcano() -> No
 
     assert "KubeRay starts no RayJob on an existing RayCluster" in messages(scheduler="volcano")
     assert "existing RayCluster" not in messages()
-
-
-def test_pods_with_kubernetes_tokens_have_an_account_with_its_rights() -> None:
-    shared = NamedCluster("shared", accounts=("shared",))
-    assert tenant(clusters=[shared], accounts=["shared"]) == {
-        ("ServiceAccount", "shared", "team-a"),
-        ("Role", "ray-platform:pods:shared", "team-a"),
-        ("RoleBinding", "ray-platform:pods:shared", "team-a"),
-        ("ClusterRoleBinding", "ray-platform:token-review:team-a:shared", None),
-    }
 
 
 @pytest.mark.parametrize(

@@ -65,28 +65,17 @@ def test_secrets_are_only_read_by_name() -> None:
     assert all(rule["resourceNames"] for rule in about_secrets)
 
 
-def test_a_user_in_short_form_may_use_all_rayclusters_of_the_tenant() -> None:
-    made = grants("group:team")
-    for cluster in CLUSTERS:
-        assert made[f"ray-user:{cluster.name}"].subjects == ["group:team"]
-    assert made["ray-port-forwarder"].subjects == ["group:team"]
-
-
-def test_a_user_of_named_rayclusters_may_use_these_and_read_all() -> None:
-    made = grants("group:team", {"subject": "user:alice", "clusters": ["serving"]})
-    assert made["ray-user"].subjects == ["group:team", "user:alice"]
-    assert made["ray-user:serving"].subjects == ["group:team", "user:alice"]
-    assert made["ray-user:training"].subjects == ["group:team"]
-
-
-def test_a_user_who_only_reads_forwards_no_port() -> None:
-    made = grants({"subject": "user:eve", "clusters": []})
-    assert {name for name, grant in made.items() if "user:eve" in grant.subjects} == {"ray-user"}
-
-
-def test_only_users_with_that_setting_may_create_rayjobs() -> None:
+def test_a_user_may_use_all_rayclusters_or_named_ones_and_reads_all() -> None:
+    alice, eve = {"subject": "user:alice", "clusters": ["serving"]}, {"subject": "user:eve", "clusters": []}
+    submitter = {"subject": "user:bob", "clusters": [], "submitJobs": True}
+    made = {name: grant.subjects for name, grant in grants("group:team", alice, eve, submitter).items()}
+    assert made["ray-user"] == ["group:team", "user:alice", "user:eve", "user:bob"]
+    assert made["ray-user:serving"] == ["group:team", "user:alice"]
+    assert made["ray-user:training"] == made["ray-user:shared"] == ["group:team"]
+    assert {name for name, subjects in made.items() if "user:eve" in subjects} == {"ray-user"}
+    assert made["ray-port-forwarder"] == ["group:team", "user:alice"]
+    assert made["ray-job-submitter"] == ["user:bob"]
     assert "ray-job-submitter" not in grants("group:team")
-    assert grants({"subject": "user:alice", "submitJobs": True})["ray-job-submitter"].subjects == ["user:alice"]
 
 
 def test_users_run_all_job_templates_or_named_ones_and_those_who_only_look_run_none() -> None:

@@ -45,23 +45,35 @@ def test_the_entry_sets_adopt_and_an_existing_namespace() -> None:
     assert made.tenant == {"name": "research", "createNamespace": False, "network": {"policies": False}}
 
 
-def test_the_entry_omits_the_tenants_account() -> None:
+def test_the_entry_omits_the_tenants_account_and_its_pull_secrets() -> None:
     """The pods keep their account, whatever account the tenant sets for its own clusters."""
     stack = parse({"tenants": [{"name": "science", "namespace": "research", "rayDeployer": {"serviceAccount": "ada"}}]})
     made = entry(live(), stack)
     assert rendered(made.cluster, "ada")["spec"] == live()["spec"]
-
-
-def test_the_entry_omits_the_tenants_pull_secrets() -> None:
     stack = parse({"tenants": [{"name": "research", "images": {"pullSecrets": ["registry"]}}]})
     settings = valid(entry(live(), stack).cluster)
     assert ray_cluster(with_tenant_defaults(stack.tenants[0], settings), ())["spec"] == live()["spec"]
 
 
-def test_a_cluster_whose_images_a_mirror_would_rename_is_refused() -> None:
-    stack = parse({"images": {"mirrors": {"docker.io": "registry.example.com"}}})
-    with pytest.raises(CannotAdoptError, match=r"because of spec\.headGroupSpec, spec\.workerGroupSpecs"):
-        entry(live(), stack)
+HAS_IT = [{"name": "research", "clusters": [{"name": "training", "rayVersion": "2.60.0", "image": IMAGE}]}]
+
+
+@pytest.mark.parametrize(
+    ("stack", "least", "message"),
+    [
+        ({"images": {"mirrors": {"docker.io": "example.com"}}}, 0, r"of spec\.headGroupSpec, spec\.workerGroupSpecs"),
+        ({"tenants": HAS_IT}, 0, "'training' of tenant 'research' already: there is nothing to adopt"),
+        ({}, 9, "minReplicas"),
+    ],
+    ids=["a mirror would rename its images", "the stack has it", "the operator refuses it"],
+)
+def test_a_cluster_that_would_change_or_is_there_already_is_refused(
+    stack: dict[str, Any], least: int, message: str
+) -> None:
+    body = live()
+    body["spec"]["workerGroupSpecs"][0]["minReplicas"] = least
+    with pytest.raises(CannotAdoptError, match=message):
+        entry(body, parse(stack))
 
 
 def test_on_another_stacks_platform_the_entry_sets_nothing_that_belongs_to_the_platform() -> None:
@@ -82,20 +94,6 @@ def test_an_external_redis_stays_although_the_stack_has_one() -> None:
     assert rendered(made.cluster)["spec"] == body["spec"]
     assert "faultTolerance" not in made.cluster
     assert made.cluster["overrides"]["gcsFaultToleranceOptions"]["externalStorageNamespace"] == "mine"
-
-
-def test_a_cluster_that_the_stack_has_is_refused() -> None:
-    cluster = {"name": "training", "rayVersion": "2.60.0", "image": IMAGE}
-    stack = parse({"tenants": [{"name": "research", "clusters": [cluster]}]})
-    with pytest.raises(CannotAdoptError, match="'training' of tenant 'research' already: there is nothing to adopt"):
-        entry(live(), stack)
-
-
-def test_a_spec_that_the_operator_refuses_is_not_taken_in() -> None:
-    body = live()
-    body["spec"]["workerGroupSpecs"][0]["minReplicas"] = 9
-    with pytest.raises(CannotAdoptError, match="minReplicas"):
-        entry(body, NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +130,7 @@ def test_in_a_stack_with_a_scheduler_its_labels_become_settings_and_do_not_chang
     body = as_rendered(adopted, adopted.tenants[0], adopted.tenants[0].clusters[0])
     assert body["metadata"]["labels"] == LABELS
     assert body["spec"] == live()["spec"]
+    assert entry(labelled(), NOTHING).cluster["labels"] == LABELS
 
 
 def test_a_cluster_that_gets_its_tenants_queue_has_a_note() -> None:
@@ -150,10 +149,6 @@ def test_a_cluster_that_gets_its_tenants_queue_has_a_note() -> None:
 def test_labels_that_no_setting_can_say_are_refused_by_name(label: dict[str, str]) -> None:
     with pytest.raises(CannotAdoptError, match=r"cannot be written"):
         entry(labelled(**label), parse(QUEUES))
-
-
-def test_without_a_scheduler_the_labels_are_labels() -> None:
-    assert entry(labelled(), NOTHING).cluster["labels"] == LABELS
 
 
 TENANT = {"name": "team-a", "createNamespace": False}
@@ -201,17 +196,23 @@ def test_it_follows_the_clusters_of_its_tenant_and_nothing_else_changes() -> Non
     assert text.index("- name: tuning") < text.index("# the next one is new")
 
 
-def test_a_tenant_is_known_by_its_namespace() -> None:
-    text = insert_cluster(WRITTEN, {"name": "b", "createNamespace": False}, CLUSTER)
+@pytest.mark.parametrize(
+    ("added", "at", "tenant"),
+    [
+        ({"name": "b", "createNamespace": False}, 1, {"name": "team-b", "namespace": "b"}),
+        ({"name": "team-b"}, 1, {"name": "team-b", "namespace": "b"}),
+        ({"name": "team-c", "createNamespace": False}, 2, {"name": "team-c", "createNamespace": False}),
+        # A tenant of a base is named in the file that extends it.
+        ({"name": "team-c"}, 2, {"name": "team-c"}),
+    ],
+)
+def test_a_tenant_is_known_by_its_name_or_namespace_and_a_new_one_is_added(
+    added: dict[str, Any], at: int, tenant: dict[str, Any]
+) -> None:
+    text = insert_cluster(WRITTEN, added, CLUSTER)
     assert only_adds(WRITTEN, text)
-    assert tenants(text)[1] == {"name": "team-b", "namespace": "b", "clusters": [CLUSTER]}
-    assert text.index("- name: tuning") < text.index("# the end")
-
-
-def test_a_namespace_that_no_tenant_has_gets_one() -> None:
-    text = insert_cluster(WRITTEN, {"name": "team-c", "createNamespace": False}, CLUSTER)
-    assert only_adds(WRITTEN, text)
-    assert tenants(text)[2] == {"name": "team-c", "createNamespace": False, "clusters": [CLUSTER]}
+    assert tenants(text)[at] == {**tenant, "clusters": [CLUSTER]}
+    assert at == 2 or text.index("- name: tuning") < text.index("# the end")
 
 
 def test_the_first_tenant_of_a_file() -> None:
@@ -221,11 +222,17 @@ def test_the_first_tenant_of_a_file() -> None:
     assert tenants(text) == [{**TENANT, "clusters": [CLUSTER]}]
 
 
-def test_the_lines_of_a_file_from_windows_end_as_they_did() -> None:
+def test_lines_end_as_those_of_the_file_do() -> None:
     written = WRITTEN.replace("\n", "\r\n")
     text = insert_cluster(written, TENANT, CLUSTER)
     assert text.count("\n") == text.count("\r\n")
     assert only_adds(written, text)
+    """An editor of another system has written some of them."""
+    mixed = WRITTEN.replace("\n", "\r\n").replace("- name: training\r\n", "- name: training\n")
+    text = insert_cluster(mixed, TENANT, CLUSTER)
+    assert tenants(text) == tenants(insert_cluster(WRITTEN, TENANT, CLUSTER))
+    assert text.count("\n") - text.count("\r\n") == 1
+    assert insert_cluster(WRITTEN.removesuffix("\n"), TENANT, CLUSTER) == insert_cluster(WRITTEN, TENANT, CLUSTER)
 
 
 @pytest.mark.parametrize(
@@ -242,29 +249,12 @@ def test_a_list_in_one_line_is_not_edited(written: str) -> None:
         insert_cluster(written, TENANT, CLUSTER)
 
 
-def test_a_tenant_of_a_base_is_named_in_the_file_that_extends_it() -> None:
-    text = insert_cluster(WRITTEN, {"name": "team-c"}, CLUSTER)
-    assert tenants(text)[2] == {"name": "team-c", "clusters": [CLUSTER]}
-    text = insert_cluster(WRITTEN, {"name": "team-b"}, CLUSTER)
-    assert tenants(text)[1] == {"name": "team-b", "namespace": "b", "clusters": [CLUSTER]}
-
-
-def test_lines_may_end_differently() -> None:
-    """An editor of another system has written some of them."""
-    mixed = WRITTEN.replace("\n", "\r\n").replace("- name: training\r\n", "- name: training\n")
-    text = insert_cluster(mixed, TENANT, CLUSTER)
-    assert tenants(text) == tenants(insert_cluster(WRITTEN, TENANT, CLUSTER))
-    assert text.count("\n") - text.count("\r\n") == 1
-    assert insert_cluster(WRITTEN.removesuffix("\n"), TENANT, CLUSTER) == insert_cluster(WRITTEN, TENANT, CLUSTER)
-
-
-def test_the_object_is_returned_as_it_is() -> None:
+def test_the_object_is_returned_as_it_is_and_a_missing_one_is_reported_with_those_that_exist() -> None:
     assert live_cluster(FakeCluster(live()), "research", "training") == live()
-
-
-def test_a_missing_ray_cluster_is_reported_with_the_existing_ones() -> None:
     with pytest.raises(CannotAdoptError, match=r"no RayCluster 'serving' .* RayClusters there: training, tuning"):
         live_cluster(FakeCluster(live(), live(name="tuning")), "research", "serving")
+    with pytest.raises(CannotAdoptError, match=r"has no RayClusters .* is this the right context"):
+        live_cluster(FakeCluster(), "research", "training")
 
 
 @pytest.mark.parametrize("kind", ["RayService", "RayJob"])
@@ -273,11 +263,6 @@ def test_a_service_or_job_is_not_adopted(kind: str) -> None:
     cluster.served.add("rayclusters")
     with pytest.raises(CannotAdoptError, match=f"research/chat is a {kind}, and only RayClusters are adopted"):
         live_cluster(cluster, "research", "chat")
-
-
-def test_a_cluster_without_kuberay_has_another_message_than_one_without_the_object() -> None:
-    with pytest.raises(CannotAdoptError, match=r"has no RayClusters .* is this the right context"):
-        live_cluster(FakeCluster(), "research", "training")
 
 
 @pytest.mark.parametrize(
@@ -319,12 +304,9 @@ def built(kubectl_that_renders: Path) -> Recorder:
     return record(lambda: build(parse(stack)))
 
 
-def test_it_is_imported_and_others_are_made(built: Recorder) -> None:
+def test_it_is_imported_into_its_namespace_which_is_not_owned_and_others_are_made(built: Recorder) -> None:
     imported = {each.name: each.import_id for each in built.registered.values() if each.import_id}
     assert imported == {"research/old-ray-cluster": "research/old"}
-
-
-def test_its_namespace_is_used_and_not_owned(built: Recorder) -> None:
     namespaces = [
         each.inputs["metadata"]["name"] for each in built.registered.values() if each.type.endswith("Namespace")
     ]

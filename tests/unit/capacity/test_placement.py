@@ -80,10 +80,13 @@ def test_a_worker_of_several_hosts_starts_whole_or_not_at_all() -> None:
     assert on(nodes) == [("a100", 0, 1), ("a100", 1, 1)]
 
 
-def test_pods_fill_a_node_before_the_next_one() -> None:
+def test_pods_fill_a_node_before_the_next_one_with_no_more_than_a_kubelet_runs() -> None:
     nodes = Nodes((A100,))
     nodes.start([workers(amounts(1), least=9)])
     assert on(nodes) == [("a100", 0, 8), ("a100", 1, 1)]
+    nodes = Nodes((A100,))
+    nodes.grow([workers({})])
+    assert on(nodes) == [("a100", 0, PODS_PER_NODE), ("a100", 1, PODS_PER_NODE)]
 
 
 def test_workers_grow_to_the_limits_of_groups_accounts_and_nodes() -> None:
@@ -95,12 +98,6 @@ def test_workers_grow_to_the_limits_of_groups_accounts_and_nodes() -> None:
     unbounded = Nodes((A100,))
     unbounded.grow([workers(amounts(1))])
     assert unbounded.gpus_by_pool() == {"a100": 16}
-
-
-def test_a_node_runs_no_more_pods_than_a_kubelet_does() -> None:
-    nodes = Nodes((A100,))
-    nodes.grow([workers({})])
-    assert on(nodes) == [("a100", 0, PODS_PER_NODE), ("a100", 1, PODS_PER_NODE)]
 
 
 @given(st.integers(0, 9), st.integers(0, 70), st.integers(0, 1100))

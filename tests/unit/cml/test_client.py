@@ -59,18 +59,14 @@ def test_errors_name_what_to_do(place: Place) -> None:
         place.client().create("one", body)
 
 
-def test_a_creation_is_sent_once(place_with: MakePlace) -> None:
+def test_a_server_that_always_fails_is_reported_and_a_creation_is_sent_once(place_with: MakePlace) -> None:
     place = place_with(Faults(rate=1.0))
     with pytest.raises(NotAnsweredError):
         place.client().create("one", {"name": "x"})
     assert len(place.server.requests) == 1
-
-
-def test_a_server_that_always_fails_is_reported(place_with: MakePlace) -> None:
-    place = place_with(Faults(rate=1.0))
     with pytest.raises(NotAnsweredError, match=re.escape(f"https://{HOST}")):
         place.client().applications("one")
-    assert len(place.server.requests) == 7
+    assert len(place.server.requests) == 1 + 7
 
 
 def test_a_certificate_of_an_unknown_authority_is_refused(place: Place) -> None:

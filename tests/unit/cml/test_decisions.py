@@ -43,12 +43,9 @@ def ids(applications: list[Application]) -> list[str]:
     return [each.id for each in applications]
 
 
-def test_an_empty_project_gets_a_head_and_nothing_else() -> None:
-    assert decide(inputs(), [], None) == Step(create=[THE_HEAD])
-
-
 @pytest.mark.parametrize("status", ["STARTING", "RUNNING", "UNKNOWN"])
-def test_nothing_is_done_to_workers_while_the_head_does_not_answer(status: str) -> None:
+def test_nothing_is_done_to_workers_before_there_is_a_head_that_answers(status: str) -> None:
+    assert decide(inputs(), [], None) == Step(create=[THE_HEAD])
     failed = worker(0, "FAILED")
     assert decide(inputs(numWorkers=0), [live(THE_HEAD, status), failed], None) == Step(waiting=[HEAD.name])
 
@@ -63,9 +60,6 @@ def test_missing_workers_get_the_lowest_free_numbers() -> None:
     step = decided(4, {1: "IDLE", 3: "RUNNING"})
     assert step.create == [Member("workers", 0), Member("workers", 2)]
     assert step.joined == 2
-
-
-def test_the_name_of_a_worker_that_has_ended_is_used_once_it_is_free() -> None:
     step = decided(1, {0: "DEAD"})
     assert (ids(step.delete), step.create) == (["workers-0.1"], [])
 
@@ -79,14 +73,11 @@ def test_workers_leave_in_the_order_of_what_they_do() -> None:
     assert decided(1, states).busy == ["workers-3.1"]
 
 
-def test_a_worker_that_leaves_without_a_script_is_deleted_and_one_that_may_join_is_not() -> None:
+def test_a_worker_that_leaves_without_a_script_or_whose_node_has_ended_is_deleted() -> None:
     assert ids(decided(0, {0: None}, "STARTING").delete) == ["workers-0.1"]
     for status in ("RUNNING", "UNKNOWN"):
         step = decided(0, {0: None}, status)
         assert (step.delete, step.leaving, step.idle, step.busy) == ([], [worker(0).name], [], [])
-
-
-def test_a_draining_worker_is_replaced_and_deleted_when_its_node_has_ended() -> None:
     step = decided(1, {0: "DRAINING"})
     assert (step.create, step.leaving, step.delete) == ([Member("workers", 1)], [worker(0).name], [])
 

@@ -62,20 +62,19 @@ def test_a_busy_worker_ends_its_tasks_or_stays_and_the_next_up_continues(place: 
     assert place.ray.lost == []
 
 
-def test_applications_that_failed_are_replaced(place: Place) -> None:
+def test_applications_that_failed_or_were_edited_are_replaced(place: Place) -> None:
     place.make(place.inputs())
     place.workspace.fail(place.app("workers-1"))
     assert place.make(place.inputs())["joined"] == 2
-    assert place.names == NAMES
-    assert place.workspace.created == 4
-
-
-def test_without_its_head_a_cluster_is_made_again(place: Place) -> None:
+    assert (place.names, place.workspace.created) == (NAMES, 4)
+    place.app("workers-0").body["memory"] = 99
     place.make(place.inputs())
+    assert {app.body["memory"] for app in place.workspace.apps.values()} == {16}
+    assert place.workspace.created == 5
+    # Without its head a cluster is made again.
     place.workspace.fail(place.app("head"))
     assert place.make(place.inputs())["joined"] == 2
-    assert place.workspace.created == 6
-    assert place.names == NAMES
+    assert (place.names, place.workspace.created) == (NAMES, 8)
 
 
 def test_settings_of_a_group_replace_its_workers_and_others_stay(place: Place) -> None:
@@ -96,13 +95,6 @@ def test_settings_of_a_group_replace_its_workers_and_others_stay(place: Place) -
     groups.pop()
     place.make({**place.inputs(**changes), "projects": ["one", "two"]})
     assert [name.rpartition(".")[2] for name in place.names] == ["head", "small-0"]
-
-
-def test_an_edit_in_cloudera_ml_is_reverted(place: Place) -> None:
-    place.make(place.inputs())
-    place.app("workers-0").body["memory"] = 99
-    place.make(place.inputs())
-    assert {app.body["memory"] for app in place.workspace.apps.values()} == {16}
 
 
 def test_a_suspended_cluster_has_no_applications(place: Place) -> None:

@@ -49,9 +49,15 @@ def test_a_stack_of_these_clusters_alone_needs_no_kubernetes() -> None:
     }
 
 
-def test_no_input_is_none_because_pulumi_would_not_send_it() -> None:
+def test_a_subdomain_is_a_label_and_follows_from_name_and_project() -> None:
     settings = CmlSettings.model_validate({"host": "https://ml.example.com", "clusters": [CLUSTER]}, by_name=False)
-    assert "null" not in json.dumps(nodes(settings, settings.clusters[0], "dev"))
+    inputs = nodes(settings, settings.clusters[0], "a" * 80)
+    # Pulumi would not send None.
+    assert "null" not in json.dumps(inputs)
+    first = subdomain(inputs, Member("workers", 1))
+    assert len(first) <= 63
+    assert len({first, subdomain(inputs, Member("workers", 2)), subdomain(inputs, Member("head"))}) == 3
+    assert first == subdomain(inputs, Member("workers", 1))
 
 
 def test_clusters_are_created_beside_those_on_kubernetes() -> None:
@@ -104,15 +110,6 @@ def test_no_name_of_one_cluster_is_one_of_another() -> None:
     assert member_of("ray.dev.a.head-1", prefix("dev", "a")) == Member("head", 1)
 
 
-def test_a_subdomain_is_a_label_and_follows_from_name_and_project() -> None:
-    settings = CmlSettings.model_validate({"host": "https://ml.example.com", "clusters": [CLUSTER]}, by_name=False)
-    inputs = nodes(settings, settings.clusters[0], "a" * 80)
-    first = subdomain(inputs, Member("workers", 1))
-    assert len(first) <= 63
-    assert len({first, subdomain(inputs, Member("workers", 2)), subdomain(inputs, Member("head"))}) == 3
-    assert first == subdomain(inputs, Member("workers", 1))
-
-
 def test_an_encrypted_key_is_the_only_encrypted_value() -> None:
     assert stack(CLUSTER, cmlApiKey={"secure": "AAAB"}).cml_api_key
     with pytest.raises(StackFileError, match="is encrypted, but must be plain text"):
@@ -134,7 +131,9 @@ def test_the_program_does_not_read_the_key(monkeypatch: pytest.MonkeyPatch) -> N
     assert "6e5f2ba1" not in str(refused.value)
 
 
-WITH_GPUS = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16, "gpus": 2}}
+WITH_GPUS = {**CLUSTER, "resources": {"cpu": 4, "memory": 16, "gpus": 2}}
+
+
 CHAT = {"name": "chat", "route_prefix": "/chat", "import_path": "chat:app", "args": {"greeting": None}}
 PREFIX = "ray.dev.training"
 
@@ -144,7 +143,7 @@ def serves(*applications: dict[str, Any]) -> dict[str, Any]:
 
 
 def stack_of(**changes: Any) -> StackSettings:
-    return parse({"cml": {"host": "https://ml.example.com", "clusters": [{**WITH_GPUS, **changes}]}})
+    return stack({**WITH_GPUS, **changes})
 
 
 def test_a_config_is_sent_as_it_is_configured_with_a_proxy_in_the_head_alone() -> None:
@@ -246,19 +245,15 @@ def test_an_application_that_leaves_the_stack_file_ends_and_what_others_deployed
     assert place.ray.configs[PREFIX]["applications"] == []
 
 
-def test_a_suspended_cluster_first_ends_what_it_serves(place: Place) -> None:
-    place.make(place.inputs(**serves(CHAT)))
-    place.make(place.inputs(suspend=True, **serves(CHAT)))
-    assert place.names == []
-    assert place.ray.configs[PREFIX]["applications"] == []
-
-
-def test_a_head_that_was_replaced_gets_the_config_again(place: Place) -> None:
+def test_a_head_that_was_replaced_gets_the_config_again_and_a_suspended_cluster_ends_it_first(place: Place) -> None:
     place.make(place.inputs(**serves(CHAT)))
     place.workspace.fail(place.app("head"))
     place.make(place.inputs(**serves(CHAT)))
     assert place.ray.configs[PREFIX]["applications"] == [CHAT]
     assert place.workspace.created == 6
+    place.make(place.inputs(suspend=True, **serves(CHAT)))
+    assert place.names == []
+    assert place.ray.configs[PREFIX]["applications"] == []
 
 
 def test_a_runtime_without_serve_is_named_and_does_not_keep_a_cluster_from_being_suspended(place: Place) -> None:

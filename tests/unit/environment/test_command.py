@@ -31,13 +31,10 @@ def test_nothing_changes_without_a_terminal_to_ask_on(command: str) -> None:
     assert f"`{command}` asks before it changes anything, but there is no terminal: add --yes" in result.output
 
 
-def test_a_missing_stack_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_stack_file_and_a_missing_pulumi_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = stacks("up", "prod", "--config-file", str(tmp_path / "Pulumi.prod.yaml"), "--yes")
     assert result.exit_code == 2
     assert "Pulumi.prod.yaml: cannot be read: No such file or directory" in result.output
-
-
-def test_a_missing_pulumi_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     result = stacks("up", "prod", "--config-file", str(FILE), "--yes")
     assert result.exit_code == 2

@@ -85,25 +85,15 @@ def registered(message: str | None = None) -> tuple[Recorder, dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("live")
-def test_only_another_run_replaces_a_job() -> None:
-    recorder, _ = registered()
+def test_only_another_run_replaces_a_job_and_outputs_are_what_the_check_has_reported() -> None:
+    recorder, found = registered('{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')
+    assert (found["state"], found["largestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
+    assert recorder.made_before("team-a/lab-connection", "team-a/lab-connected")
     for name in ("team-a/lab-connection", "team-a/count-submission"):
         made = recorder.registered[name]
         assert made.type == "kubernetes:batch/v1:Job"
         assert made.replaced_on == (f'metadata.annotations["{RUN_ANNOTATION}"]',)
         assert set(made.ignored) == {"metadata.labels", *(f"spec.{key}" for key in made.inputs["spec"])}
-
-
-@pytest.mark.usefixtures("live")
-def test_a_job_is_submitted_after_its_cluster_was_checked() -> None:
-    recorder, _ = registered()
-    assert recorder.made_before("team-a/lab-connection", "team-a/lab-connected")
-
-
-@pytest.mark.usefixtures("live")
-def test_outputs_are_what_the_check_has_reported() -> None:
-    _, found = registered('{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')
-    assert (found["state"], found["largestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
     _, simulated = registered("done")
     assert (simulated["largestGpus"], simulated["workerGroups"]) == (0, [])
 
@@ -164,9 +154,6 @@ def test_why_a_job_does_not_succeed(live: Live, found: dict[str, Any] | None, po
         asyncio.run(until_reached(live, "team-a", "count", "succeeded", 0, lambda _: None))
 
 
-IMAGE = "rayproject/ray:2.60.0"
-
-
 def read(text: str) -> Address:
     return parse(text, ("http", "https"), 8265)
 
@@ -193,21 +180,16 @@ def test_no_message_shows_credentials_of_an_address(text: str) -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_service_has_the_addresses_that_a_ray_cluster_of_its_name_has() -> None:
-    settings = ExternalClusterSettings(
-        name="shared",
-        image=IMAGE,
-        dashboard_address="http://shared-head-svc.team-b.svc:8265",
-        client_address="ray://shared-head-svc.team-b.svc:10001",
+def test_a_service_has_the_addresses_of_a_ray_cluster_of_its_name_and_outside_there_is_none() -> None:
+    of_cluster = of_ray_cluster("team-b", "shared-head-svc", HEAD_PORTS)
+    service = external(
+        dashboardAddress="http://shared-head-svc.team-b.svc:8265",
+        clientAddress="ray://shared-head-svc.team-b.svc:10001",
     )
-    assert connection(settings, "team-a") == of_ray_cluster("team-b", "shared-head-svc", HEAD_PORTS)
-
-
-def test_outside_of_kubernetes_there_is_no_service() -> None:
-    settings = ExternalClusterSettings(name="lab", image=IMAGE, dashboard_address="https://ray.example.com:8265")
-    found = connection(settings, "team-a")
+    assert connection(service, "team-a") == of_cluster
+    found = connection(external(), "team-a")
     assert (found["headService"], found["jobsUrl"]) == ("", "https://ray.example.com:8265")
-    assert found.keys() == of_ray_cluster("team-b", "shared-head-svc", HEAD_PORTS).keys()
+    assert found.keys() == of_cluster.keys()
 
 
 TOKEN = {"name": "lab", "key": "auth_token"}
@@ -284,15 +266,9 @@ def test_an_authority_is_mounted_for_ray() -> None:
 def test_a_job_that_ray_has_run_is_not_run_again_and_a_submission_is_tried_again() -> None:
     spec = submitted(submitterConfig={"backoffLimit": 5})["spec"]
     (rule,) = spec["podFailurePolicy"]["rules"]
-    assert (spec["backoffLimit"], rule["action"], rule["onExitCodes"]["values"]) == (
-        5,
-        "FailJob",
-        [external_cluster.ENDED],
-    )
-
-
-def test_the_script_and_the_pod_agree() -> None:
-    assert (external_cluster.ENDED, str(external_cluster.RUNNING)) == (ENDED, RUNNING)
+    assert (spec["backoffLimit"], rule["action"]) == (5, "FailJob")
+    assert rule["onExitCodes"]["values"] == [external_cluster.ENDED] == [ENDED]
+    assert str(external_cluster.RUNNING) == RUNNING
 
 
 def test_kubernetes_ends_a_job_only_after_the_script_should_have() -> None:
@@ -302,19 +278,10 @@ def test_kubernetes_ends_a_job_only_after_the_script_should_have() -> None:
     assert "activeDeadlineSeconds" not in submitted()["spec"]
 
 
-@pytest.mark.parametrize(
-    ("edit", "of"),
-    [({"waitFor": "succeeded"}, external()), ({}, external(dashboardAddress="https://other.example.com:8265"))],
-)
-def test_neither_waiting_nor_another_address_starts_a_job_again(
-    edit: dict[str, Any], of: ExternalClusterSettings
-) -> None:
-    assert run_of(submitted(of, **edit)) == run_of(submitted())
-
-
 def test_another_entry_starts_a_job_again_and_another_address_is_checked_again() -> None:
-    assert run_of(submitted(runId="2")) != run_of(submitted())
     other = external(dashboardAddress="https://other.example.com:8265")
+    assert run_of(submitted(runId="2")) != run_of(submitted())
+    assert run_of(submitted(waitFor="succeeded")) == run_of(submitted(other)) == run_of(submitted())
     assert run_of(connection_check(other, [])) != run_of(connection_check(external(), []))
     assert run_of(connection_check(external(), ["registry"])) == run_of(connection_check(external(), []))
 

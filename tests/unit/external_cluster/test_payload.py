@@ -98,7 +98,7 @@ def test_after_a_lost_connection_no_line_is_printed_twice(capsys: pytest.Capture
     assert [each for each in lines if each in ("one", "two")] == ["one", "two"]
 
 
-def test_a_deleted_pod_stops_its_job() -> None:
+def test_a_deleted_pod_stops_its_job_also_while_it_submits() -> None:
     class Deleted(Jobs):
         def get_job_info(self, identity: str) -> Any:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -107,23 +107,18 @@ def test_a_deleted_pod_stops_its_job() -> None:
     jobs = Deleted("RUNNING")
     assert end_of(jobs) == (ENDED, external_cluster.DELETED)
     assert jobs.stopped == ["count"]
-
-
-def test_a_pod_that_is_deleted_while_it_submits_stops_the_job() -> None:
-    jobs = Jobs("PENDING")
+    external_cluster.MESSAGE.unlink()
+    submits = Jobs("PENDING")
     with pytest.raises(SystemExit):
-        external_cluster.stop(jobs, "count")
-    assert (jobs.stopped, external_cluster.MESSAGE.read_text()) == (["count"], external_cluster.DELETED)
+        external_cluster.stop(submits, "count")
+    assert (submits.stopped, external_cluster.MESSAGE.read_text()) == (["count"], external_cluster.DELETED)
 
 
-def test_a_job_is_stopped_at_its_deadline() -> None:
+def test_a_job_is_stopped_at_its_deadline_and_unknown_to_a_cluster_that_has_started_again() -> None:
     jobs = Jobs("RUNNING")
     code, message = end_of(jobs, 0.05)
     assert (code, jobs.stopped) == (ENDED, ["count"])
     assert "deadline" in message
-
-
-def test_a_cluster_that_has_started_again_no_longer_knows_the_job() -> None:
     code, message = end_of(Jobs("RUNNING", known=False))
     assert code == ENDED
     assert message.startswith("the cluster no longer knows the job")

@@ -53,34 +53,18 @@ def test_a_large_value_is_sent_in_views_of_it() -> None:
     assert all(isinstance(chunk, memoryview) and chunk.obj is LARGE for chunk in made[1:-1])
 
 
-def test_a_scan_continues_on_the_node_that_returned_its_cursor() -> None:
-    cursors = Cursors()
-    number = cursors.given("process-a", b"17")
-    assert cursors.followed("process-a", number) == (b"17", False)
-
-
-def test_a_scan_restarts_on_another_node() -> None:
-    cursors = Cursors()
-    number = cursors.given("process-a", b"17")
-    assert cursors.followed("process-b", number) == (b"0", True)
-
-
-def test_two_scans_with_the_same_cursor_are_distinguished() -> None:
+def test_a_scan_continues_on_the_node_that_returned_its_cursor_and_restarts_on_another() -> None:
     cursors = Cursors()
     first, second = cursors.given("process-a", b"17"), cursors.given("process-b", b"17")
     assert first != second
+    assert cursors.followed("process-a", first) == cursors.followed("process-b", second) == (b"17", False)
     assert cursors.followed("process-b", first) == (b"0", True)
-    assert cursors.followed("process-b", second) == (b"17", False)
 
 
-def test_zero_begins_and_ends_a_scan() -> None:
+def test_zero_begins_and_ends_a_scan_and_cursors_fit_the_integers_of_clients() -> None:
     cursors = Cursors()
     assert cursors.given("process-a", b"0") == b"0"
     assert cursors.followed("process-a", b"0") == (b"0", False)
-
-
-def test_cursors_fit_the_integers_of_clients() -> None:
-    cursors = Cursors()
     assert all(0 < int(cursors.given("process-a", b"1")) < 2**63 for _ in range(100))
 
 
@@ -115,16 +99,10 @@ def test_addresses_are_names_or_numbers_with_a_port() -> None:
     assert str(second) == "[fd00::1]:26379"
 
 
-def test_empty_variables_and_variables_without_the_prefix_are_ignored() -> None:
-    settings = Settings.of({**SENTINELS, "REDIS_GATEWAY_REDIS": "", "REDIS_PASSWORD": "secret"})
-    assert settings == Settings.of(SENTINELS)
-
-
-def test_a_service_of_the_same_name_sets_nothing() -> None:
+def test_empty_variables_others_and_those_of_a_service_of_the_same_name_are_ignored() -> None:
     links = {"SERVICE_HOST": "10.0.0.1", "SERVICE_PORT": "6399", "PORT": "tcp://10.0.0.1:6399", "PORT_6399_TCP": "x"}
-    assert Settings.of(SENTINELS | {f"REDIS_GATEWAY_{name}": text for name, text in links.items()}) == Settings.of(
-        SENTINELS
-    )
+    ignored = {f"REDIS_GATEWAY_{name}": text for name, text in {**links, "REDIS": ""}.items()}
+    assert Settings.of({**SENTINELS, **ignored, "REDIS_PASSWORD": "secret"}) == Settings.of(SENTINELS)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +130,14 @@ def test_all_errors_are_reported_at_once() -> None:
         Settings.of({**SENTINELS, "REDIS_GATEWAY_MAX_CLIENTS": "0", "REDIS_GATEWAY_UNREPLICATED": "drop"})
 
 
-def test_each_line_of_a_file_is_a_password(tmp_path: Path) -> None:
+def test_each_line_of_a_file_is_a_password_and_one_that_was_never_read_has_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "passwords"
     file.write_text("first\nsecond\n")
     assert passwords(file) == (b"first", b"second")
-    assert passwords(None) == ()
+    assert passwords(None) == passwords(tmp_path / "none") == ()
+    assert "there is no password" in caplog.text
 
 
 def test_a_file_that_cannot_be_read_keeps_its_passwords_until_it_can(
@@ -172,11 +153,6 @@ def test_a_file_that_cannot_be_read_keeps_its_passwords_until_it_can(
     ]
     file.write_text("second\n")
     assert passwords(file) == (b"second",)
-
-
-def test_a_file_that_was_never_read_has_no_password(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert passwords(tmp_path / "none") == ()
-    assert "there is no password" in caplog.text
 
 
 async def answered(within: float | None, error: OSError | None) -> None:

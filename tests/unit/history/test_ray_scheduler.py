@@ -20,13 +20,10 @@ def launched(*tasks: int, running: tuple[Running, ...] = (), autoscaler: RaysAut
     return {autoscaler.gpus[group]: number for group, number in decision.launch.items()}
 
 
-def test_ray_launches_the_smallest_worker_for_one_task_and_a_larger_one_for_many() -> None:
+def test_ray_launches_the_smallest_worker_for_one_task_and_a_larger_one_for_many_after_those_that_exist() -> None:
     assert launched(1) == {1: 1}
     assert launched(3) == {4: 1}
     assert launched(*[1] * 7) == {8: 1}
-
-
-def test_workers_that_run_or_start_are_used_first() -> None:
     assert launched(2, running=(Running("a", "a100-4gpu", free_gpus=3),)) == {}
     assert launched(2, running=(Running("a", "a100-4gpu", free_gpus=4, starting=True),)) == {}
     assert launched(4, running=(Running("a", "a100-4gpu", free_gpus=3),)) == {4: 1}
@@ -81,14 +78,11 @@ def test_an_idle_worker_ends_after_its_timeout_as_in_the_replay() -> None:
             assert autoscaler.decide((), [Running("a", "a100-2gpu", 2, idle)]).terminate == terminated
 
 
-def test_a_job_waits_for_its_worker_which_ends_after_its_idle_timeout() -> None:
+def test_a_job_waits_for_its_worker_which_ends_after_its_idle_timeout_unless_it_is_used_again() -> None:
     played = play(TILING, [Job(3, 1000.0, 5.0)])
     [worker] = played.workers
     assert (worker.gpus, worker.launched, worker.gone) == (4, 5.0, 5.0 + START + 1000 + 60)
     assert (played.waits, played.used, played.held) == ([START], 3000.0, 4 * (START + 1000 + 60))
-
-
-def test_a_job_uses_an_idle_worker_that_has_not_ended_yet() -> None:
     played = play(TILING, [Job(1, 100.0, 0.0), Job(1, 100.0, START + 100 + 59)])
     assert (len(played.workers), played.waits) == (1, [START, 0.0])
 

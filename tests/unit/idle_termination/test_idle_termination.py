@@ -41,7 +41,16 @@ def container(found: dict[str, Any]) -> dict[str, Any]:
     return dict(only)
 
 
-def test_without_a_cluster_to_suspend_there_is_nothing() -> None:
+def test_its_pod_meets_restricted_and_has_rays_image_and_the_tenants_pull_secrets() -> None:
+    settings = stack({**RESTS, "env": {"A": "b"}, "tls": {}}, images={"pullSecrets": ["registry"]})
+    template = objects(settings)["deployment"]["spec"]["template"]
+    assert list(violations(template, (), "restricted")) == []
+    assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert container(objects(settings))["image"] == "rayproject/ray:2.60.0"
+    assert "env" not in container(objects(settings))
+    program = container(objects(stack(RESTS)))["command"][2]
+    assert "$(" not in program
+    assert "$$" not in program
     assert objects(stack({})) == {}
 
 
@@ -104,21 +113,6 @@ def test_admission_lets_its_account_suspend_and_no_other_one_of_the_namespace() 
     spec = found["scaling-only-policy"]["spec"]
     free = "request.userInfo.username.endsWith(':ray-idle-termination') ? ['suspend'] : []"
     assert [free in each["expression"] for each in spec["validations"]][:3] == [True, True, False]
-
-
-def test_its_pod_meets_restricted_and_has_rays_image_and_the_tenants_pull_secrets() -> None:
-    settings = stack({**RESTS, "env": {"A": "b"}, "tls": {}}, images={"pullSecrets": ["registry"]})
-    template = objects(settings)["deployment"]["spec"]["template"]
-    assert list(violations(template, (), "restricted")) == []
-    assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
-    assert container(objects(settings))["image"] == "rayproject/ray:2.60.0"
-    assert "env" not in container(objects(settings))
-
-
-def test_kubernetes_expands_nothing_in_its_program() -> None:
-    program = container(objects(stack(RESTS)))["command"][2]
-    assert "$(" not in program
-    assert "$$" not in program
 
 
 def test_it_reaches_the_heads_of_its_clusters_alone() -> None:

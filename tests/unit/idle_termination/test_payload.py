@@ -56,12 +56,9 @@ def decided(
     return verdict(found, TIMEOUT, waits, used, READY_AT + after, ask)
 
 
-def test_a_cluster_that_nobody_uses_is_suspended_after_the_timeout() -> None:
+def test_an_idle_cluster_is_suspended_after_the_timeout_since_its_last_use() -> None:
     assert decided(cluster(), TIMEOUT - 1).suspend is None
     assert decided(cluster(), TIMEOUT).suspend is True
-
-
-def test_the_time_starts_again_at_the_end_of_a_job_and_of_the_last_use_that_was_seen() -> None:
     assert decided(cluster(), TIMEOUT + 50, Use("", until=READY_AT + 100)).suspend is None
     assert decided(cluster(), TIMEOUT + 100, Use("", until=READY_AT + 100)).suspend is True
     assert decided(cluster(), TIMEOUT + 50, used=READY_AT + 100).suspend is None
@@ -106,7 +103,7 @@ def test_only_a_ray_job_that_needs_the_cluster_counts() -> None:
     assert job_of([job(suspend=True), job(selects="other"), own], "training") == ""
 
 
-def test_drivers_jobs_actors_and_the_activity_hook_use_a_cluster() -> None:
+def test_what_is_a_use_of_a_cluster_and_what_is_not() -> None:
     assert use(NOBODY, [], []) == Use("")
     driver = {"driver": {"is_active": "ACTIVE", "reason": "Number of active drivers: 2", "last_activity_at": 50.0}}
     assert use(driver, [], []) == Use("driver: Number of active drivers: 2", 50)
@@ -115,16 +112,10 @@ def test_drivers_jobs_actors_and_the_activity_hook_use_a_cluster() -> None:
     assert use(NOBODY, [pending], []).why == "job raysubmit_1 is PENDING"
     detached = {"class_name": "ServeController", "ray_namespace": "serve"}
     assert use(NOBODY, [], [detached]).why == "1 actors, such as ServeController in namespace serve"
-
-
-def test_a_job_that_died_early_is_no_use_and_its_end_counts() -> None:
     failed = {"type": "SUBMISSION", "submission_id": "raysubmit_1", "status": "FAILED", "end_time": 90_000}
     of_driver = {"type": "DRIVER", "submission_id": None, "status": "SUCCEEDED", "end_time": 95_000}
     ended = {"driver": {**NOBODY["driver"], "last_activity_at": 80.0}}
     assert use(ended, [failed, of_driver], []) == Use("", until=90)
-
-
-def test_rays_own_actors_are_no_use_and_a_list_without_end_is() -> None:
     internal = {"class_name": "Dashboard", "ray_namespace": "_ray_internal_dashboard"}
     assert use(NOBODY, [], [internal]).why == ""
     assert use(NOBODY, [], [internal] * 10_000).why == "more actors than Ray lists (10000)"

@@ -50,12 +50,11 @@ def test_a_redirection_is_not_followed(server: str, tmp_path: Path) -> None:
     assert Server.asked == ["/moved"]
 
 
-def test_an_answer_that_breaks_off_is_an_error_of_the_connection(server: str) -> None:
-    with pytest.raises(OSError, match="IncompleteRead"):
-        _ask(f"{server}/breaks", None)
-
-
-def test_a_missing_token_is_one_too(server: str, tmp_path: Path) -> None:
+def test_an_answer_that_breaks_off_and_a_missing_token_are_errors_of_the_connection(
+    server: str, tmp_path: Path
+) -> None:
     with pytest.raises(OSError, match="No such file"):
         _ask(f"{server}/api", str(tmp_path / "none"))
     assert Server.asked == []
+    with pytest.raises(OSError, match="IncompleteRead"):
+        _ask(f"{server}/breaks", None)

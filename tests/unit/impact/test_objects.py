@@ -148,9 +148,6 @@ def test_an_upgrade_keeps_pods_and_reports_what_new_pods_get() -> None:
     assert "another `up`" in restarts.safer
     assert pods.verdict is Verdict.NEW_PODS
     assert "health probes by HTTP" in pods.text
-
-
-def test_versions_that_create_the_same_pods_have_no_effect_on_pods() -> None:
     assert [each.verdict for each in of_version(with_operator("1.6.0"), with_operator("1.6.2"))] == [Verdict.ROLLING]
 
 

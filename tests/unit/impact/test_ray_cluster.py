@@ -254,36 +254,27 @@ def edited(edit: str, before: Spec, after: Spec) -> tuple[Spec, Spec]:
 
 
 @pytest.mark.parametrize(
-    ("edit", "change"),
+    ("edit", "scales", "change"),
     [
-        ("nothing", PodChange()),
-        ("head-image", PodChange()),
-        ("suspend", PodChange(deleted=RUNNING)),
-        ("group-replicas-up", PodChange(created={"small": 2})),
-        ("group-replicas-down", PodChange(deleted={"small": 2})),
-        ("group-minReplicas", PodChange(created={"small": 3})),
-        ("group-maxReplicas", PodChange(deleted={"small": 1})),
-        ("group-suspend", PodChange(deleted={"small": 2})),
-        ("group-added", PodChange(created={"new": 1})),
-        ("group-removed", PodChange(orphaned={"big": 1})),
-        ("group-renamed", PodChange(created={"huge": 1}, orphaned={"big": 1})),
-        ("group-numOfHosts", PodChange(created={"small": 4}, orphaned={"small": 2})),
+        ("nothing", False, PodChange()),
+        ("head-image", False, PodChange()),
+        ("suspend", False, PodChange(deleted=RUNNING)),
+        ("group-replicas-up", False, PodChange(created={"small": 2})),
+        ("group-replicas-down", False, PodChange(deleted={"small": 2})),
+        ("group-minReplicas", False, PodChange(created={"small": 3})),
+        ("group-maxReplicas", False, PodChange(deleted={"small": 1})),
+        ("group-suspend", False, PodChange(deleted={"small": 2})),
+        ("group-added", False, PodChange(created={"new": 1})),
+        ("group-removed", False, PodChange(orphaned={"big": 1})),
+        ("group-renamed", False, PodChange(created={"huge": 1}, orphaned={"big": 1})),
+        ("group-numOfHosts", False, PodChange(created={"small": 4}, orphaned={"small": 2})),
+        ("group-replicas-down", True, PodChange()),
+        ("group-maxReplicas", True, PodChange()),
+        ("group-minReplicas", True, PodChange(created={"small": 3})),
     ],
 )
-def test_without_an_autoscaler(edit: str, change: PodChange) -> None:
-    assert change_of_pods(*edited(edit, spec(), spec()), RUNNING) == change
-
-
-@pytest.mark.parametrize(
-    ("edit", "change"),
-    [
-        ("group-replicas-down", PodChange()),
-        ("group-maxReplicas", PodChange()),
-        ("group-minReplicas", PodChange(created={"small": 3})),
-    ],
-)
-def test_with_an_autoscaler_kuberay_deletes_no_worker(edit: str, change: PodChange) -> None:
-    assert change_of_pods(*edited(edit, spec(scales=True), spec(scales=True)), RUNNING) == change
+def test_with_an_autoscaler_kuberay_deletes_no_worker(edit: str, scales: bool, change: PodChange) -> None:
+    assert change_of_pods(*edited(edit, spec(scales=scales), spec(scales=scales)), RUNNING) == change
 
 
 @pytest.mark.parametrize(
@@ -320,12 +311,9 @@ def test_recreate_takes_all_pods_for_nearly_everything(edit: str) -> None:
     assert recreates(*edited(edit, spec(recreate=True), spec(recreate=True))) == (edit not in LEFT_ALONE)
 
 
-def test_recreate_creates_the_desired_number_and_also_deletes_orphans() -> None:
+def test_recreate_creates_the_desired_number_and_a_suspended_ray_cluster_starts_whole() -> None:
     change = change_of_pods(*edited("group-added", spec(recreate=True), spec(recreate=True)), {**RUNNING, "lost": 3})
     assert change == PodChange({**RUNNING, "lost": 3}, {HEAD: 1, "small": 2, "big": 1, "new": 1}, recreated=True)
-
-
-def test_a_suspended_ray_cluster_starts_whole() -> None:
     before = spec()
     before["suspend"] = True
     assert change_of_pods(before, spec(), {}) == PodChange(created={HEAD: 1, "small": 2, "big": 1})
@@ -361,8 +349,9 @@ def effects_on_pods(known: Known, after: dict[str, Any]) -> list[Effect]:
     return effects_on("RayCluster", impact_on({"a/training": known}, stack(tenant("a", after), redis={}), "prod"))
 
 
-def test_pods_that_match_the_ray_cluster_have_no_effect() -> None:
+def test_pods_that_match_the_ray_cluster_and_with_none_outdated_ones_stay() -> None:
     assert effects_on_pods(running(outdated()), outdated("immediate")) == []
+    assert effects_on_pods(running(outdated(), "a100-8gpu", "headgroup"), outdated("none")) == []
 
 
 @pytest.mark.parametrize(
@@ -379,10 +368,6 @@ def test_another_strategy_alone_reaches_outdated_workers(
     [effect] = effects_on_pods(running(outdated("none"), "a100-8gpu"), outdated(strategy))
     assert (effect.verdict, effect.ended, effect.groups) == (verdict, ended, ("a100-8gpu",))
     assert text in effect.text
-
-
-def test_with_none_outdated_pods_stay() -> None:
-    assert effects_on_pods(running(outdated(), "a100-8gpu", "headgroup"), outdated("none")) == []
 
 
 def test_an_old_head_is_deleted_at_once_with_all_workers_unless_they_outlive_it() -> None:

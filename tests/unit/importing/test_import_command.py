@@ -50,14 +50,11 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def test_it_writes_a_stack_file_that_passes_the_check(tmp_path: Path) -> None:
+def test_it_writes_a_stack_file_that_passes_the_check_and_notes_with_file_and_line(tmp_path: Path) -> None:
     output = tmp_path / "Pulumi.test.yaml"
     assert run(AWS, "-o", output).exit_code == 0
     [tenant] = load(output).tenants
     assert [cluster.name for cluster in tenant.clusters] == ["vision-training"]
-
-
-def test_notes_are_on_standard_error_with_file_and_line() -> None:
     result = run(AWS)
     assert f"{AWS}:53: setup_commands[0]: a pod starts from a finished image" in result.stderr
     assert result.stdout.startswith("# yaml-language-server: ")
@@ -115,13 +112,10 @@ def test_a_file_that_cannot_be_imported_is_reported(text: str, code: int, expect
     assert expected in result.stderr
 
 
-def test_a_missing_file_is_wrong_use(tmp_path: Path) -> None:
+def test_a_missing_file_is_wrong_use_and_a_namespace_that_is_not_a_tenants_is_refused(tmp_path: Path) -> None:
     result = run(tmp_path / "none.yaml")
     assert result.exit_code == 2
     assert "is not a file: set the file to import" in result.stderr
-
-
-def test_a_namespace_that_is_not_a_tenants_is_refused(tmp_path: Path) -> None:
     result = run(AWS, "--namespace", "kube-system")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "the resulting stack file is invalid" in result.stderr
@@ -245,16 +239,13 @@ def imported(name: str, namespace: str | None, *notes: Note, **more: Any) -> Imp
     return Imported({"name": name, **more}, namespace, notes)
 
 
-def test_clusters_are_under_a_tenant_for_each_namespace() -> None:
+def test_clusters_are_under_a_tenant_for_each_namespace_which_keeps_a_long_name() -> None:
     text = stack_file([imported("a", "red"), imported("b", "blue"), imported("c", "red")], Answers())
     assert text.startswith("# yaml-language-server: $schema=./stack-file.schema.json\n")
     assert yaml.safe_load(text)["config"]["ray-platform:tenants"] == [
         {"name": "red", "network": {"egress": [{"internet": True}]}, "clusters": [{"name": "a"}, {"name": "c"}]},
         {"name": "blue", "network": {"egress": [{"internet": True}]}, "clusters": [{"name": "b"}]},
     ]
-
-
-def test_a_long_namespace_keeps_its_name_under_a_shorter_tenant() -> None:
     namespace = "a-namespace-of-more-than-forty-characters-in-all"
     [tenant] = yaml.safe_load(stack_file([imported("a", namespace)], Answers()))["config"]["ray-platform:tenants"]
     assert (tenant["name"], tenant["namespace"]) == ("a-namespace-of-more-than-forty-character", namespace)

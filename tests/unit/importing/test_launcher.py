@@ -69,7 +69,7 @@ def test_the_file_as_a_whole_becomes_the_cluster() -> None:
     }
 
 
-def test_parts_without_a_counterpart_are_listed_with_what_to_do_instead() -> None:
+def test_parts_without_a_counterpart_and_unknown_ones_are_listed() -> None:
     found_notes = notes(imported("aws_gpus"))
     assert found_notes["setup_commands[0]"].endswith("do it when the image is built, or in runtime_env")
     assert found_notes["docker.run_options[2]"] == "--volume is an option of docker run; use volumes and volumeMounts"
@@ -77,13 +77,11 @@ def test_parts_without_a_counterpart_are_listed_with_what_to_do_instead() -> Non
         "describe the machines under nodes" in found_notes["available_node_types.gpu-worker.node_config.InstanceType"]
     )
     assert "add up to 12" in found_notes["max_workers"]
-
-
-def test_sizes_that_the_file_does_not_say_are_left_to_a_person() -> None:
     result = imported("aws_gpus")
     assert [note.instead for note in result.notes if note.at == ("workerGroups", "spot-worker", "cpu")] == [
         "set cpu, memory and gpus of a worker"
     ]
+    assert notes(imported("head_that_works"))["something_new"].startswith("the import does not know it")
 
 
 def test_a_legacy_file_has_one_worker_group() -> None:
@@ -114,19 +112,12 @@ def test_pods_of_the_kubernetes_provider_become_pod_templates() -> None:
     }
 
 
-def test_machines_of_ones_own_are_counted() -> None:
+def test_machines_of_ones_own_are_counted_and_a_type_of_head_and_workers_becomes_both() -> None:
     [group] = imported("local_machines").cluster["workerGroups"]
     assert (group["minReplicas"], group["maxReplicas"]) == (2, 3)
-
-
-def test_a_type_that_serves_head_and_workers_becomes_both() -> None:
     cluster = imported("head_that_works").cluster
     assert cluster["head"]["rayStartParams"] == {"num-gpus": "1", "num-cpus": "2"}
     assert [group["groupName"] for group in cluster["workerGroups"]] == ["node"]
-
-
-def test_a_key_that_the_import_does_not_know_is_listed() -> None:
-    assert notes(imported("head_that_works"))["something_new"].startswith("the import does not know it")
 
 
 @pytest.mark.parametrize(
@@ -236,11 +227,8 @@ def launcher_files() -> list[Path]:
     return sorted(path for folder in folders for path in (Path(folder) / "autoscaler").rglob("*.yaml"))
 
 
-def test_there_is_one_for_each_provider_of_machines() -> None:
+def test_each_becomes_a_stack_file_with_a_version_of_ray_and_is_refused_without(tmp_path: Path) -> None:
     assert {"aws", "azure", "gcp", "local", "spark", "vsphere"} <= {file.parent.name for file in launcher_files()}
-
-
-def test_each_becomes_a_stack_file(tmp_path: Path) -> None:
     for file in launcher_files():
         result = import_file(file, Answers(ray_version="2.60.0"))
         assert result.text, f"{file}: {result.lines}"
@@ -248,13 +236,9 @@ def test_each_becomes_a_stack_file(tmp_path: Path) -> None:
         stack_file.write_text(result.text)
         [tenant] = load(stack_file).tenants
         assert len(tenant.clusters) == 1
-
-
-def test_without_a_version_of_ray_each_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    for file in launcher_files():
-        result = import_file(file, Answers())
-        assert (result.text, len(result.lines)) == ("", 1)
-        assert "; set the version, for example --ray-version 2.60.0" in result.lines[0]
+        refused = import_file(file, Answers())
+        assert (refused.text, len(refused.lines)) == ("", 1)
+        assert "; set the version, for example --ray-version 2.60.0" in refused.lines[0]
 
 
 WITH_CONFIGURATION = """
@@ -327,9 +311,6 @@ def test_the_configuration_of_a_ray_object_is_a_launcher_file() -> None:
     result = proposal(WITH_CONFIGURATION)
     assert (result.cluster["name"], result.namespace) == ("ray-sample", "ray")
     assert [group["maxReplicas"] for group in result.cluster["workerGroups"]] == [2]
-
-
-def test_notes_on_a_configuration_are_at_their_place_in_the_object() -> None:
     assert "spec.configuration.setup_commands[0]: a pod starts from a finished image" in " ".join(
         lines(proposal(WITH_CONFIGURATION))
     )

@@ -26,15 +26,9 @@ def test_a_part_that_is_neither_used_nor_noted_is_noted_at_the_end() -> None:
     reader.whole("used")
     reader.at("noted").note("has no counterpart", "remove it")
     assert unknown(DOCUMENT, reader) == [("noted",), ("left",)]
-
-
-def test_a_partly_used_part_has_notes_for_the_rest() -> None:
     reader = Reader(DOCUMENT)
     reader.mapping("left").whole("a")
     assert unknown(DOCUMENT, reader) == [("used",), ("noted",), ("left", "b")]
-
-
-def test_an_empty_value_needs_no_note() -> None:
     assert unknown({"a": None, "b": "", "c": [], "d": {"e": {}}}, Reader({})) == []
 
 
@@ -70,26 +64,23 @@ spec:
 """
 
 
-def test_each_part_has_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("kind",), 4),
+        (("spec", "groups", 1, "size"), 14),
+        (("spec", "groups", 0, "name"), 12),
+        # A part of YAML in a text has its line in the file, and a missing one that of its parent.
+        (("spec", "configuration", "cluster_name"), 8),
+        (("spec", "configuration", "setup_commands", 0), 10),
+        (("spec", "groups", 7, "size"), 11),
+    ],
+)
+def test_each_part_has_its_line(path: tuple[str | int, ...], line: int, tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text(TWO)
     first, second = documents(file)
-    assert (first.line(()), first.line(("kind",)), second.line(("kind",))) == (1, 1, 4)
-    assert (second.line(("spec", "groups", 1, "size")), second.line(("spec", "groups", 0, "name"))) == (14, 12)
-
-
-def test_a_part_of_yaml_in_a_text_has_its_line_in_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "two.yaml"
-    file.write_text(TWO)
-    second = documents(file)[1]
-    assert second.line(("spec", "configuration", "cluster_name")) == 8
-    assert second.line(("spec", "configuration", "setup_commands", 0)) == 10
-
-
-def test_a_missing_part_has_the_line_of_its_parent(tmp_path: Path) -> None:
-    file = tmp_path / "two.yaml"
-    file.write_text(TWO)
-    assert documents(file)[1].line(("spec", "groups", 7, "size")) == 11
+    assert (first.line(()), first.line(("kind",)), second.line(path)) == (1, 1, line)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +88,12 @@ def test_a_missing_part_has_the_line_of_its_parent(tmp_path: Path) -> None:
     ["a: [", "\t- a", "a: 1\na: *b", "\x00", "[" * 100_000, "a: !!python/object:os.system {}"],
     ids=["open", "tab", "alias", "null", "deep", "tag"],
 )
-def test_invalid_yaml_is_refused(text: str, tmp_path: Path) -> None:
+def test_invalid_yaml_and_what_is_no_text_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(text)
     with pytest.raises(RefusedError) as refused:
         documents(file)
     assert refused.value.notes[0].line
-
-
-def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "wrong.yaml"
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RefusedError, match="it is not text in UTF-8"):
         documents(file)

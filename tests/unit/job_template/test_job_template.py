@@ -53,17 +53,13 @@ def test_a_run_is_the_template_with_arguments_in_the_name_of_its_author() -> Non
     body = held()
     run = run_of(body, ["--epochs", "3"], "alice")
     assert re.fullmatch("count-[a-z0-9]{5}", run["metadata"]["name"])
+    assert run["metadata"]["name"] != run_of(body, (), "alice")["metadata"]["name"]
     assert run["metadata"]["namespace"] == "team-a"
     assert run["metadata"]["labels"] == body["metadata"]["labels"]
     assert run["metadata"]["labels"]["ray-platform/job-template"] == "count"
     assert run["metadata"]["annotations"] == {**body["metadata"]["annotations"], "ray-platform/created-by": "alice"}
     assert run["spec"] == {**body["spec"]["jobTemplate"], "entrypoint": "python count.py --epochs 3"}
     assert validate(run, OperatorContext("1.6.2")) == []
-
-
-def test_two_runs_have_two_names() -> None:
-    body = held()
-    assert run_of(body, (), "alice")["metadata"]["name"] != run_of(body, (), "alice")["metadata"]["name"]
 
 
 @pytest.mark.parametrize(

@@ -17,22 +17,13 @@ from local.crd_schemas import target
 from tests.unit.kuberay.examples import EXAMPLES, Example
 from tests.unit.kuberay.manifests import SPECS, edited, manifest, put
 
-each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.rule)
 
-
-@each_example
-def test_a_violation_is_reported_with_its_place(example: Example) -> None:
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.rule)
+def test_a_violation_is_reported_with_its_place_and_a_manifest_that_meets_the_rule_passes(example: Example) -> None:
     found = [(problem.rule, problem.path, problem.message) for problem in validate(example.wrong, example.operator)]
     assert found == [(example.rule, example.at, example.message)]
-
-
-@each_example
-def test_a_manifest_that_meets_the_rule_passes(example: Example) -> None:
     assert validate(example.right, example.right_operator) == []
-
-
-@each_example
-def test_a_message_is_one_line_with_what_to_change(example: Example) -> None:
+    # One line, with what to change.
     assert ": " in example.message or example.message.endswith("?")
     assert "\n" not in example.message
 

@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from components.cluster import Connection
-from components.crds.definitions import definitions_of
 from components.kueue.component import Kueue, KueueArgs, KueueCertificate
 from components.kueue.manifests import Certificate, kueue_image, kueue_objects, webhook_names
 from components.kueue.settings import KueueSettings
@@ -70,8 +69,11 @@ def test_the_namespace_comes_first_then_access_and_webhooks_then_the_manager(tre
     ]
 
 
-def test_the_image_is_that_of_the_release_not_that_of_the_tree(tree: Tree) -> None:
-    assert pod(tree)["containers"][0]["image"] == kueue_image("0.15.0") == "registry.k8s.io/kueue/kueue:v0.15.0"
+def test_the_image_is_that_of_the_release_and_the_tree_is_not_changed(tree: Tree) -> None:
+    before = str(tree)
+    image = pod(tree, namespace="queues", replicas=2)["containers"][0]["image"]
+    assert image == kueue_image("0.15.0") == "registry.k8s.io/kueue/kueue:v0.15.0"
+    assert str(tree) == before
 
 
 def test_a_tree_of_another_release_or_program_is_refused(tree: Tree) -> None:
@@ -173,12 +175,9 @@ def test_a_changed_configuration_restarts_the_manager(tree: Tree) -> None:
     assert noted() != noted(elasticJobs=True)
 
 
-def test_only_integrations_of_rays_kinds_are_enabled(tree: Tree) -> None:
-    assert configuration(tree)["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob"]}
-
-
-def test_features_that_kueue_disables_are_disabled_by_default(tree: Tree) -> None:
+def test_features_that_kueue_disables_are_disabled_by_default_and_integrations_but_rays(tree: Tree) -> None:
     plain = configuration(tree)
+    assert plain["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob"]}
     assert plain["featureGates"]["ElasticJobsViaWorkloadSlices"] is False
     assert not {"fairSharing", "waitForPodsReady"} & plain.keys()
     ready = {"timeoutSeconds": 60, "recoveryTimeoutSeconds": 30, "blockAdmission": True, "backoffLimitCount": 0}
@@ -195,19 +194,6 @@ def test_features_that_kueue_disables_are_disabled_by_default(tree: Tree) -> Non
     assert "waitForPodsReady" not in configuration(tree, waitForPodsReady=False)
 
 
-def test_the_guard_has_every_kind_in_its_stored_version(tree: Tree) -> None:
-    """The webhook does not apply to other objects, so its outage does not block them."""
-    found = [each.resource for each in definitions_of(tree)]
-    assert len(found) == 11
-    assert "clusterqueues.v1beta1.kueue.x-k8s.io" in found
-
-
-def test_the_tree_is_not_changed(tree: Tree) -> None:
-    before = str(tree)
-    stages(tree, namespace="queues", replicas=2)
-    assert str(tree) == before
-
-
 def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
     kueue_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +208,9 @@ def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
     for other in set(recorder.registered) - {"kueue", "kueue-crd-guard"}:
         assert recorder.made_before(other, "kueue-crd-guard")
     assert guard.inputs["connection"] == {"context": "staging"}
-    assert "workloads.v1beta1.kueue.x-k8s.io" in guard.inputs["resources"]
+    assert len(guard.inputs["resources"]) == 11
+    kinds = {f"{kind}.v1beta1.kueue.x-k8s.io" for kind in ("workloads", "clusterqueues")}
+    assert kinds <= set(guard.inputs["resources"])
 
 
 def test_an_invalid_tree_is_refused_with_the_reason(

@@ -33,8 +33,9 @@ def read(checkpoint: Checkpoint) -> dict[str, Any]:
     return dict(json.loads(checkpoint.file.read_text()))
 
 
-def test_the_state_of_a_successful_command_is_unchanged(checkpoint: Checkpoint) -> None:
+def test_the_state_of_a_successful_command_is_unchanged_and_the_copy_takes_no_space(checkpoint: Checkpoint) -> None:
     with checkpoint.kept():
+        assert checkpoint.file.stat().st_nlink == 2
         written(checkpoint, STATE | {"version": 4})
     assert read(checkpoint)["version"] == 4
     assert not checkpoint.interrupted
@@ -45,11 +46,6 @@ def test_the_earlier_state_is_restored_if_the_new_one_could_not_be_written(check
         written(checkpoint, STATE, part=0.5)
     assert read(checkpoint) == STATE
     assert checkpoint.interrupted
-
-
-def test_the_copy_takes_no_space(checkpoint: Checkpoint) -> None:
-    with checkpoint.kept():
-        assert checkpoint.file.stat().st_nlink == 2
 
 
 class Killed(BaseException):
@@ -63,21 +59,16 @@ def killed(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> 
         raise Killed
 
 
-def test_the_next_command_restores_a_state_that_a_kill_truncated(checkpoint: Checkpoint) -> None:
+@pytest.mark.parametrize(("part", "version"), [(0.5, 3), (1.0, 4)], ids=["truncated", "complete"])
+def test_the_next_command_restores_a_state_that_a_kill_truncated(
+    checkpoint: Checkpoint, part: float, version: int
+) -> None:
     with pytest.raises(Killed):
-        killed(checkpoint, STATE, part=0.5)
+        killed(checkpoint, STATE | {"version": 4}, part)
     assert checkpoint.interrupted
     with checkpoint.kept():
-        assert read(checkpoint) == STATE
+        assert read(checkpoint) == {**STATE, "version": version}
     assert not checkpoint.interrupted
-
-
-def test_the_complete_state_of_a_killed_command_stays(checkpoint: Checkpoint) -> None:
-    with pytest.raises(Killed):
-        killed(checkpoint, STATE | {"version": 4})
-    assert checkpoint.interrupted
-    with checkpoint.kept():
-        assert read(checkpoint)["version"] == 4
 
 
 def test_begun_operations_and_locks_are_signs_of_a_killed_command(checkpoint: Checkpoint, tmp_path: Path) -> None:

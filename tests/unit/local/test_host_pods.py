@@ -14,35 +14,26 @@ from local.control_plane import write_kubeconfig
 from local.host_pods.container import Container
 from local.host_pods.pods import TOKEN_SECONDS, HostPods
 from local.host_pods.programs import program_of, tools_of
-from local.tools import KUBERAY, KUBERAY_1_5, VOLCANO
+from local.tools import KUBERAY, KUBERAY_1_5, VOLCANO, Tool
 from tests.unit.local.conftest import ApiServer
 
 
 @pytest.mark.parametrize(
-    "image",
+    ("image", "tool"),
     [
-        "quay.io/kuberay/operator:v1.6.2",
-        "registry.example:5000/mirror/kuberay/operator:v1.6.2",
-        "kuberay/operator",
-        "quay.io/kuberay/operator:v1.6.2@sha256:" + "0" * 64,
+        ("quay.io/kuberay/operator:v1.6.2", KUBERAY),
+        ("registry.example:5000/mirror/kuberay/operator:v1.6.2", KUBERAY),
+        ("kuberay/operator", KUBERAY),
+        ("quay.io/kuberay/operator:v1.6.2@sha256:" + "0" * 64, KUBERAY),
+        ("mirror.example/kuberay/operator:v1.5.1", KUBERAY_1_5),
+        *((image, None) for image in ("rayproject/ray:2.60.0", "example/notkuberay/operator:v1", "nginx")),
     ],
 )
-def test_the_operator_is_known_from_any_registry(image: str) -> None:
+def test_the_operator_is_known_from_any_registry_and_other_images_are_left_to_their_nodes(
+    image: str, tool: Tool | None
+) -> None:
     program = program_of(image)
-    assert program is not None
-    assert program.name == "ray-operator"
-    assert program.tool == KUBERAY
-
-
-def test_an_operator_of_another_version_runs_in_that_version() -> None:
-    program = program_of("mirror.example/kuberay/operator:v1.5.1")
-    assert program is not None
-    assert program.tool == KUBERAY_1_5
-
-
-@pytest.mark.parametrize("image", ["rayproject/ray:2.60.0", "example/notkuberay/operator:v1", "nginx"])
-def test_other_images_are_left_to_their_nodes(image: str) -> None:
-    assert program_of(image) is None
+    assert (program and (program.name, program.tool)) == (tool and ("ray-operator", tool))
 
 
 def test_a_token_is_renewed_by_the_clock_by_which_it_expires(
@@ -135,14 +126,9 @@ def test_files_are_where_the_arguments_and_the_environment_point_to(tmp_path: Pa
     assert certificate.is_relative_to(tmp_path)
     assert (certificate.parent.parent / "configuration" / "volcano.conf").read_text() == "text"
     assert container.environment()["HOME_OF_IT"] == "volcano-system"
-    assert Path(container.environment()["SOCKETS"]).is_dir()
-
-
-def test_a_file_that_leaves_the_configuration_is_removed_at_the_next_start(tmp_path: Path) -> None:
-    container = Container(DEPLOYMENT, tmp_path)
-    container.write_files(cast("client.CoreV1Api", Core()))
     old = Path(container.environment()["SOCKETS"]) / "old"
     old.touch()
+    # A file that leaves the configuration is removed at the next start.
     container.write_files(cast("client.CoreV1Api", Core()))
     assert not old.exists()
 

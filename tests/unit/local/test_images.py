@@ -106,14 +106,11 @@ def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
     assert [file for file in (cache / "images").iterdir() if file.suffix != ".lock"] == []
 
 
-def test_a_reference_finds_its_image_and_an_unknown_one_is_skipped() -> None:
-    assert named(["rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0", "busybox"]) == [RAY]
-
-
-def test_images_have_the_names_that_stacks_use() -> None:
+def test_images_have_the_names_that_stacks_use_and_are_found_by_them() -> None:
     names = [image.reference for image in IMAGES]
     assert f"quay.io/kuberay/operator:{KUBERAY.version}" in names
     assert RAY.reference == "docker.io/rayproject/ray:2.60.0"
+    assert named(["rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0", "busybox"]) == [RAY]
 
 
 def _long_ago(image: Image) -> None:

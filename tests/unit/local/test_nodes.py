@@ -14,7 +14,7 @@ from kubernetes import client
 from core.nodes import NodePool
 from local import paths
 from local.errors import RehearsalError
-from local.images import OPERATOR, RAY, full_name
+from local.images import OPERATOR, RAY
 from local.nodes import LABELS, apply, manifests
 from local.real_node import RealNode, node, requirements
 from local.real_node.box import Box
@@ -26,35 +26,21 @@ from stacks.objects.stack import images_of
 from tests.unit.local.conftest import ApiServer
 
 
-def test_a_pool_becomes_the_configured_number_of_nodes_of_its_size() -> None:
+def test_a_pool_becomes_the_configured_number_of_nodes_of_its_size_with_its_taints_and_labels() -> None:
     pool = NodePool(pool="a100", count=2, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
     nodes = manifests([pool])
     assert list(nodes) == ["a100-0", "a100-1"]
     allocatable = {"cpu": "64", "memory": "1000Gi", "pods": "110", "nvidia.com/gpu": "8"}
     assert nodes["a100-1"]["status"]["allocatable"] == allocatable
     assert nodes["a100-1"]["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-80GB"
-
-
-def test_nodes_of_a_pool_without_gpus_have_no_gpu_resource_or_label() -> None:
-    node = manifests([NodePool(pool="cpu", count=1, cpu="16", memory="64Gi")])["cpu-0"]
-    assert "nvidia.com/gpu" not in node["status"]["capacity"]
-    assert "nvidia.com/gpu.product" not in node["metadata"]["labels"]
-
-
-def test_taints_and_labels_of_the_pool_are_on_its_nodes() -> None:
-    pool = NodePool.model_validate(
-        {
-            "pool": "spot",
-            "count": 1,
-            "cpu": "8",
-            "memory": "32Gi",
-            "labels": {"tier": "spot"},
-            "taints": [{"key": "spot", "value": "true"}],
-        }
-    )
-    node = manifests([pool])["spot-0"]
-    assert node["metadata"]["labels"]["tier"] == "spot"
-    assert node["spec"]["taints"] == [{"key": "spot", "value": "true", "effect": "NoSchedule"}]
+    own = {"labels": {"tier": "spot"}, "taints": [{"key": "spot", "value": "true"}]}
+    spot = manifests([NodePool.model_validate({"pool": "spot", "count": 1, "cpu": 8, "memory": "32Gi", **own})])[
+        "spot-0"
+    ]
+    assert spot["metadata"]["labels"]["tier"] == "spot"
+    assert spot["spec"]["taints"] == [{"key": "spot", "value": "true", "effect": "NoSchedule"}]
+    assert "nvidia.com/gpu" not in spot["status"]["capacity"]
+    assert "nvidia.com/gpu.product" not in spot["metadata"]["labels"]
 
 
 GPUS = NodePool(pool="a", count=1, cpu="8", memory="32Gi", gpus=8, gpu_product="A100", labels={"tier": "spot"})
@@ -99,20 +85,6 @@ def test_the_real_node_loses_the_labels_that_its_pool_lost(tmp_path: Path, api_s
     assert RealNode(tmp_path).ready(client_of(api_server), [pool])
     [patch] = [body for request, body in api_server.got if request.startswith("PATCH")]
     assert patch["metadata"]["labels"] == {"ray-platform.dev/pool": "a", "tier": None}
-
-
-@pytest.mark.parametrize(
-    ("reference", "full"),
-    [
-        ("nginx", "docker.io/library/nginx"),
-        ("rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0"),
-        ("quay.io/kuberay/operator:v1.6.2", "quay.io/kuberay/operator:v1.6.2"),
-        ("localhost/pause:1", "localhost/pause:1"),
-        ("registry:5000/ray", "registry:5000/ray"),
-    ],
-)
-def test_an_image_has_the_name_that_a_node_gives_it(reference: str, full: str) -> None:
-    assert full_name(reference) == full
 
 
 @pytest.mark.parametrize("stack", ["dev", "pods"])

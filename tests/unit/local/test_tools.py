@@ -40,13 +40,10 @@ def test_the_pages_name_the_version_of_go_that_all_tools_need(page: str) -> None
     assert f"[Go](https://go.dev/dl) {numbers[0]}.{numbers[1]} or newer" in (paths.ROOT / page).read_text()
 
 
-def test_the_version_of_kubernetes_is_stamped_into_its_programs() -> None:
+def test_the_version_of_kubernetes_is_stamped_into_its_programs_and_that_of_the_real_node() -> None:
     stamps = KUBERNETES.stamps("v1.34.4")
     assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.34.4"
     assert stamps["k8s.io/component-base/version.gitMinor"] == "34"
-
-
-def test_the_real_node_has_the_versions_of_the_rest() -> None:
     assert KUBERNETES_NODE.version == KUBERNETES.version
 
 

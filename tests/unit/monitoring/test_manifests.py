@@ -70,9 +70,6 @@ def test_only_what_the_stack_has_is_scraped_and_alerted_to() -> None:
     assert ("ServiceMonitor", Job.KUEUE) in with_kueue
     assert {ALERTS[name].part for name in alerts(with_kueue)} == {"ray", "kueue"}
     assert ("ServiceMonitor", Job.KUEUE) not in made(scheduler={"kueue": {"metrics": False}})
-
-
-def test_one_node_of_redis_has_no_quorum() -> None:
     redis = {"mode": "single", "exporter": {}}
     assert {"RayRedisNodeDown", "RayRedisMemory"} <= set(alerts(made(redis=redis)))
     assert "RayRedisQuorumLost" not in alerts(made(redis=redis))
@@ -115,10 +112,12 @@ def test_metrics_of_the_operator_have_the_namespace_and_cluster_of_their_object(
     assert not re.fullmatch(pattern, "kuberay_job_info;nightly")
 
 
-def test_both_ways_scrape_the_same_with_the_same_labels() -> None:
+def test_both_ways_scrape_the_same_with_the_same_labels_and_have_the_same_rules() -> None:
     keys: Body = {"scheduler": {"volcano": {}}, "redis": {"exporter": {}}}
-    monitors = {name: body["spec"] for (kind, name), body in made(**keys).items() if kind.endswith("Monitor")}
-    scrapes = {each["job_name"]: each for each in of_files(**keys)[0]}
+    of_operators, (configs, rules) = made(**keys), of_files(**keys)
+    assert rules["groups"] == of_operators["PrometheusRule", "ray-platform"]["spec"]["groups"]
+    monitors = {name: body["spec"] for (kind, name), body in of_operators.items() if kind.endswith("Monitor")}
+    scrapes = {each["job_name"]: each for each in configs}
     assert set(monitors) == set(scrapes)
     for name, spec in monitors.items():
         [endpoint] = spec.get("podMetricsEndpoints") or spec["endpoints"]
@@ -127,11 +126,6 @@ def test_both_ways_scrape_the_same_with_the_same_labels() -> None:
         of_file = [(each["target_label"], each.get("source_labels")) for each in steps]
         # The operator itself sets namespace and pod; a file's job is the name of its scrape config.
         assert of_operator == [*(each for each in of_file if each[0] not in ("namespace", "pod")), ("job", None)]
-
-
-def test_the_operators_and_the_files_rules_are_the_same() -> None:
-    _, rules = of_files(redis={"exporter": {}})
-    assert rules["groups"] == made(redis={"exporter": {}})["PrometheusRule", "ray-platform"]["spec"]["groups"]
 
 
 def test_an_operator_that_watches_namespaces_has_ray_clusters_only_there() -> None:
@@ -267,20 +261,19 @@ def test_the_objects_are_made_after_the_operator(kubectl_that_renders: Path, in_
         assert recorder.made_before("platform-kuberay-crd-guard", f"platform-monitoring-{name}")
 
 
-def test_the_operator_emits_its_metrics(kubectl_that_renders: Path) -> None:
+def test_the_operator_emits_its_metrics_and_files_need_no_other_kinds(
+    kubectl_that_renders: Path,
+) -> None:
     deployment = built(mode="scrapeConfig").registered["platform-kuberay-deployment-kuberay-operator"].inputs
     assert "--enable-metrics=true" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    [name] = [each for each in built(mode="scrapeConfig").registered if each.startswith("platform-monitoring-")]
+    assert name == "platform-monitoring-configmap-ray-platform"
 
 
 def test_missing_kinds_are_one_error_that_names_them_and_the_setting() -> None:
     missing = r"lacks prometheusrules\.monitoring\.coreos\.com: install .*scrapeConfig"
     with pytest.raises(MissingKindsError, match=missing):
         check_kinds(FakeCluster(definition("podmonitors")), ["PodMonitor", "PrometheusRule"])
-
-
-def test_files_need_no_kinds_of_the_prometheus_operator(kubectl_that_renders: Path) -> None:
-    [name] = [each for each in built(mode="scrapeConfig").registered if each.startswith("platform-monitoring-")]
-    assert name == "platform-monitoring-configmap-ray-platform"
 
 
 URLS = {
@@ -310,12 +303,20 @@ def test_these_are_the_variables_that_rays_dashboard_reads() -> None:
     assert [name for name in URLS if f'_ENV_VAR = "{name}"' not in source] == []
 
 
-def test_heads_have_the_urls_and_workers_do_not() -> None:
-    settings = known()
+def envs(settings: StackSettings) -> list[dict[str, str]]:
+    """Of the head and of each worker group of the first cluster."""
     [team] = settings.tenants
     spec = rendered(settings, team, team.clusters[0])["spec"]
-    assert env(spec["headGroupSpec"]) == URLS
-    assert [env(group) for group in spec["workerGroupSpecs"]] == [{}] * len(spec["workerGroupSpecs"])
+    return [env(group) for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+
+
+def test_heads_have_the_urls_and_workers_do_not() -> None:
+    head, *workers = envs(known())
+    assert (head, workers) == (URLS, [{}] * len(workers))
+    mine = {"env": {"RAY_PROMETHEUS_HOST": "http://mine"}, "head": {"env": {"RAY_GRAFANA_HOST": "http://head"}}}
+    own = {"RAY_PROMETHEUS_HOST": "http://mine", "RAY_GRAFANA_HOST": "http://head"}
+    assert envs(known(cluster("training", **mine)))[0] == {**URLS, **own}
+    assert envs(stack(tenant("team-a")))[0] == {}
 
 
 def test_the_head_of_a_jobs_own_cluster_has_them_too() -> None:
@@ -323,20 +324,3 @@ def test_the_head_of_a_jobs_own_cluster_has_them_too() -> None:
     settings = known(jobs=[{"name": "nightly", "entrypoint": "python main.py", "cluster": own}])
     [team] = settings.tenants
     assert env(rendered_job(settings, team, team.jobs[0])["spec"]["rayClusterSpec"]["headGroupSpec"]) == URLS
-
-
-def test_env_of_a_cluster_and_of_its_head_goes_before() -> None:
-    mine = {"env": {"RAY_PROMETHEUS_HOST": "http://mine"}, "head": {"env": {"RAY_GRAFANA_HOST": "http://head"}}}
-    settings = known(cluster("training", **mine))
-    [team] = settings.tenants
-    assert env(rendered(settings, team, team.clusters[0])["spec"]["headGroupSpec"]) == {
-        **URLS,
-        "RAY_PROMETHEUS_HOST": "http://mine",
-        "RAY_GRAFANA_HOST": "http://head",
-    }
-
-
-def test_without_the_setting_heads_are_as_before() -> None:
-    settings = stack(tenant("team-a"))
-    [team] = settings.tenants
-    assert env(rendered(settings, team, team.clusters[0])["spec"]["headGroupSpec"]) == {}

@@ -29,25 +29,14 @@ def tcp(*ports: int) -> list[dict[str, Any]]:
     return [{"protocol": "TCP", "port": port} for port in ports]
 
 
-def test_all_traffic_is_denied_by_default() -> None:
-    denied = policies({"clusters": []})["default-deny"]
-    assert denied == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-
-
-def test_a_tenant_without_clusters_may_only_use_dns() -> None:
-    assert set(policies({"clusters": []})) == {"default-deny", "dns"}
-
-
-def test_every_pod_may_use_the_dns_of_cluster_and_node() -> None:
-    assert policies({})["dns"]["egress"] == [
-        {
-            "to": [
-                {**from_namespace("kube-system"), "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}},
-                {"ipBlock": {"cidr": "169.254.0.0/16"}},
-            ],
-            "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
-        }
-    ]
+def test_all_traffic_is_denied_by_default_but_dns_of_cluster_and_node() -> None:
+    names = {**from_namespace("kube-system"), "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}
+    ports = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]
+    found = policies({"clusters": []})
+    assert set(found) == {"default-deny", "dns"}
+    assert found["default-deny"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert found["dns"]["podSelector"] == {}
+    assert found["dns"]["egress"] == [{"to": [names, {"ipBlock": {"cidr": "169.254.0.0/16"}}], "ports": ports}]
 
 
 def test_pods_of_a_cluster_reach_each_other_on_every_port() -> None:
@@ -63,31 +52,27 @@ def test_only_the_head_may_connect_to_the_api_server() -> None:
     found = policies({})
     assert found["head.training"]["egress"] == [{"ports": tcp(443, 6443)}]
     assert {"ports": tcp(443, 6443)} not in found["cluster.training"]["egress"]
-
-
-def test_the_address_of_the_api_server_can_be_set() -> None:
     network = {"apiServer": {"cidrs": ["10.0.0.7/32"], "ports": [8443]}}
     rule = {"to": [{"ipBlock": {"cidr": "10.0.0.7/32"}}], "ports": tcp(8443)}
     assert policies({}, network)["head.training"]["egress"] == [rule]
+    fixed = policies({"clusters": [{**CLUSTER, "autoscaling": False}]})["head.training"]
+    assert ("egress" in fixed, fixed["policyTypes"]) == (False, ["Ingress"])
 
 
-def test_with_kubernetes_tokens_workers_may_connect_to_the_api_server() -> None:
-    """Each process of Ray reviews the tokens of its callers."""
-    cluster = {**CLUSTER, "authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
-    assert {"ports": tcp(443, 6443)} in policies({"clusters": [cluster]})["cluster.training"]["egress"]
-
-
-@pytest.mark.parametrize("configured", [{"rayDeployer": {}}, {"clusters": [{**CLUSTER, "serviceAccount": "deployer"}]}])
-def test_workers_with_an_account_may_connect_to_the_api_server(configured: dict[str, Any]) -> None:
-    groups = [{"groupName": "cpu", "cpu": 1, "memory": "2Gi"}]
-    clusters = [{**cluster, "workerGroups": groups} for cluster in configured.get("clusters", [CLUSTER])]
-    assert {"ports": tcp(443, 6443)} in policies({**configured, "clusters": clusters})["cluster.training"]["egress"]
-
-
-def test_a_cluster_that_does_not_scale_needs_no_api_server() -> None:
-    found = policies({"clusters": [{**CLUSTER, "autoscaling": False}]})
-    assert "egress" not in found["head.training"]
-    assert found["head.training"]["policyTypes"] == ["Ingress"]
+@pytest.mark.parametrize(
+    ("tenant", "cluster"),
+    [
+        # Each process of Ray reviews the tokens of its callers.
+        ({}, {"authOptions": {"mode": "token", "enableK8sTokenAuth": True}}),
+        ({"rayDeployer": {}}, {"workerGroups": [{"groupName": "cpu", "cpu": 1, "memory": "2Gi"}]}),
+        ({}, {"serviceAccount": "deployer", "workerGroups": [{"groupName": "cpu", "cpu": 1, "memory": "2Gi"}]}),
+    ],
+)
+def test_workers_with_kubernetes_tokens_or_an_account_may_connect_to_the_api_server(
+    tenant: dict[str, Any], cluster: dict[str, Any]
+) -> None:
+    found = policies({**tenant, "clusters": [{**CLUSTER, **cluster}]})["cluster.training"]["egress"]
+    assert {"ports": tcp(443, 6443)} in found
 
 
 def test_a_head_without_peers_is_open_only_to_operator_and_submitters() -> None:
@@ -121,10 +106,12 @@ def test_a_peer_may_connect_to_its_port() -> None:
 
 
 def test_only_monitoring_may_read_metrics() -> None:
-    found = policies({}, {"monitoring": ["monitoring"]})
     reads = {"from": [from_namespace("monitoring")]}
+    found = policies({}, {"monitoring": ["monitoring"]})
     assert {**reads, "ports": tcp(8080)} in found["cluster.training"]["ingress"]
     assert {**reads, "ports": tcp(44217, 44227)} in found["head.training"]["ingress"]
+    assert {**reads, "ports": tcp(44217, 44227)} in of_redis({})["head.training"]["ingress"]
+    assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({"gateway": {}})["head.training"]["ingress"]
 
 
 KEPT = {**CLUSTER, "faultTolerance": True}
@@ -151,59 +138,42 @@ def test_head_and_clean_up_job_may_connect_to_redis() -> None:
     }
 
 
-def test_a_cluster_without_fault_tolerance_may_not_connect_to_redis() -> None:
+def test_redis_is_allowed_to_clusters_that_may_use_it_where_it_is() -> None:
     assert "redis.training" not in of_redis({}, {"clusters": [CLUSTER]})
-
-
-def test_redis_in_the_tenants_namespace_is_allowed_there() -> None:
+    assert "redis.adhoc" in of_redis({}, {"clusters": [], "clusterNames": ["adhoc"]})
     [rule] = of_redis({"scope": "perTenant"})["redis.training"]["egress"]
     assert rule["to"] == [from_namespace("team-a")]
-
-
-def test_external_redis_is_allowed_at_its_configured_addresses() -> None:
     outside = {"address": "redis.example.com:6380", "secretName": "redis"}
     [rule] = of_redis({"mode": "external", "external": outside})["redis.training"]["egress"]
     assert rule == {"ports": tcp(6380)}
-    external = {**outside, "cidrs": ["10.40.0.7/32"]}
-    [rule] = of_redis({"mode": "external", "external": external})["redis.training"]["egress"]
+    [rule] = of_redis({"mode": "external", "external": {**outside, "cidrs": ["10.40.0.7/32"]}})["redis.training"][
+        "egress"
+    ]
     assert rule["to"] == [{"ipBlock": {"cidr": "10.40.0.7/32"}}]
 
 
-def test_clusters_of_a_tenants_own_stack_may_use_redis() -> None:
-    assert "redis.adhoc" in of_redis({}, {"clusters": [], "clusterNames": ["adhoc"]})
-
-
-def test_only_monitoring_may_read_metrics_of_the_gateway() -> None:
-    reads = {"from": [from_namespace("monitoring")]}
-    assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({"gateway": {}})["head.training"]["ingress"]
-    without = of_redis({})["head.training"]["ingress"]
-    assert {**reads, "ports": tcp(44217, 44227)} in without
+def with_ports(*ports: dict[str, Any], **head: Any) -> dict[str, Any]:
+    """A cluster whose pod template sets these ports of the head."""
+    containers = [{"name": "ray-head", "ports": list(ports)}]
+    return {**CLUSTER, "head": {**head, "podTemplate": {"spec": {"containers": containers}}}}
 
 
 def test_the_ports_are_those_of_the_pod_template() -> None:
-    container_ports = [{"containerPort": 8265, "$patch": "delete"}, {"name": "dashboard", "containerPort": 9265}]
-    container = {"name": "ray-head", "ports": container_ports}
-    head = {"podTemplate": {"spec": {"containers": [container]}}}
-    found = policies({"clusters": [{**CLUSTER, "head": head}], "network": {"dashboardFrom": ["a"]}})
+    moved = with_ports({"containerPort": 8265, "$patch": "delete"}, {"name": "dashboard", "containerPort": 9265})
+    found = policies({"clusters": [moved], "network": {"dashboardFrom": ["a"]}})
     ports = [rule["ports"] for rule in found["head.training"]["ingress"] if from_namespace("a") in rule["from"]]
     assert ports == [tcp(9265)]
     assert found["submitters"]["egress"][0]["ports"] == tcp(9265)
-
-
-def test_peers_of_serve_reach_its_port_for_grpc() -> None:
-    """KubeRay 1.6 adds ports with such names to Serve's Service."""
-    container = {"name": "ray-head", "ports": [{"name": "serve-grpc", "containerPort": 9000}]}
-    cluster = {**CLUSTER, "head": {"podTemplate": {"spec": {"containers": [container]}}}}
-    found = policies({"clusters": [cluster], "network": {"serveFrom": ["portal"]}})
+    # KubeRay 1.6 adds ports with such names to Serve's Service.
+    with_grpc = with_ports({"name": "serve-grpc", "containerPort": 9000})
+    found = policies({"clusters": [with_grpc], "network": {"serveFrom": ["portal"]}})
     assert {"from": [from_namespace("portal")], "ports": tcp(8000, 9000)} in found["cluster.training"]["ingress"]
 
 
 def test_metrics_of_workers_are_open_where_those_of_the_head_are_elsewhere() -> None:
-    container_ports = [{"containerPort": 8080, "$patch": "delete"}, {"name": "metrics", "containerPort": 9090}]
-    container = {"name": "ray-head", "ports": container_ports}
-    params = {"metrics-export-port": "9090"}
-    head = {"rayStartParams": params, "podTemplate": {"spec": {"containers": [container]}}}
-    cluster = {**CLUSTER, "head": head, "workerGroups": [{"groupName": "cpu", "cpu": 1, "memory": "1Gi"}]}
+    ports = ({"containerPort": 8080, "$patch": "delete"}, {"name": "metrics", "containerPort": 9090})
+    head = with_ports(*ports, rayStartParams={"metrics-export-port": "9090"})
+    cluster = {**head, "workerGroups": [{"groupName": "cpu", "cpu": 1, "memory": "1Gi"}]}
     found = policies({"clusters": [cluster]}, {"monitoring": ["monitoring"]})
     opened = {"from": [from_namespace("monitoring")], "ports": tcp(8080, 9090)}
     assert opened in found["cluster.training"]["ingress"]
@@ -278,10 +248,20 @@ def test_the_internet_excludes_private_networks_and_the_metadata_service() -> No
     assert excluded["::/0"] == {"fc00::/7", "fe80::/10"}
 
 
-def test_without_policies_none_are_created() -> None:
-    assert policies({}, {"policies": False}) == {}
-    assert policies({"network": {"policies": False}}) == {}
+@pytest.mark.parametrize(
+    "configured",
+    [
+        {},
+        {"scheduler": {"kueue": {"install": "existing"}}},
+        {"scheduler": {"volcano": {"install": "existing"}}},
+        {"scheduler": {"volcano": {}}, "network": {"policies": False}},
+    ],
+)
+def test_without_policies_and_for_existing_programs_none_are_created(configured: dict[str, Any]) -> None:
+    assert scheduler_policies(parse(configured)) == []
+    assert policies({}, {"policies": False}) == policies({"network": {"policies": False}}) == {}
     assert operator_policies(parse({"network": {"policies": False}})) == []
+    assert operator_policies(parse({"operator": {"install": "existing"}})) == []
 
 
 @pytest.mark.parametrize("table", [ports_table(), reach_table()], ids=["ports", "reach"])
@@ -317,39 +297,23 @@ def test_the_operator_may_connect_to_the_ports_that_pod_templates_set() -> None:
     assert operator["spec"]["egress"][-1]["ports"] == tcp(8265, 8000, 9000, 9265)
 
 
-def test_an_existing_operator_gets_no_policies() -> None:
-    assert operator_policies(parse({"operator": {"install": "existing"}})) == []
-
-
-def test_volcanos_namespace_is_open_only_for_webhook_and_metrics() -> None:
-    settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"volcano": {"namespace": "gangs"}}}
-    deny, volcano, webhook = scheduler_policies(parse(settings))
-    assert {body["metadata"]["namespace"] for body in (deny, volcano, webhook)} == {"gangs"}
-    assert deny["spec"]["policyTypes"] == ["Ingress", "Egress"]
-    assert volcano["spec"]["ingress"][0]["ports"] == tcp(8080, 8081)
-    # The API server calls it, from an unknown address.
-    assert webhook["spec"]["ingress"] == [{"ports": tcp(8443)}]
-    assert webhook["spec"]["podSelector"] == {"matchLabels": {"app": "volcano-admission"}}
-
-
-def test_kueues_namespace_is_open_only_for_webhook_and_metrics() -> None:
-    settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"kueue": {"namespace": "queues"}}}
-    deny, kueue, webhook = scheduler_policies(parse(settings))
-    assert [body["metadata"]["name"] for body in (deny, kueue, webhook)] == ["default-deny", "kueue", "kueue-webhook"]
-    assert {body["metadata"]["namespace"] for body in (deny, kueue, webhook)} == {"queues"}
-    assert kueue["spec"]["ingress"][0]["ports"] == tcp(8443)
-    assert webhook["spec"]["ingress"] == [{"ports": tcp(9443)}]
-    assert webhook["spec"]["podSelector"] == {"matchLabels": {"control-plane": "controller-manager"}}
-
-
 @pytest.mark.parametrize(
-    "configured",
+    ("scheduler", "metrics", "webhook", "labels"),
     [
-        {},
-        {"scheduler": {"kueue": {"install": "existing"}}},
-        {"scheduler": {"volcano": {"install": "existing"}}},
-        {"scheduler": {"volcano": {}}, "network": {"policies": False}},
+        ("volcano", (8080, 8081), 8443, {"app": "volcano-admission"}),
+        ("kueue", (8443,), 9443, {"control-plane": "controller-manager"}),
     ],
 )
-def test_an_existing_scheduler_gets_no_policies(configured: dict[str, Any]) -> None:
-    assert scheduler_policies(parse(configured)) == []
+def test_the_namespace_of_a_scheduler_is_open_only_for_webhook_and_metrics(
+    scheduler: str, metrics: tuple[int, ...], webhook: int, labels: dict[str, str]
+) -> None:
+    settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {scheduler: {"namespace": "queues"}}}
+    bodies = scheduler_policies(parse(settings))
+    assert [body["metadata"]["name"] for body in bodies] == ["default-deny", scheduler, f"{scheduler}-webhook"]
+    assert {body["metadata"]["namespace"] for body in bodies} == {"queues"}
+    deny, of_all, of_webhook = (body["spec"] for body in bodies)
+    assert deny["policyTypes"] == ["Ingress", "Egress"]
+    assert of_all["ingress"][0]["ports"] == tcp(*metrics)
+    # The API server calls it, from an unknown address.
+    assert of_webhook["ingress"] == [{"ports": tcp(webhook)}]
+    assert of_webhook["podSelector"] == {"matchLabels": labels}

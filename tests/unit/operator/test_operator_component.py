@@ -46,32 +46,22 @@ def test_each_object_is_a_child_resource_of_the_component(recorder: Recorder) ->
     assert len(children) == 10
     assert {each.parent for each in children} == {"kuberay"}
     assert all(each.name.startswith("kuberay-") for each in children)
+    assert recorder.outputs["kuberay"] == {"version": "1.6.2", "namespace": "ray-system"}
 
 
-def test_crds_are_upgraded_before_the_operator(recorder: Recorder) -> None:
-    assert len(recorder.registered["kuberay-crds"].inputs["definitions"]) == 4
-    assert recorder.made_before("kuberay-crds", "kuberay-deployment-kuberay-operator")
-
-
-def test_the_operator_starts_with_the_access_it_needs(recorder: Recorder) -> None:
-    for access in ("clusterrolebinding-kuberay-operator", "serviceaccount-kuberay-operator"):
-        assert recorder.made_before(f"kuberay-{access}", "kuberay-deployment-kuberay-operator")
-
-
-def test_the_service_does_not_wait_for_pods_that_wait_for_it(recorder: Recorder) -> None:
-    """Pulumi waits until a Service has a pod: with the Deployment after it, `up` hung."""
-    service, deployment = "kuberay-service-kuberay-operator", "kuberay-deployment-kuberay-operator"
-    assert not recorder.made_before(service, deployment)
-    assert not recorder.made_before(deployment, service)
+def test_the_operator_starts_after_its_access_and_upgraded_crds(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
+    for first in ("crds", "clusterrolebinding-kuberay-operator", "serviceaccount-kuberay-operator"):
+        assert recorder.made_before(f"kuberay-{first}", "kuberay-deployment-kuberay-operator")
+    definitions = recorder.registered["kuberay-crds"].inputs["definitions"]
+    assert len(definitions) == 4
+    crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
+    assert content(definitions["rayclusters.ray.io"]) == crd
 
 
 def test_the_guard_is_deleted_before_all_that_clusters_need(recorder: Recorder) -> None:
     """The deletion order is reversed: the guard is deleted before CRDs, access and operator."""
     for other in set(recorder.registered) - {"kuberay", "kuberay-crd-guard"}:
         assert recorder.made_before(other, "kuberay-crd-guard")
-
-
-def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
     inputs = recorder.registered["kuberay-crd-guard"].inputs
     assert sorted(inputs["resources"]) == [
         f"{plural}.v1.ray.io" for plural in ("rayclusters", "raycronjobs", "rayjobs", "rayservices")
@@ -79,9 +69,11 @@ def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
     assert inputs["connection"] == {"context": "staging"}
 
 
-def test_crds_are_found_by_their_digests_unchanged(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
-    crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
-    assert content(recorder.registered["kuberay-crds"].inputs["definitions"]["rayclusters.ray.io"]) == crd
+def test_the_service_does_not_wait_for_pods_that_wait_for_it(recorder: Recorder) -> None:
+    """Pulumi waits until a Service has a pod: with the Deployment after it, `up` hung."""
+    service, deployment = "kuberay-service-kuberay-operator", "kuberay-deployment-kuberay-operator"
+    assert not recorder.made_before(service, deployment)
+    assert not recorder.made_before(deployment, service)
 
 
 def test_a_role_in_a_watched_namespace_waits_for_it(kubectl_that_renders: Path) -> None:
@@ -96,10 +88,6 @@ def test_a_role_in_a_watched_namespace_waits_for_it(kubectl_that_renders: Path) 
     recorder = record(program)
     assert recorder.made_before("team-a", "kuberay-role-team-a-kuberay-operator")
     assert not recorder.made_before("team-a", "kuberay-role-team-b-kuberay-operator")
-
-
-def test_version_and_namespace_are_outputs(recorder: Recorder) -> None:
-    assert recorder.outputs["kuberay"] == {"version": "1.6.2", "namespace": "ray-system"}
 
 
 @pytest.mark.parametrize(
@@ -131,6 +119,10 @@ def test_a_supported_operator_with_its_own_crds_is_accepted(tree: Tree) -> None:
     live = live_operator(crd, deployment)
     assert live == Live("1.6.2", "1.6", ("v1", "v1alpha1"))
     assert check_existing(live, "ray-system", ["2.60.0"]) == ("1.6.2", None)
+    deployment = next(body for body in tree if body["kind"] == "Deployment")
+    deployment["metadata"]["labels"]["app.kubernetes.io/version"] = "1.6.1"
+    deployment["spec"]["template"]["spec"]["containers"][0]["image"] = f"mirror.example/operator@sha256:{'0' * 64}"
+    assert live_operator(None, deployment).operator == "1.6.1"
 
 
 @pytest.mark.parametrize(
@@ -152,23 +144,13 @@ def test_whether_the_operator_marks_workers_with_several_hosts_follows_from_its_
     assert live_operator(None, deployment).marks_hosts is marks
 
 
-def test_an_operator_of_an_earlier_release_is_accepted_with_crds_of_that_release() -> None:
+def test_an_earlier_release_is_accepted_and_of_a_later_one_a_warning_names_what_is_unknown() -> None:
     assert check_existing(Live("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"])[0] == "1.5.1"
-
-
-def test_of_a_later_release_a_warning_names_what_is_unknown() -> None:
     version, warning = check_existing(Live("1.8.1", "1.7", ("v1",)), "ray-system", ["2.60.0"])
     assert version == "1.8.1"
     assert warning
     assert warning.startswith("operator 1.8.1 is later than KubeRay 1.7, the last release known here")
     assert check_existing(Live("1.7.3", "1.7", ("v1",)), "ray-system", ["2.60.0"]) == ("1.7.3", None)
-
-
-def test_without_an_image_tag_the_version_is_the_deployments_label(tree: Tree) -> None:
-    deployment = next(body for body in tree if body["kind"] == "Deployment")
-    deployment["metadata"]["labels"]["app.kubernetes.io/version"] = "1.6.1"
-    deployment["spec"]["template"]["spec"]["containers"][0]["image"] = f"mirror.example/operator@sha256:{'0' * 64}"
-    assert live_operator(None, deployment).operator == "1.6.1"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ def test_the_namespace_comes_first_then_access_then_the_operator(tree: Tree) -> 
         {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"},
         {"Deployment", "Service"},
     ]
+    labels = objects(tree)["Namespace", None, "ray-system"]["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    """Pulumi would, ten seconds longer than for the Deployment."""
+    metadata = objects(tree)["Service", "ray-system", "kuberay-operator"]["metadata"]
+    assert metadata["annotations"]["pulumi.com/skipAwait"] == "true"
 
 
 def test_namespaced_objects_are_in_the_operators_namespace(tree: Tree) -> None:
@@ -53,12 +58,6 @@ def test_namespaced_objects_are_in_the_operators_namespace(tree: Tree) -> None:
 def test_fields_that_are_not_set_stay_as_in_kuberays_tree(tree: Tree) -> None:
     shipped = next(body for body in tree if body["kind"] == "Deployment")
     assert deployment(tree)["spec"] == shipped["spec"]
-
-
-def test_up_does_not_wait_for_the_operators_service(tree: Tree) -> None:
-    """Pulumi would, ten seconds longer than for the Deployment."""
-    metadata = objects(tree)["Service", "ray-system", "kuberay-operator"]["metadata"]
-    assert metadata["annotations"]["pulumi.com/skipAwait"] == "true"
 
 
 def test_the_rendered_tree_itself_is_not_changed(tree: Tree) -> None:
@@ -128,29 +127,16 @@ def test_a_batch_scheduler_adds_the_rules_for_its_pod_groups(
     assert f"--batch-scheduler={scheduler}" in container(tree, batch_scheduler=scheduler)["args"]
 
 
-def test_more_than_one_replica_elects_a_leader(tree: Tree) -> None:
-    assert "--enable-leader-election=true" not in container(tree)["args"]
-    assert "--enable-leader-election=true" in container(tree, replicas=2)["args"]
-    assert deployment(tree, replicas=2)["spec"]["replicas"] == 2
-
-
-def test_replicas_are_on_several_nodes_and_one_keeps_running_while_nodes_are_drained(tree: Tree) -> None:
+def test_replicas_elect_a_leader_on_several_nodes_and_one_keeps_running_while_nodes_are_drained(tree: Tree) -> None:
     made = objects(tree, replicas=2)
-    selector = made["Deployment", "ray-system", "kuberay-operator"]["spec"]["selector"]
-    [spread] = deployment(tree, replicas=2)["spec"]["template"]["spec"]["topologySpreadConstraints"]
-    assert (spread["topologyKey"], spread["labelSelector"]) == ("kubernetes.io/hostname", selector)
+    spec = made["Deployment", "ray-system", "kuberay-operator"]["spec"]
+    assert (spec["replicas"], "--enable-leader-election=true" in container(tree, replicas=2)["args"]) == (2, True)
+    [spread] = spec["template"]["spec"]["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["labelSelector"]) == ("kubernetes.io/hostname", spec["selector"])
     budget = made["PodDisruptionBudget", "ray-system", "kuberay-operator"]["spec"]
-    assert budget == {"maxUnavailable": 1, "selector": selector}
-
-
-def test_a_single_operator_does_not_block_a_node_drain(tree: Tree) -> None:
+    assert budget == {"maxUnavailable": 1, "selector": spec["selector"]}
+    # A single one is as in KubeRay's tree, and does not block a node drain.
     assert not any(kind == "PodDisruptionBudget" for kind, _, _ in objects(tree))
-    assert "topologySpreadConstraints" not in deployment(tree)["spec"]["template"]["spec"]
-
-
-def test_the_operators_namespace_enforces_pod_security_restricted(tree: Tree) -> None:
-    labels = objects(tree)["Namespace", None, "ray-system"]["metadata"]["labels"]
-    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 def test_feature_gates_are_added_to_those_of_the_tree(tree: Tree) -> None:
@@ -158,14 +144,10 @@ def test_feature_gates_are_added_to_those_of_the_tree(tree: Tree) -> None:
     assert arguments == ["--feature-gates=RayClusterStatusConditions=true,RayCronJob=true,RayMultiHostIndexing=false"]
 
 
-def test_log_format_and_environment_reach_the_operator(tree: Tree) -> None:
-    changed = container(tree, log_format="console", env={"CLUSTER_DOMAIN": "corp.example"})
-    assert "--log-stdout-encoder=console" in changed["args"]
-    assert changed["env"] == [{"name": "CLUSTER_DOMAIN", "value": "corp.example"}]
-
-
-def test_image_secrets_and_placement_reach_the_pod(tree: Tree) -> None:
+def test_log_format_environment_image_secrets_and_placement_reach_the_pod(tree: Tree) -> None:
     settings = {
+        "log_format": "console",
+        "env": {"CLUSTER_DOMAIN": "corp.example"},
         "image": "mirror.example/kuberay/operator:v1.6.2",
         "image_pull_secrets": ("mirror",),
         "node_selector": {"role": "infra"},
@@ -173,11 +155,12 @@ def test_image_secrets_and_placement_reach_the_pod(tree: Tree) -> None:
         "resources": {"cpu": "500m", "memory": "1Gi"},
     }
     pod = deployment(tree, **settings)["spec"]["template"]["spec"]
-    assert pod["containers"][0]["image"] == "mirror.example/kuberay/operator:v1.6.2"
-    assert pod["containers"][0]["resources"] == {
-        "requests": {"cpu": "500m", "memory": "1Gi"},
-        "limits": {"cpu": "500m", "memory": "1Gi"},
-    }
+    [operator] = pod["containers"]
+    assert "--log-stdout-encoder=console" in operator["args"]
+    assert operator["env"] == [{"name": "CLUSTER_DOMAIN", "value": "corp.example"}]
+    assert operator["image"] == "mirror.example/kuberay/operator:v1.6.2"
+    amounts = {"cpu": "500m", "memory": "1Gi"}
+    assert operator["resources"] == {"requests": amounts, "limits": amounts}
     assert pod["imagePullSecrets"] == [{"name": "mirror"}]
     assert pod["nodeSelector"] == {"role": "infra"}
     assert pod["tolerations"] == [{"key": "infra", "operator": "Exists"}]
@@ -190,12 +173,9 @@ def test_an_operator_of_any_tree_meets_the_level_of_its_namespace(tree: Tree) ->
     assert container(tree)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
-def test_a_tree_of_another_version_is_refused_with_what_it_has(tree: Tree) -> None:
+def test_a_tree_of_another_version_or_without_an_operator_is_refused(tree: Tree) -> None:
     with pytest.raises(UnexpectedManifestError, match=r"is not KubeRay v1.6.1: it has quay.io/kuberay/operator:v1.6.2"):
         operator_objects(tree, OperatorSettings(version="1.6.1"))
-
-
-def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
     crds = [body for body in tree if body["kind"] == "CustomResourceDefinition"]
     with pytest.raises(UnexpectedManifestError, match="it has no Deployment"):
         operator_objects(crds, OperatorSettings())
@@ -240,36 +220,30 @@ def times_rendered(calls: Path) -> int:
     return len(calls.read_text().splitlines())
 
 
-def test_a_release_is_fetched_once(kubectl_that_renders: Path) -> None:
+def test_a_release_is_fetched_once_and_a_location_that_may_change_is_rendered_each_time(
+    kubectl_that_renders: Path,
+) -> None:
     first = render(URL, pinned=True)
     assert render(URL, pinned=True) == first
     assert kubectl_that_renders.read_text() == f"kustomize {URL}\n"
-
-
-def test_a_location_that_may_change_is_rendered_each_time(kubectl_that_renders: Path) -> None:
     render(URL)
     render(URL)
-    assert times_rendered(kubectl_that_renders) == 2
-
-
-def test_a_folder_is_rendered_once(kubectl_that_renders: Path, folder: Path) -> None:
-    assert render(str(folder)) == render(str(folder))
-    assert times_rendered(kubectl_that_renders) == 1
+    assert times_rendered(kubectl_that_renders) == 3
 
 
 @pytest.mark.parametrize(
     "changed", ["default/kustomization.yaml", "manager/kustomization.yaml", "manager/manager.yaml", "bin/kubectl"]
 )
-def test_a_folder_is_rendered_again_once_a_file_or_the_renderer_has_changed(
+def test_a_folder_is_rendered_once_and_again_once_a_file_or_the_renderer_has_changed(
     kubectl_that_renders: Path, folder: Path, tmp_path: Path, changed: str
 ) -> None:
-    render(str(folder))
+    assert render(str(folder)) == render(str(folder))
+    assert times_rendered(kubectl_that_renders) == 1
     file = tmp_path / changed
     file.write_text(file.read_text() + "# another line\n")
-    render(str(folder))
-    assert times_rendered(kubectl_that_renders) == 2
-    render(str(folder))
-    assert times_rendered(kubectl_that_renders) == 2
+    for _ in range(2):
+        render(str(folder))
+        assert times_rendered(kubectl_that_renders) == 2
 
 
 @pytest.mark.parametrize(

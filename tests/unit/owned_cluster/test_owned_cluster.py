@@ -89,24 +89,19 @@ def test_keys_have_the_name_that_kuberay_generates(made: Callable[..., tuple[Any
     assert named["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['ray.io/cluster']"
 
 
-def test_the_pod_that_submits_has_no_certificate() -> None:
-    _, body = job(tls={})
-    pod = body["spec"]["submitterPodTemplate"]["spec"]
-    assert "initContainers" not in pod
-    assert "volumes" not in pod
-
-
-def test_nothing_is_made_for_others() -> None:
-    budgets = {"job-head-disruption-budget", "service-head-disruption-budget"}
-    assert {*provisioned().registered} == {"redis", "job", "service", "templates", *OWNERS.values(), *budgets}
-
-
-def test_the_authority_exists_before_the_owner() -> None:
+def test_the_authority_exists_before_the_owner_and_the_pod_that_submits_has_no_certificate() -> None:
     made = provisioned(tls={})
     for prefix, owner in OWNERS.items():
         assert made.made_before(f"{prefix}-tls-secret", owner)
     secrets = [each.inputs["metadata"]["name"] for each in made.registered.values() if each.name.endswith("-secret")]
     assert sorted(secrets) == ["chat-ray-authority", "count-ray-authority", "tune-ray-authority"]
+    _, body = job(tls={})
+    assert not {"initContainers", "volumes"} & body["spec"]["submitterPodTemplate"]["spec"].keys()
+
+
+def test_nothing_is_made_for_others() -> None:
+    budgets = {"job-head-disruption-budget", "service-head-disruption-budget"}
+    assert {*provisioned().registered} == {"redis", "job", "service", "templates", *OWNERS.values(), *budgets}
 
 
 def test_redis_stays_until_the_keys_are_deleted() -> None:
@@ -169,14 +164,16 @@ def test_it_warns_of_keys_that_kuberay_could_not_delete(answers: list[Any], monk
     assert cleaned_up(PROPS) == ["chat-abcde team-a.chat.chat-abcde"]
 
 
-def test_it_does_not_wait_longer_than_kuberay(answers: list[Any]) -> None:
-    answers.append([STORED])
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ([STORED], ["chat-abcde still exists after 60 s, and has tables in Redis: RAYteam-a.chat.chat-abcde@*"]),
+        (ClusterUnreachableError("no answer"), ["team-a/chat", "no answer"]),
+    ],
+)
+def test_it_waits_no_longer_than_kuberay_and_ends_if_the_api_server_does_not_answer(
+    answers: list[Any], answer: Any, shown: list[str]
+) -> None:
+    answers.append(answer)
     (warning,) = cleaned_up(PROPS)
-    assert "chat-abcde still exists after 60 s, and has tables in Redis: RAYteam-a.chat.chat-abcde@*" in warning
-
-
-def test_an_api_server_that_does_not_answer_ends_the_wait(answers: list[Any]) -> None:
-    answers.append(ClusterUnreachableError("no answer"))
-    (warning,) = cleaned_up(PROPS)
-    assert "team-a/chat" in warning
-    assert "no answer" in warning
+    assert all(each in warning for each in shown)

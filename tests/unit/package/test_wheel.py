@@ -126,14 +126,13 @@ def test_a_folder_of_the_same_name_is_reported(installed: Path, elsewhere: Path)
     assert f"Python would import components from {elsewhere}: rename" in last
 
 
-def test_stack_files_are_checked_without_a_checkout(installed: Path, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "Pulumi.prod.yaml", tmp_path)
+def test_stack_files_are_checked_without_a_checkout_and_a_command_that_needs_one_reports_it(
+    installed: Path, tmp_path: Path
+) -> None:
+    for stack in ("dev", "prod"):
+        shutil.copy(ROOT / f"Pulumi.{stack}.yaml", tmp_path)
     done = run(["-m", "stacks", "check", "prod"], installed, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_command_that_needs_a_checkout_reports_it(installed: Path, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "Pulumi.dev.yaml", tmp_path)
     done = run(["-m", "stacks", "preview", "dev"], installed, tmp_path)
     assert done.returncode != 0
     assert "this command runs ray-platform's own program" in done.stdout + done.stderr

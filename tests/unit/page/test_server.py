@@ -62,14 +62,11 @@ def test_another_host_is_refused(serving: Server, looks: list[str], host: str) -
     assert "Content-Security-Policy" in headers
 
 
-def test_browsers_leave_out_the_port_of_http(serving: Server) -> None:
-    serving.server_port = 80
-    assert [serving.known(host) for host in ("127.0.0.1", "localhost:80", "evil.example")] == [True, True, False]
-
-
-def test_this_machines_own_names_are_known(serving: Server) -> None:
+def test_this_machines_own_names_are_known_also_without_the_port_of_http(serving: Server) -> None:
     for name in ("127.0.0.1", "localhost"):
         assert ask(serving, Host=f"{name}:{serving.server_port}")[0] == 200
+    serving.server_port = 80
+    assert [serving.known(host) for host in ("127.0.0.1", "localhost:80", "evil.example")] == [True, True, False]
 
 
 def test_only_the_page_is_served_and_nothing_can_be_sent(serving: Server, looks: list[str]) -> None:

@@ -50,14 +50,17 @@ def test_quota_and_queue_limit_a_tenant(settings: dict[str, Any], most: int) -> 
 
 
 def test_what_a_queue_cannot_hold_at_once_is_named() -> None:
-    clusters = [cluster(name, workers=always(8, 1)) for name in ("one", "two")]
-    plan = plan_of(stack(tenant("a", *clusters, queue={"capability": {"gpus": 12}}), scheduler={"volcano": {}}))
-    assert report("dev", plan).sentences[0] == (
+    def plan_with(gpus: int) -> Plan:
+        clusters = [cluster(name, workers=always(8, 1)) for name in ("one", "two")]
+        return plan_of(stack(tenant("a", *clusters, queue={"capability": {"gpus": gpus}}), scheduler={"volcano": {}}))
+
+    assert "All 2 RayClusters can start at once." in report("dev", plan_with(16)).sentences
+    assert report("dev", plan_with(12)).sentences[0] == (
         "Not at once: queue a has less than its RayClusters start with (nvidia.com/gpu 12 of 16): if they start in "
         "the order of the file, others have to end before a/two can start."
     )
     amounts = {GPU_RESOURCE: {"needed": 16, "most": 12}}
-    assert as_object(plan)["tooSmall"] == [{"limit": "queue a", "amounts": amounts, "waiting": ["a/two"]}]
+    assert as_object(plan_with(12))["tooSmall"] == [{"limit": "queue a", "amounts": amounts, "waiting": ["a/two"]}]
 
 
 def test_a_quota_that_does_not_hold_the_jobs_beside_the_clusters_is_named() -> None:
@@ -67,12 +70,6 @@ def test_a_quota_that_does_not_hold_the_jobs_beside_the_clusters_is_named() -> N
     [found] = plan.too_small
     assert (found.name, found.waiting) == ("the quota of a", ("a/later",))
     assert found.needed["requests.nvidia.com/gpu"] == 24
-
-
-def test_what_a_queue_can_hold_starts_at_once() -> None:
-    clusters = [cluster(name, workers=always(8, 1)) for name in ("one", "two")]
-    plan = plan_of(stack(tenant("a", *clusters, queue={"capability": {"gpus": 16}}), scheduler={"volcano": {}}))
-    assert "All 2 RayClusters can start at once." in report("dev", plan).sentences
 
 
 def test_a_share_guaranteed_to_others_is_not_available() -> None:
@@ -87,9 +84,7 @@ def test_two_tenants_that_may_both_have_everything_are_too_many_and_grow_in_turn
     assert rules(plan) == ["promises-fit-nodes"]
     assert "nvidia.com/gpu 64 of 32" in next(overcommitments(plan)).message
     assert [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants] == [32, 0]
-
-
-def test_quotas_that_fit_promise_no_more_than_the_nodes_have() -> None:
+    assert rules(plan_of(stack(tenant("a"), tenant("b"), capacity={"overcommitment": "allowed"}))) == []
     quotas = {"gpus": 16, "cpu": 128, "memory": "2000Gi"}
     plan = plan_of(stack(tenant("a", quota=quotas), tenant("b", quota=quotas)))
     assert (rules(plan), [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants]) == ([], [16, 16])
@@ -168,11 +163,6 @@ def test_a_stack_with_overcommitment_error_is_refused_if_it_promises_too_much() 
     with pytest.raises(StackFileError, match="tenants together may use more than the nodes have"):
         stack(tenant("a"), tenant("b"), capacity={"overcommitment": "error"})
     stack(tenant("a"), capacity={"overcommitment": "error"})
-
-
-def test_overcommitment_that_is_allowed_is_not_reported() -> None:
-    assert rules(plan_of(stack(tenant("a"), tenant("b")))) == ["promises-fit-nodes"]
-    assert rules(plan_of(stack(tenant("a"), tenant("b"), capacity={"overcommitment": "allowed"}))) == []
 
 
 @st.composite

@@ -81,15 +81,12 @@ def test_the_page_holds_tables_and_the_drawing_and_nothing_from_elsewhere() -> N
     assert "http" not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
-def test_promises_of_stacks_on_one_cluster_are_added_up() -> None:
+def test_promises_of_stacks_are_added_up_if_they_are_on_one_cluster(folder: Path) -> None:
     result = plan("--all-stacks")
     assert "Cluster: the kubeconfig's current context" in result.output
     assert "nvidia.com/gpu 32 of 16" in result.output
     [cluster] = json.loads(plan("--all-stacks", "--format", "json").output)
     assert (cluster["nodes"]["gpus"], cluster["promised"]["gpus"], result.exit_code) == (16, 32, 0)
-
-
-def test_stacks_of_different_clusters_are_not(folder: Path) -> None:
     with (folder / "Pulumi.two.yaml").open("a") as file:
         file.write("  ray-platform:kubernetes: {context: elsewhere}\n")
     clusters = json.loads(plan("--all-stacks", "--format", "json").output)
@@ -129,11 +126,10 @@ def test_a_wrong_stack_file_has_its_findings_and_no_plan(folder: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [["--format", "svg"], ["one", "--all-stacks", "--format", "svg"], ["--gpu-hour-price", "-1"]]
 )
-def test_wrong_use(arguments: list[str]) -> None:
+def test_wrong_use_and_a_folder_without_stack_files(
+    arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert plan(*arguments).exit_code == 2
-
-
-def test_a_folder_without_stack_files_is_wrong_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "empty").mkdir()
     monkeypatch.chdir(folder / "empty")
     assert plan().exit_code == 2

@@ -94,19 +94,15 @@ def test_pulumi_about_gets_the_interpreter(host: language_pb2_grpc.LanguageRunti
     assert sys.version.startswith(about.version)
 
 
-def test_the_engine_learns_which_plugins_the_program_needs(
+def test_the_engine_learns_which_plugins_the_program_needs_also_those_on_the_users_pythonpath(
     host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path
 ) -> None:
-    answer = host.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(info=program(tmp_path, "")))
-    assert [package.name for package in answer.packages] == ["kubernetes"]
-
-
-def test_packages_on_the_users_pythonpath_count(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
+    request = language_pb2.GetRequiredPackagesRequest(info=program(tmp_path, ""))
+    assert [package.name for package in host.GetRequiredPackages(request).packages] == ["kubernetes"]
     metadata = tmp_path / "python" / "pulumi_random-1.2.3.dist-info" / "METADATA"
     metadata.parent.mkdir(parents=True)
     metadata.write_text("Metadata-Version: 2.1\nName: pulumi_random\nVersion: 1.2.3\n")
-    answer = host.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(info=program(tmp_path, "")))
-    assert {package.name for package in answer.packages} == {"kubernetes", "random"}
+    assert {package.name for package in host.GetRequiredPackages(request).packages} == {"kubernetes", "random"}
 
 
 def test_the_error_for_an_unsupported_call_names_the_alternative(

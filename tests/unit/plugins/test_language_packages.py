@@ -36,38 +36,19 @@ def test_installed_packages_have_names_as_pip_writes_them() -> None:
     found = {each["name"]: each for each in installed(sys.executable, dict(os.environ))}
     assert found["pulumi-kubernetes"]["version"] == version("pulumi-kubernetes")
     assert "pulumi" in found["pulumi-kubernetes"]["requires"]
-
-
-def test_an_interpreter_that_does_not_run_is_reported() -> None:
     with pytest.raises(HostError, match="false cannot list its packages"):
         installed("false", dict(os.environ))
 
 
-def test_the_plugin_file_overrides_the_name_and_version_of_its_package() -> None:
-    plugin_json: dict[str, object] = {
-        "resource": True,
-        "name": "gcp",
-        "version": "9.9.9",
-        "server": "https://example.com",
-    }
-    (plugin,) = required_plugins([distribution("pulumi-google", plugin_json)])
-    assert (plugin.name, plugin.version, plugin.server) == ("gcp", "v9.9.9", "https://example.com")
-
-
-def test_a_pulumi_package_without_a_file_needs_the_plugin_of_its_name() -> None:
+def test_the_plugin_of_a_package_is_that_of_its_name_or_of_its_file() -> None:
     (plugin,) = required_plugins([distribution("pulumi-random")])
     assert (plugin.name, plugin.version) == ("random", "v1.2.3")
-
-
-def test_a_parameterized_package_passes_its_parameter_on() -> None:
+    file: dict[str, object] = {"resource": True, "name": "gcp", "version": "9.9.9", "server": "https://example.com"}
+    (plugin,) = required_plugins([distribution("pulumi-google", file)])
+    assert (plugin.name, plugin.version, plugin.server) == ("gcp", "v9.9.9", "https://example.com")
     parameter = {"name": "pinecone", "version": "2.0.0", "value": "eyJhIjoxfQ=="}
-    plugin_json: dict[str, object] = {
-        "resource": True,
-        "name": "terraform-provider",
-        "version": "1.0.0",
-        "parameterization": parameter,
-    }
-    (plugin,) = required_plugins([distribution("pulumi-pinecone", plugin_json)])
+    file = {"resource": True, "name": "terraform-provider", "version": "1.0.0", "parameterization": parameter}
+    (plugin,) = required_plugins([distribution("pulumi-pinecone", file)])
     assert plugin.name == "terraform-provider"
     assert (plugin.parameterization.name, plugin.parameterization.value) == ("pinecone", b'{"a":1}')
 
@@ -117,17 +98,12 @@ def virtualenv(folder: Path) -> Path:
     return folder
 
 
-def test_a_virtualenv_is_found_from_the_projects_root(tmp_path: Path) -> None:
-    venv = virtualenv(tmp_path / ".venv")
-    assert resolve(project(tmp_path, virtualenv=".venv")).python() == str(venv / "bin" / "python")
-
-
-def test_a_virtualenv_may_be_anywhere(tmp_path: Path) -> None:
-    venv = virtualenv(tmp_path / "elsewhere")
-    assert resolve(project(tmp_path, virtualenv=str(venv))).python() == str(venv / "bin" / "python")
-
-
-def test_the_error_for_a_missing_virtualenv_names_the_command_that_creates_it(tmp_path: Path) -> None:
+def test_a_virtualenv_may_be_anywhere_and_a_missing_one_is_named_with_the_command_that_creates_it(
+    tmp_path: Path,
+) -> None:
+    for venv, named in ((tmp_path / ".venv", ".venv"), (tmp_path / "elsewhere", str(tmp_path / "elsewhere"))):
+        virtualenv(venv)
+        assert resolve(project(tmp_path, virtualenv=named)).python() == str(venv / "bin" / "python")
     toolchain = resolve(project(tmp_path, virtualenv="venv"))
     with pytest.raises(HostError, match=f"missing: {tmp_path / 'venv'} .*Run `pulumi install`"):
         toolchain.python()

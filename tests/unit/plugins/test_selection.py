@@ -44,10 +44,7 @@ def test_without_pulumi_ours_are_used(machine: dict[str, str]) -> None:
     assert chosen(selection) == OURS
     assert selection.tools == TOOLS
     assert selection.environment[PROVIDER_VERSION] == KUBERNETES_PROVIDER
-
-
-def test_the_stand_in_can_be_executed(machine: dict[str, str]) -> None:
-    assert select("stand-in", machine).plugins[0].path.stat().st_mode & 0o111
+    assert selection.plugins[0].path.stat().st_mode & 0o111
 
 
 def test_a_provider_of_the_user_is_neither_built_nor_asked_for_in_another_version(
@@ -84,23 +81,26 @@ def test_an_installed_plugin_is_found_in_pulumis_home(machine: dict[str, str], t
     assert select("auto", machine).plugins[1].path == real
 
 
-def test_of_several_installed_versions_the_newest_is_used(machine: dict[str, str], tmp_path: Path) -> None:
+def test_of_several_installed_versions_the_newest_is_used_and_none_older_than_the_python_package(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
     plugins = tmp_path / "home" / ".pulumi" / "plugins"
+    program(plugins / "resource-kubernetes-v4.0.0" / KUBERNETES)
+    assert chosen(select("auto", machine)) == OURS
     for number in ("4.90.0", "4.100.0", "5.0.0"):
         program(plugins / f"resource-kubernetes-v{number}" / KUBERNETES)
     assert select("auto", machine).plugins[1].path.parent.name == "resource-kubernetes-v4.100.0"
 
 
-def test_an_installed_plugin_older_than_the_python_package_is_not_used(machine: dict[str, str], tmp_path: Path) -> None:
-    program(tmp_path / "home" / ".pulumi" / "plugins" / "resource-kubernetes-v4.0.0" / KUBERNETES)
-    assert chosen(select("auto", machine)) == OURS
-
-
-def test_ours_can_be_forced_where_real_plugins_exist(machine: dict[str, str], tmp_path: Path) -> None:
+def test_ours_can_be_forced_where_real_plugins_exist_and_an_unknown_mode_is_an_error(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
     program(tmp_path / "bin" / LANGUAGE)
     program(tmp_path / "bin" / KUBERNETES)
     assert chosen(select("stand-in", machine)) == OURS
     assert set(chosen(select("real", machine)).values()) == {"real"}
+    with pytest.raises(RehearsalError, match="PLUGINS is 'fake'; allowed are auto, real and stand-in"):
+        select("fake", machine)  # type: ignore[arg-type]  # what a user may type
 
 
 def test_another_checkouts_stand_in_on_the_path_is_not_taken_for_a_real_one(
@@ -119,11 +119,6 @@ def test_the_error_for_a_missing_real_plugin_names_the_places_and_how_to_install
     assert KUBERNETES in str(failure.value)
     assert machine["PATH"] in str(failure.value)
     assert f"pulumi plugin install resource kubernetes {version('pulumi-kubernetes')}" in str(failure.value)
-
-
-def test_the_error_for_an_unknown_mode_names_the_allowed_ones(machine: dict[str, str]) -> None:
-    with pytest.raises(RehearsalError, match="PLUGINS is 'fake'; allowed are auto, real and stand-in"):
-        select("fake", machine)  # type: ignore[arg-type]  # what a user may type
 
 
 def installed(home: Path) -> dict[str, Path]:

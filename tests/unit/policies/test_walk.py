@@ -276,17 +276,13 @@ def work(cluster: str) -> Body:
 TOGETHER["the same object on two clusters"] = ("unique-objects", [work("one"), work("two")])
 
 
-@pytest.mark.parametrize("name", TOGETHER)
-def test_they_are_no_violation(name: str) -> None:
-    rule, made = TOGETHER[name]
+@pytest.mark.parametrize(
+    ("rule", "made"),
+    [*((rule, [made]) for rule, made in NONE.values()), *TOGETHER.values()],
+    ids=[*NONE, *TOGETHER],
+)
+def test_it_is_no_violation(rule: str, made: list[Body]) -> None:
     findings = Judge(Configuration(), "prod").report([Object(each, "a.yaml") for each in made]).findings
-    assert [each.message for each in findings if each.rule.id == rule and each.known] == []
-
-
-@pytest.mark.parametrize("name", NONE)
-def test_it_is_no_violation(name: str) -> None:
-    rule, made = NONE[name]
-    findings = Judge(Configuration(), "prod").report([Object(made, "a.yaml")]).findings
     assert [each.message for each in findings if each.rule.id == rule and each.known] == []
 
 

@@ -37,20 +37,14 @@ def made(backend: Any) -> Recorder:
     return record(lambda: Queues("queues", QueuesArgs(list(queue_objects(backend, TREE, [POOL])))))
 
 
-def test_a_queue_of_volcano_is_created_after_its_parent_and_deleted_before_it() -> None:
-    assert made("volcano").made_before("queues-research", "queues-vision")
-
-
-def test_queues_of_volcano_have_policies_that_restrict_their_use() -> None:
-    kinds = made("volcano").kinds()
-    assert len(kinds["kubernetes:scheduling.volcano.sh/v1beta1:Queue"]) == 3
-    assert kinds["kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"] == [
+def test_queues_of_volcano_are_created_after_their_parents_with_policies_that_restrict_their_use() -> None:
+    recorder = made("volcano")
+    assert recorder.made_before("queues-research", "queues-vision")
+    assert len(recorder.kinds()["kubernetes:scheduling.volcano.sh/v1beta1:Queue"]) == 3
+    assert recorder.kinds()["kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"] == [
         "queues-ray-platform-queues-binding",
         "queues-ray-platform-queues-early-binding",
     ]
-
-
-def test_a_stack_without_queues_has_no_objects_for_them() -> None:
     assert list(queue_objects("volcano", [])) == []
 
 
@@ -104,15 +98,6 @@ def ray(kind: str, queue: str | None, **parts: Any) -> dict[str, Any]:
     }
 
 
-def refusal(*existing: dict[str, Any]) -> str | None:
-    """The refusal of the guard of queue research with these objects; None if it allows the deletion."""
-    try:
-        refuse_queue_in_use(FakeCluster(*existing), "research", LABEL)
-    except InUseError as error:
-        return str(error)
-    return None
-
-
 @pytest.mark.parametrize(
     "there",
     [
@@ -124,25 +109,15 @@ def refusal(*existing: dict[str, Any]) -> str | None:
     ],
 )
 def test_a_queue_in_use_is_not_deleted_and_its_users_are_named(there: dict[str, Any]) -> None:
-    message = refusal(there)
-    assert message is not None
-    assert f"queue 'research' is not deleted, because it is used by {there['kind']} team-a/x" in message
+    message = f"queue 'research' is not deleted, because it is used by {there['kind']} team-a/x"
+    with pytest.raises(InUseError, match=message):
+        refuse_queue_in_use(FakeCluster(there), "research", LABEL)
 
 
-@pytest.mark.parametrize(
-    "there",
-    [
-        ray("RayCluster", "other"),
-        ray("RayCluster", None),
-        ray("RayJob", "research", status={"jobDeploymentStatus": "Complete"}),
-    ],
-)
-def test_other_objects_and_jobs_that_have_ended_do_not_block_the_deletion(there: dict[str, Any]) -> None:
-    assert refusal(there) is None
-
-
-def test_an_unreachable_api_server_blocks_the_deletion() -> None:
-    cluster = FakeCluster()
+def test_other_objects_and_jobs_that_have_ended_do_not_block_the_deletion_and_no_answer_does() -> None:
+    ended = ray("RayJob", "research", status={"jobDeploymentStatus": "Complete"})
+    cluster = FakeCluster(ray("RayCluster", "other"), ray("RayService", None), ended)
+    refuse_queue_in_use(cluster, "research", LABEL)
     cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
     with pytest.raises(InUseError, match="cannot be determined what uses it: no usable kubeconfig"):
         refuse_queue_in_use(cluster, "research", LABEL)
@@ -153,41 +128,33 @@ H100 = NodePool(pool="h100", count=2, cpu="96", memory="2000Gi", gpus=8, gpu_pro
 A100_FLAVOR, H100_FLAVOR = "nvidia-a100-sxm4-80gb", "nvidia-h100-80gb-hbm3"
 
 
-def test_amounts_that_are_not_set_have_no_limit_and_no_guarantee() -> None:
-    assert volcano_queue(queue("team-a"))["spec"] == {
-        "weight": 1,
-        "reclaimable": True,
-        "priority": 0,
-        "dequeueStrategy": "fifo",
-    }
+DEFAULTS = {"weight": 1, "reclaimable": True, "priority": 0, "dequeueStrategy": "fifo"}
 
 
-def test_amounts_are_resource_lists_and_deserved_includes_the_guarantee() -> None:
-    team_a = queue(
+def test_amounts_of_volcano_are_resource_lists_and_deserved_includes_the_guarantee() -> None:
+    vision = queue(
         "vision",
+        "team-a",
+        "team-b",
         parent="research",
         guarantee={"gpus": 8, "cpu": 32},
         deserved={"gpus": 16},
         capability={"gpus": 24, "cpu": 64, "memory": "1Ti", "resources": {"rdma/hca": 4}},
     )
-    spec = volcano_queue(team_a)["spec"]
-    assert spec["parent"] == "research"
-    assert spec["guarantee"] == {"resource": {GPU_RESOURCE: "8", "cpu": "32"}}
-    assert spec["deserved"] == {GPU_RESOURCE: "16", "cpu": "32"}
-    assert spec["capability"] == {GPU_RESOURCE: "24", "cpu": "64", "memory": "1Ti", "rdma/hca": "4"}
-
-
-def test_zero_gpus_are_a_capability_but_no_guarantee() -> None:
-    spec = volcano_queue(queue("cpu-only", guarantee={"gpus": 0}, capability={"gpus": 0}))["spec"]
-    assert spec["capability"] == {GPU_RESOURCE: "0"}
-    assert "guarantee" not in spec
-    assert "deserved" not in spec
-
-
-def test_a_queue_has_the_annotation_that_the_policy_reads() -> None:
-    metadata = volcano_queue(queue("research", "team-a", "team-b"))["metadata"]
+    assert volcano_queue(vision)["spec"] == {
+        **DEFAULTS,
+        "parent": "research",
+        "guarantee": {"resource": {GPU_RESOURCE: "8", "cpu": "32"}},
+        "deserved": {GPU_RESOURCE: "16", "cpu": "32"},
+        "capability": {GPU_RESOURCE: "24", "cpu": "64", "memory": "1Ti", "rdma/hca": "4"},
+    }
+    metadata = volcano_queue(vision)["metadata"]
     assert metadata["annotations"] == {"ray-platform/allowed-namespaces": "team-a,team-b"}
     assert metadata["labels"] == {"ray-platform/queue": "true"}
+    # Without amounts there is no limit and no guarantee; zero GPUs are a capability, but no guarantee.
+    assert volcano_queue(queue("team-a"))["spec"] == DEFAULTS
+    without_gpus = volcano_queue(queue("cpu-only", guarantee={"gpus": 0}, capability={"gpus": 0}))["spec"]
+    assert without_gpus == {**DEFAULTS, "capability": {GPU_RESOURCE: "0"}}
 
 
 def quotas(body: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
@@ -324,7 +291,14 @@ def test_kueue_counts_as_many_workers_as_kuberay_starts() -> None:
     assert replicas(Scheduling("kueue")) == replicas(Scheduling("volcano", "research")) == [0, None]
 
 
-def test_without_a_scheduler_a_raycluster_is_unchanged() -> None:
+def test_volcano_does_not_evict_a_head_for_another_queue_and_without_it_heads_are_unchanged() -> None:
+    volcano = Scheduling("volcano", "research")
+    assert head_annotations(volcano)["volcano.sh/preemptable"] == "false"
+    own = {"head": {"podTemplate": {"metadata": {"annotations": {"volcano.sh/preemptable": "true"}}}}}
+    assert head_annotations(volcano, **own)["volcano.sh/preemptable"] == "true"
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("volcano"), podDefaults="none")
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("kueue", "research"))
+    assert "volcano.sh/preemptable" not in head_annotations(NO_SCHEDULING)
     assert "labels" not in metadata(NO_SCHEDULING)
 
 
@@ -332,19 +306,6 @@ def head_annotations(scheduling: Scheduling, **keys: Any) -> dict[str, str]:
     settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
     template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
     return dict((template.get("metadata") or {}).get("annotations") or {})
-
-
-def test_volcano_does_not_evict_a_head_for_another_queue() -> None:
-    volcano = Scheduling("volcano", "research")
-    assert head_annotations(volcano)["volcano.sh/preemptable"] == "false"
-    own = {"head": {"podTemplate": {"metadata": {"annotations": {"volcano.sh/preemptable": "true"}}}}}
-    assert head_annotations(volcano, **own)["volcano.sh/preemptable"] == "true"
-
-
-def test_pods_without_defaults_and_pods_of_other_schedulers_are_unchanged() -> None:
-    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("volcano"), podDefaults="none")
-    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("kueue", "research"))
-    assert "volcano.sh/preemptable" not in head_annotations(NO_SCHEDULING)
 
 
 def cluster(name: str, **settings: Any) -> dict[str, Any]:
@@ -360,25 +321,17 @@ def allowed(settings: StackSettings) -> dict[str, tuple[str, ...]]:
     return {queue.name: queue.namespaces for queue in queues_of(settings)}
 
 
-def test_a_shared_queue_is_for_tenants_that_name_it_or_whose_clusters_name_it() -> None:
+def test_a_queue_is_for_tenants_that_name_it_or_whose_clusters_name_it_or_for_configured_ones() -> None:
     settings = stack(
         {"name": "team-a", "queue": "research"},
         {"name": "team-b", "namespace": "b", "clusters": [cluster("tuning", queue="research")]},
-        {"name": "team-c"},
-        queues=[{"name": "research"}, {"name": "batch"}],
+        {"name": "team-c", "namespace": "c", "queue": {}},
+        queues=[{"name": "research"}, {"name": "batch"}, {"name": "listed", "allowedNamespaces": ["team-a", "other"]}],
     )
-    assert allowed(settings) == {"research": ("team-a", "b"), "batch": ()}
-
-
-def test_a_configured_list_of_namespaces_is_used_unchanged() -> None:
-    settings = stack(
-        {"name": "team-a", "queue": "research"}, queues=[{"name": "research", "allowedNamespaces": ["team-a", "other"]}]
-    )
-    assert allowed(settings) == {"research": ("team-a", "other")}
-
-
-def test_a_tenants_own_queue_has_the_name_of_its_namespace_and_is_only_for_it() -> None:
-    assert allowed(stack({"name": "team-a", "namespace": "research", "queue": {}})) == {"research": ("research",)}
+    assert allowed(settings) == {
+        **{"research": ("team-a", "b"), "batch": (), "listed": ("team-a", "other")},
+        "c": ("c",),
+    }
 
 
 def test_a_clusters_own_queue_overrides_its_tenants() -> None:
@@ -444,12 +397,9 @@ def test_an_amount_above_the_next_one_is_refused_with_both_numbers(
         QueueSettings.model_validate(above)
 
 
-def test_deserved_is_at_least_the_guarantee() -> None:
+def test_the_guarantee_of_each_product_is_deserved_too() -> None:
     settings = QueueSettings.model_validate({"guarantee": {"gpus": 8}, "deserved": {"cpu": 64}})
     assert settings.amounts("deserved") == {GPU_RESOURCE: 8, "cpu": 64}
-
-
-def test_the_guarantee_of_each_product_is_deserved_too() -> None:
     guarantee = {"gpusByProduct": {"A100": 8, "H100": 8}}
     QueueSettings.model_validate({"guarantee": guarantee, "deserved": {"cpu": 64}})
     QueueSettings.model_validate({"guarantee": guarantee, "deserved": {"gpusByProduct": {"A100": 8, "H100": 16}}})
@@ -501,10 +451,12 @@ def test_parents_come_before_their_children_in_any_configured_order(tree: list[Q
         assert each.settings.parent is None or ordered.index(each.settings.parent) < ordered.index(each.name)
 
 
-def test_without_nodes_in_the_stack_file_they_limit_nothing() -> None:
+def test_without_nodes_or_a_quota_for_a_resource_nothing_limits_it() -> None:
     greedy = [queue("a", guarantee={"gpus": 1000})]
     assert problems_of_queues(greedy, []) == []
     assert rules(problems_of_queues(greedy, [POOL])) == [("guarantees-fit-nodes", ("a", "guarantee", "gpus"))]
+    shared = queue("research", "team-a", "team-b", guarantee={"gpus": 8})
+    assert list(beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {"cpu": Decimal(4)}])) == []
 
 
 def test_a_gang_is_the_head_with_its_autoscaler_and_the_minimum_workers() -> None:
@@ -512,13 +464,5 @@ def test_a_gang_is_the_head_with_its_autoscaler_and_the_minimum_workers() -> Non
     assert gang[GPU_RESOURCE] == 8
     assert gang["pods"] == 3
     assert gang["cpu"] == Decimal("2.5") + 2 * 30
-
-
-def test_the_gang_of_a_cluster_that_does_not_scale_is_the_whole_cluster() -> None:
     gang = training(autoscaling=False, workerGroups=[{"groupName": "all", "cpu": 1, "replicas": 3}]).gang
     assert (gang["pods"], gang["cpu"]) == (Decimal(4), Decimal(5))
-
-
-def test_a_namespace_without_a_quota_for_the_resource_has_no_limit() -> None:
-    shared = queue("research", "team-a", "team-b", guarantee={"gpus": 8})
-    assert list(beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {"cpu": Decimal(4)}])) == []

@@ -82,16 +82,13 @@ def test_the_gateway_is_only_in_the_head_and_starts_before_its_clients() -> None
     assert [each["name"] for each in workers["initContainers"]] == ["certificate"]
 
 
-def test_without_a_gateway_ray_retries_for_the_time_of_a_failover() -> None:
+def test_without_a_gateway_ray_retries_for_the_time_of_a_failover_unless_configured() -> None:
     made = spec(DIRECT)
     options = made["gcsFaultToleranceOptions"]
     assert options["redisAddress"] == "redis://ray-redis-sentinel.ray-system.svc:26379"
     assert options["redisPassword"]["valueFrom"]["secretKeyRef"]["key"] == "password"
     assert "initContainers" not in head(made)
     assert env(head(made)["containers"][0])["RAY_num_redis_request_retries"] == "9"
-
-
-def test_retries_of_the_cluster_override_the_default() -> None:
     [ray] = head(spec(DIRECT, head={"env": {"RAY_num_redis_request_retries": "20"}}))["containers"]
     assert [each["value"] for each in ray["env"] if each["name"] == "RAY_num_redis_request_retries"] == ["20"]
 
@@ -106,15 +103,11 @@ def test_without_a_gateway_ray_checks_the_certificate_of_redis_itself() -> None:
     assert {"data", "ray-redis"} <= {each["name"] for each in head(made)["volumes"]}
 
 
-@pytest.mark.parametrize("pod_defaults", ["secure", "none"])
-def test_the_gateway_is_always_restricted(pod_defaults: str) -> None:
-    [gateway] = head(spec(podDefaults=pod_defaults))["initContainers"]
+@pytest.mark.parametrize("configured", [{}, {"podDefaults": "none"}, {"runAsUser": "image"}])
+def test_the_gateway_is_always_restricted_and_may_have_the_user_of_its_image(configured: dict[str, Any]) -> None:
+    [gateway] = head(spec(**configured))["initContainers"]
     assert gateway["securityContext"]["runAsNonRoot"] is True
-
-
-def test_with_users_of_images_the_gateway_has_that_of_its_image() -> None:
-    [gateway] = head(spec(runAsUser="image"))["initContainers"]
-    assert "runAsUser" not in gateway["securityContext"]
+    assert ("runAsUser" in gateway["securityContext"]) == ("runAsUser" not in configured)
 
 
 def test_a_cluster_without_fault_tolerance_is_unchanged() -> None:
@@ -126,15 +119,12 @@ def test_worker_timeouts_longer_than_the_heads_are_accepted() -> None:
     spec(head={"env": {TIMEOUT: "30"}}, workers={"pool": "cpu", "env": {TIMEOUT: "60"}})
 
 
-def test_each_new_cluster_has_its_own_storage_namespace() -> None:
+def test_each_new_cluster_with_fault_tolerance_has_its_own_storage_namespace() -> None:
     recorder = provisioned()
     named = recorder.registered["team-a/training-storage-namespace"]
     assert (named.inputs["namespace"], named.inputs["cluster"]) == ("team-a", "training")
     assert recorder.made_before("team-a/training-storage-namespace", "team-a/training-ray-cluster")
     assert recorder.made_before("redis", "team-a/training-ray-cluster")
-
-
-def test_a_cluster_without_fault_tolerance_has_no_storage_namespace() -> None:
     assert "team-a/training-storage-namespace" not in provisioned(faultTolerance=False).registered
 
 
@@ -192,28 +182,23 @@ def test_names_are_unique() -> None:
     assert all(re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", name) for name in names)
 
 
-def test_it_does_not_change_while_its_cluster_exists(in_memory: FakeCluster) -> None:
-    live(in_memory, RUNNING)
-    assert changed() == []
-
-
-def test_another_cluster_has_another_name(in_memory: FakeCluster) -> None:
-    live(in_memory, RUNNING)
-    assert changed(namespace="team-b") == ["namespace"]
-    assert changed(cluster="serving") == ["cluster"]
-
-
-@pytest.mark.parametrize("cluster", [None, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}])
-def test_a_cluster_does_not_reuse_the_keys_of_a_deleted_one(
-    in_memory: FakeCluster, cluster: dict[str, Any] | None
+@pytest.mark.parametrize(
+    ("there", "news", "replaced"),
+    [
+        (RUNNING, {}, []),
+        (RUNNING, {"namespace": "team-b"}, ["namespace"]),
+        (RUNNING, {"cluster": "serving"}, ["cluster"]),
+        (None, {}, ["cluster"]),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, {}, ["cluster"]),
+        (ClusterUnreachableError("no answer"), {}, []),
+    ],
+    ids=["exists", "another namespace", "another cluster", "deleted", "is deleted", "no answer"],
+)
+def test_keys_stay_those_of_their_cluster_while_it_exists(
+    in_memory: FakeCluster, there: dict[str, Any] | Exception | None, news: dict[str, str], replaced: list[str]
 ) -> None:
-    live(in_memory, cluster)
-    assert changed() == ["cluster"]
-
-
-def test_an_unreachable_api_server_changes_no_keys(in_memory: FakeCluster) -> None:
-    live(in_memory, ClusterUnreachableError("no answer"))
-    assert changed() == []
+    live(in_memory, there)
+    assert changed(**news) == replaced
 
 
 def test_another_context_does_not_change_it(in_memory: FakeCluster) -> None:
@@ -256,27 +241,28 @@ def event(kind: str, name: str, reason: str, at: str = "2026-01-02T00:00:00Z") -
     return {"involvedObject": about, "reason": reason, "message": f"{reason}!", "lastTimestamp": at}
 
 
-def test_a_completed_cleanup_causes_no_warning() -> None:
-    assert failure_reason([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training") is None
+GAVE_UP = event("RayCluster", "training", "ForceDeletedStuckCluster")
+CUT = f"{'a' * 53}-redis-cleanup"[-63:]
+"""The Job of a cluster with a long name: KubeRay cuts its beginning."""
 
 
-def test_a_cleanup_that_kuberay_gave_up_is_reported() -> None:
-    gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster")
-    failed = event("Job", "training-redis-cleanup", "BackoffLimitExceeded")
-    assert failure_reason([failed, gave_up], "training") == "ForceDeletedStuckCluster!"
-    assert failure_reason([gave_up], "serving") is None
-
-
-@pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded"])
-def test_a_failed_cleanup_job_is_reported(reason: str) -> None:
-    reason_left = failure_reason([event("Job", "training-redis-cleanup", reason)], "training")
-    assert reason_left == f"Job training-redis-cleanup failed: {reason}!"
-
-
-def test_a_job_with_a_long_name_is_recognized_by_its_end() -> None:
-    name = "a" * 53
-    job = f"{name}-redis-cleanup"[-63:]
-    assert failure_reason([event("Job", job, "DeadlineExceeded")], name) is not None
+@pytest.mark.parametrize(
+    ("events", "cluster", "why"),
+    [
+        ([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training", None),
+        ([event("Job", "training-redis-cleanup", "BackoffLimitExceeded"), GAVE_UP], "training", GAVE_UP["message"]),
+        ([GAVE_UP], "serving", None),
+        *(
+            ([event("Job", "training-redis-cleanup", each)], "training", f"Job training-redis-cleanup failed: {each}!")
+            for each in ("BackoffLimitExceeded", "DeadlineExceeded")
+        ),
+        ([event("Job", CUT, "DeadlineExceeded")], "a" * 53, f"Job {CUT} failed: DeadlineExceeded!"),
+    ],
+)
+def test_a_cleanup_that_failed_or_that_kuberay_gave_up_is_reported(
+    events: list[dict[str, Any]], cluster: str, why: str | None
+) -> None:
+    assert failure_reason(events, cluster) == why
 
 
 def test_events_of_an_earlier_cluster_of_the_name_do_not_count() -> None:

@@ -94,11 +94,3 @@ def test_a_name_is_valid_for_a_service(name: str) -> None:
     assert path == ("name",)
     assert message.startswith(f"{name!r} is not a name of at most 53 lower-case letters, digits and hyphens")
     assert "\n" not in message
-
-
-def test_token_authentication_is_on_by_default() -> None:
-    """KubeRay itself disables it in both cases."""
-    entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
-    settings = valid({**entry, "authOptions": {}})
-    assert settings.auth_options is not None
-    assert settings.auth_options.mode == "token"

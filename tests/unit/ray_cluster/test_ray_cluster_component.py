@@ -47,14 +47,11 @@ def provisioned(
     return record(program, live)
 
 
-def test_the_cluster_waits_for_the_operator_and_the_account() -> None:
+def test_it_is_one_ray_cluster_in_the_tenants_namespace_after_the_operator_and_the_account() -> None:
     recorder = provisioned()
-    assert recorder.made_before("guard", "team-a-training-ray-cluster")
-    assert recorder.made_before("account", "team-a-training-ray-cluster")
-
-
-def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() -> None:
-    made = provisioned().registered["team-a-training-ray-cluster"]
+    for first in ("guard", "account"):
+        assert recorder.made_before(first, "team-a-training-ray-cluster")
+    made = recorder.registered["team-a-training-ray-cluster"]
     assert (made.type, made.parent) == ("kubernetes:ray.io/v1:RayCluster", "team-a-training")
     assert (made.inputs["metadata"]["namespace"], made.inputs["metadata"]["name"]) == ("team-a", "training")
     pod = made.inputs["spec"]["headGroupSpec"]["template"]["spec"]
@@ -155,19 +152,17 @@ def test_another_version_is_waited_for_again() -> None:
     assert first == same != other
 
 
-def test_the_status_of_an_unknown_cluster_is_empty() -> None:
-    status = status_summary(None)
-    assert (status["state"], status["head"], status["conditions"]) == (None, {"pod": None, "service": None}, [])
-
-
-def test_a_head_alone_has_no_worker_groups() -> None:
+def test_a_head_alone_has_no_worker_groups_and_an_unknown_cluster_no_status() -> None:
     outputs = provisioned(workers=None).outputs["team-a-training"]
     assert (outputs["worker_groups"], outputs["largest_gpus"]) == ([], 0)
+    status = status_summary(None)
+    assert (status["state"], status["head"], status["conditions"]) == (None, {"pod": None, "service": None}, [])
 
 
 def test_a_wait_ends_with_the_reasons_when_the_cluster_is_not_ready_in_time() -> None:
     cluster = FakeCluster()
     cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    assert why_not_ready(cluster, "team-a", "training", "ray-system") == ["no usable kubeconfig"]
     waiting = until_ready(cluster, "team-a", "training", "ray-system", 0, lambda _: None)
     with pytest.raises(NotReadyError, match=r"RayCluster team-a/training is not ready after 0 s:\n  no usable kube"):
         asyncio.run(waiting)
@@ -190,66 +185,91 @@ def event(message: str, at: str, kind: str = "Warning") -> dict[str, Any]:
     return {"type": kind, "reason": "R", "message": message, "involvedObject": about, "lastTimestamp": at}
 
 
-def test_an_unschedulable_pod_is_named_with_the_schedulers_reason() -> None:
-    pod = head_pod(
-        conditions=[{"type": "PodScheduled", "status": "False", "message": "0/4 nodes: Insufficient memory."}]
-    )
-    lines = reasons(Evidence(cluster(("HeadPodReady", "False", "containers not ready")), (pod,), (), OPERATOR))
-    assert lines == [
-        "RayCluster: HeadPodReady is False: containers not ready",
-        "pod training-head is not scheduled: 0/4 nodes: Insufficient memory.",
-    ]
+def waiting(container: str, reason: str, message: str | None = None) -> dict[str, Any]:
+    return {"name": container, "state": {"waiting": {"reason": reason, **({"message": message} if message else {})}}}
 
 
-def test_an_image_that_cannot_be_pulled_is_reported() -> None:
-    waiting = {"name": "ray-head", "state": {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off "ray:0"'}}}
-    lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[waiting]),), (), OPERATOR))
-    assert lines == ['pod training-head, container ray-head: ImagePullBackOff: Back-off "ray:0"']
+def seen(*conditions: tuple[str, str, str], pod: dict[str, Any] | None = None, **more: Any) -> Evidence:
+    """What is seen of a cluster with these conditions, its head, and a running operator."""
+    return Evidence(cluster(*conditions), (pod,) if pod else (), **{"operator_pods": OPERATOR, **more})
 
 
-def test_a_starting_pod_is_not_reported() -> None:
-    starting = {"name": "ray-head", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[starting]),), (), OPERATOR))
-    assert lines == ["no event and no condition has the reason: read the operator's log"]
+UNSCHEDULED = head_pod(conditions=[{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}])
+WITHOUT_REDIS = {"name": "redis-gateway", "started": False, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+CRASHING = {
+    **waiting("redis-gateway", "CrashLoopBackOff", "back-off 20s"),
+    "lastState": {"terminated": {"message": "redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long\n"}},
+}
+NOT_READY = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it:"
+NOT_LOOKED = "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
 
 
-def test_a_gateway_without_redis_is_reported_with_its_reason() -> None:
-    starting = {"name": "redis-gateway", "started": False, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
-    log = '{"message": "listening"}\n{"level": "warning", "message": "not ready: s-0:26379: WRONGPASS"}\n'
-    pod = head_pod(initContainerStatuses=[starting])
-    logs = {("training-head", "redis-gateway"): log}
-    expected = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it: "
-    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [f"{expected}not ready: s-0:26379: WRONGPASS"]
-    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{expected}read its log"]
-
-
-def test_the_last_log_line_of_a_crashing_container_is_reported() -> None:
-    looping = {
-        "name": "redis-gateway",
-        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
-        "lastState": {"terminated": {"message": "redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long\n"}},
-    }
-    [line] = reasons(Evidence(cluster(), (head_pod(initContainerStatuses=[looping]),), (), OPERATOR))
-    assert line.endswith("back-off 20s; it ended with: redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long")
-
-
-def test_only_warnings_are_reported_newest_first() -> None:
-    events = (
-        event("older", "2026-01-01T00:00:00Z"),
-        event("newer", "2026-01-02T00:00:00Z"),
-        event("scheduled", "2026-01-03T00:00:00Z", kind="Normal"),
-    )
-    assert reasons(Evidence(cluster(), (), events, OPERATOR)) == [
-        "Pod training-head: R: newer",
-        "Pod training-head: R: older",
-    ]
-
-
-def test_a_warning_that_repeats_a_pods_status_is_omitted() -> None:
-    unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}
-    warning = event("0/4 nodes are available", "2026-01-01T00:00:00Z")
-    lines = reasons(Evidence(cluster(), (head_pod(conditions=[unscheduled]),), (warning,), OPERATOR))
-    assert lines == ["pod training-head is not scheduled: 0/4 nodes are available"]
+@pytest.mark.parametrize(
+    ("evidence", "lines"),
+    [
+        (
+            seen(("HeadPodReady", "False", "containers not ready"), pod=UNSCHEDULED),
+            [
+                "RayCluster: HeadPodReady is False: containers not ready",
+                "pod training-head is not scheduled: 0/4 nodes are available",
+            ],
+        ),
+        (  # A warning that repeats the status of a pod is omitted.
+            seen(pod=UNSCHEDULED, events=(event("0/4 nodes are available", "2026-01-01T00:00:00Z"),)),
+            ["pod training-head is not scheduled: 0/4 nodes are available"],
+        ),
+        (
+            seen(pod=head_pod(containerStatuses=[waiting("ray-head", "ImagePullBackOff", 'Back-off "ray:0"')])),
+            ['pod training-head, container ray-head: ImagePullBackOff: Back-off "ray:0"'],
+        ),
+        (
+            seen(pod=head_pod(containerStatuses=[waiting("ray-head", "ContainerCreating")])),
+            ["no event and no condition has the reason: read the operator's log"],
+        ),
+        (
+            seen(
+                pod=head_pod(initContainerStatuses=[WITHOUT_REDIS]),
+                logs={
+                    ("training-head", "redis-gateway"): '{"message": "listening"}\n'
+                    '{"level": "warning", "message": "not ready: s-0:26379: WRONGPASS"}\n'
+                },
+            ),
+            [f"{NOT_READY} not ready: s-0:26379: WRONGPASS"],
+        ),
+        (seen(pod=head_pod(initContainerStatuses=[WITHOUT_REDIS])), [f"{NOT_READY} read its log"]),
+        (
+            seen(pod=head_pod(initContainerStatuses=[CRASHING])),
+            [
+                "pod training-head, container redis-gateway: CrashLoopBackOff: back-off 20s; it ended with: "
+                "redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long"
+            ],
+        ),
+        (  # Only warnings are reported, newest first.
+            seen(
+                events=(
+                    event("older", "2026-01-01T00:00:00Z"),
+                    event("newer", "2026-01-02T00:00:00Z"),
+                    event("scheduled", "2026-01-03T00:00:00Z", kind="Normal"),
+                )
+            ),
+            ["Pod training-head: R: newer", "Pod training-head: R: older"],
+        ),
+        (Evidence({}), ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]),
+        (Evidence({}, operator_pods=OPERATOR), [NOT_LOOKED]),
+        (Evidence({}, operator_pods=None), [NOT_LOOKED]),
+        (
+            seen(("HeadPodReady", "False", "no pod"), operator_pods=None),
+            ["RayCluster: HeadPodReady is False: no pod"],
+        ),
+        (Evidence(None), ["it does not exist: it was deleted after its creation"]),
+        (
+            seen(("ReplicaFailure", "True", "pods is forbidden: exceeded quota")),
+            ["RayCluster: ReplicaFailure is True: pods is forbidden: exceeded quota"],
+        ),
+    ],
+)
+def test_the_reasons_why_a_cluster_is_not_ready_are_reported(evidence: Evidence, lines: list[str]) -> None:
+    assert reasons(evidence) == lines
 
 
 def test_repeated_warnings_are_reported_once_and_long_lists_are_cut() -> None:
@@ -257,33 +277,6 @@ def test_repeated_warnings_are_reported_once_and_long_lists_are_cut() -> None:
     lines = reasons(Evidence(cluster(), (), events, OPERATOR))
     assert len(lines) == len(set(lines)) == 12
     assert lines[0] == "Pod training-head: R: number 29"
-
-
-def test_a_missing_or_inactive_operator_is_reported() -> None:
-    assert reasons(Evidence({}, (), (), ())) == [
-        "the operator has no pod: is its Deployment scaled down, or in another namespace?"
-    ]
-    assert reasons(Evidence({}, (), (), OPERATOR)) == [
-        "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
-    ]
-
-
-def test_without_the_right_to_read_the_operator_other_reasons_are_reported() -> None:
-    assert reasons(Evidence({}, (), (), None)) == [
-        "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
-    ]
-    assert reasons(Evidence(cluster(("HeadPodReady", "False", "no pod")), (), (), None)) == [
-        "RayCluster: HeadPodReady is False: no pod"
-    ]
-
-
-def test_a_failure_to_create_pods_is_reported() -> None:
-    failed = cluster(("ReplicaFailure", "True", 'pods "training-head" is forbidden: exceeded quota'))
-    assert reasons(Evidence(failed, (), (), OPERATOR))[0].endswith("exceeded quota")
-
-
-def test_a_deleted_cluster_is_reported() -> None:
-    assert reasons(Evidence(None)) == ["it does not exist: it was deleted after its creation"]
 
 
 @pytest.mark.parametrize(
@@ -332,9 +325,3 @@ def test_a_queues_reason_is_that_of_the_newest_workload_that_is_not_admitted() -
     checks = {"type": "Admitted", "status": "False", "reason": "NoChecks", "message": "checks are pending"}
     assert reason([{**WORKLOAD, "status": {"conditions": [reserved, checks]}}]) == "checks are pending"
     assert reason([{**WORKLOAD, "status": {"conditions": [reserved]}}]) is None
-
-
-def test_an_unreachable_api_server_is_the_reason() -> None:
-    cluster = FakeCluster()
-    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
-    assert why_not_ready(cluster, "team-a", "training", "ray-system") == ["no usable kubeconfig"]

@@ -49,22 +49,24 @@ def workers(**settings: Any) -> list[dict[str, Any]]:
     return [group["template"]["spec"] for group in on_a100(**settings)["workerGroupSpecs"]]
 
 
-def test_no_task_runs_on_the_head() -> None:
+def test_no_task_runs_on_the_head_which_opens_rays_ports_by_kuberays_names() -> None:
     assert on_a100()["headGroupSpec"]["rayStartParams"] == {
         "num-cpus": "0",
         "num-gpus": "0",
         "dashboard-host": "0.0.0.0",  # noqa: S104 (what Ray gets inside its pod)
     }
-
-
-def test_the_head_opens_rays_ports_by_kuberays_names() -> None:
     assert {port["name"]: port["containerPort"] for port in head()["containers"][0]["ports"]} == {
-        "gcs-server": 6379,
-        "dashboard": 8265,
-        "client": 10001,
-        "metrics": 8080,
-        "serve": 8000,
+        **{"gcs-server": 6379, "dashboard": 8265, "client": 10001, "metrics": 8080, "serve": 8000}
     }
+
+
+def test_requests_are_limits_and_every_worker_starts_single_threaded() -> None:
+    for pod in [head(), *workers()]:
+        resources = pod["containers"][0]["resources"]
+        assert resources["requests"] == resources["limits"]
+    for pod in workers():
+        env = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
+        assert env.items() >= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}.items()
 
 
 def test_the_head_may_be_bound_to_a_pool() -> None:
@@ -79,24 +81,12 @@ def test_head_and_workers_run_as_the_tenants_account_or_the_one_that_is_set() ->
     assert "serviceAccountName" not in head(account=None)
 
 
-def test_requests_are_limits_for_every_container() -> None:
-    for pod in [head(), *workers()]:
-        resources = pod["containers"][0]["resources"]
-        assert resources["requests"] == resources["limits"]
-
-
 def test_autoscaler_v2_removes_idle_workers() -> None:
     rendered = on_a100(idleTimeout="5m")
     assert rendered["enableInTreeAutoscaling"] is True
     assert rendered["autoscalerOptions"]["version"] == "v2"
     assert rendered["autoscalerOptions"]["idleTimeoutSeconds"] == 300
     assert {pod["restartPolicy"] for pod in [head(), *workers()]} == {"Never"}
-
-
-def test_every_worker_starts_single_threaded() -> None:
-    for pod in workers():
-        env = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
-        assert env.items() >= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}.items()
 
 
 def test_environment_of_a_group_overrides_that_of_the_cluster_and_the_default() -> None:
@@ -112,7 +102,7 @@ def test_environment_of_a_group_overrides_that_of_the_cluster_and_the_default() 
     ]
 
 
-def test_image_policy_secrets_volumes_and_labels_reach_all_pods() -> None:
+def test_image_policy_secrets_volumes_labels_and_annotations_are_rendered() -> None:
     settings: dict[str, Any] = {
         "image": "mirror.example/ray:2.60.0-gpu",
         "imagePullPolicy": "Always",
@@ -120,17 +110,19 @@ def test_image_policy_secrets_volumes_and_labels_reach_all_pods() -> None:
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
         "labels": {"owner": "team-a"},
+        "annotations": {"contact": "team-a"},
     }
-    for pod in [head(**settings), *workers(**settings)]:
-        container = pod["containers"][0]
+    rendered = on_a100(**settings)
+    templates = [each["template"] for each in (rendered["headGroupSpec"], *rendered["workerGroupSpecs"])]
+    for pod, container in ((each["spec"], each["spec"]["containers"][0]) for each in templates):
         assert (container["image"], container["imagePullPolicy"]) == ("mirror.example/ray:2.60.0-gpu", "Always")
         assert container["volumeMounts"] == settings["volumeMounts"]
         assert pod["volumes"] == settings["volumes"]
         assert pod["imagePullSecrets"] == [{"name": "mirror"}]
-    rendered = on_a100(**settings)
-    templates = [rendered["headGroupSpec"], *rendered["workerGroupSpecs"]]
-    assert rendered["metadata"]["labels"] == {"owner": "team-a"}
-    assert all(group["template"]["metadata"]["labels"] == {"owner": "team-a"} for group in templates)
+    assert {str(each["metadata"]["labels"]) for each in (rendered, *templates)} == {str({"owner": "team-a"})}
+    # Its deletion is left to the operator.
+    expected = {"contact": "team-a", "pulumi.com/deletionPropagationPolicy": "background"}
+    assert rendered["metadata"]["annotations"].items() >= expected.items()
 
 
 def test_callers_need_a_token_from_the_first_ray_with_tokens() -> None:
@@ -138,12 +130,6 @@ def test_callers_need_a_token_from_the_first_ray_with_tokens() -> None:
     assert "authOptions" not in on_a100(rayVersion="2.51.1", image="rayproject/ray:2.51.1")
     assert on_a100(authOptions={"secretName": "mine"})["authOptions"] == {"mode": "token", "secretName": "mine"}
     assert on_a100(authOptions={"mode": "disabled"})["authOptions"] == {"mode": "disabled"}
-
-
-def test_deletion_is_left_to_the_operator() -> None:
-    annotations = on_a100(annotations={"contact": "team-a"})["metadata"]["annotations"]
-    assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
-    assert annotations["contact"] == "team-a"
 
 
 def test_overrides_are_merged_last_by_the_names_in_lists() -> None:
@@ -170,11 +156,8 @@ def test_overrides_are_merged_last_by_the_names_in_lists() -> None:
     "image",
     ["rayproject/ray:2.60.0", "rayproject/ray:2.60.0-py311-gpu", f"host:5000/ray:2.60.0.dev1@sha256:{'a' * 64}"],
 )
-def test_tags_that_start_with_the_version_are_accepted(image: str) -> None:
+def test_tags_that_start_with_the_version_are_accepted_and_without_verification_any(image: str) -> None:
     assert head(image=image)["containers"][0]["image"] == image
-
-
-def test_without_verification_any_tag_is_accepted() -> None:
     assert on_a100(image="registry.example/ours:7f3c", verifyImageTag=False)["rayVersion"] == "2.60.0"
 
 
@@ -232,30 +215,24 @@ def test_a_group_on_a_pool_selects_its_nodes_and_gets_a_share_of_one() -> None:
     assert "nodeAffinity" in pod["affinity"]
 
 
-def test_configured_groups_are_added_to_those_of_a_pool() -> None:
+def test_configured_groups_are_added_to_those_of_a_pool_and_there_may_be_none() -> None:
     made = spec(workers={"pool": "cpu"}, workerGroups=[SMALL])["workerGroupSpecs"]
     assert [each["groupName"] for each in made] == ["cpu-cpu", "small"]
-
-
-def test_a_cluster_may_be_a_head_alone() -> None:
     assert spec()["workerGroupSpecs"] == []
 
 
 def test_a_pod_template_is_merged_over_the_derived_one() -> None:
+    reference = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+    mine = {"name": "ray-worker", "env": [reference], "resources": {"limits": {"ephemeral-storage": "1Gi"}}}
     template = {
         "metadata": {"annotations": {"a": "b"}},
-        "spec": {
-            "priorityClassName": "high",
-            "containers": [
-                {"name": "ray-worker", "resources": {"limits": {"ephemeral-storage": "1Gi"}}},
-                {"name": "sidecar", "image": "side:1"},
-            ],
-        },
+        "spec": {"priorityClassName": "high", "containers": [mine, {"name": "sidecar", "image": "side:1"}]},
     }
     made = group(podTemplate=template)["template"]
     ray, sidecar = made["spec"]["containers"]
     assert (made["metadata"]["annotations"], made["spec"]["priorityClassName"]) == ({"a": "b"}, "high")
     assert ray["resources"]["limits"] == {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "1Gi"}
+    assert ray["env"][-1] == reference
     assert (sidecar["name"], sidecar["image"]) == ("sidecar", "side:1")
 
 
@@ -276,12 +253,6 @@ def test_the_head_has_its_own_image_labels_and_template() -> None:
     container = head["template"]["spec"]["containers"][0]
     assert (head["labels"], container["image"]) == ({"zone": "z"}, "head:2.60.0")
     assert [port["containerPort"] for port in container["ports"]] == [6379, 8265, 10001, 8080, 8000, 9090]
-
-
-def test_a_secret_reaches_a_container_by_reference() -> None:
-    reference = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
-    template = {"spec": {"containers": [{"name": "ray-worker", "env": [reference]}]}}
-    assert group(podTemplate=template)["template"]["spec"]["containers"][0]["env"][-1] == reference
 
 
 def test_overrides_can_remove_any_field() -> None:
@@ -309,30 +280,24 @@ def test_settings_of_the_cluster_apply_to_the_only_worker_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "upscaling"), [("default", "Default"), ("aggressive", "Aggressive"), ("conservative", "Conservative")]
+    ("setting", "upscaling"),
+    [
+        *(({"autoScalingMode": mode.lower()}, mode) for mode in ("Default", "Aggressive", "Conservative")),
+        *(({"targetUtilization": percent}, "Default") for percent in (1, 49)),
+        *(({"targetUtilization": percent}, "Conservative") for percent in (50, 80, 100)),
+    ],
 )
-def test_a_scaling_mode_is_kuberays_upscaling_mode(mode: str, upscaling: str) -> None:
-    assert of_one_group(autoScalingMode=mode)["autoscalerOptions"]["upscalingMode"] == upscaling
-
-
-@pytest.mark.parametrize(
-    ("utilization", "upscaling"),
-    [(1, "Default"), (49, "Default"), (50, "Conservative"), (80, "Conservative"), (100, "Conservative")],
-)
-def test_a_target_utilization_sets_one_of_kuberays_two_modes(utilization: int, upscaling: str) -> None:
-    """Ray converted it into an upscaling speed, 1 / fraction - 1. KubeRay has the speed 1, and no limit."""
-    assert of_one_group(targetUtilization=utilization)["autoscalerOptions"]["upscalingMode"] == upscaling
+def test_a_scaling_mode_or_a_target_utilization_sets_kuberays_mode(setting: dict[str, Any], upscaling: str) -> None:
+    """Ray converted a utilization into an upscaling speed, 1 / fraction - 1. KubeRay has the speed 1, and no limit."""
+    assert of_one_group(**setting)["autoscalerOptions"]["upscalingMode"] == upscaling
 
 
 @pytest.mark.parametrize("off", [{"autoscaling": False}, {"autoScalingMode": "disabled"}])
-def test_without_the_autoscaler_a_group_keeps_its_replicas(off: dict[str, Any]) -> None:
+def test_without_the_autoscaler_a_group_keeps_its_replicas_and_needs_no_bounds(off: dict[str, Any]) -> None:
     made = of_one_group(workerGroups=[{**SMALL, "replicas": 3, "maxReplicas": 3}], **off)
     assert not made.keys() & {"enableInTreeAutoscaling", "autoscalerOptions"}
     assert made["workerGroupSpecs"][0]["replicas"] == 3
-
-
-def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
-    assert of_one_group(autoscaling=False, initialWorkers=2)["workerGroupSpecs"][0]["replicas"] == 2
+    assert of_one_group(initialWorkers=2, **off)["workerGroupSpecs"][0]["replicas"] == 2
 
 
 RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -373,16 +338,13 @@ def test_a_worker_finishes_its_work_before_it_is_killed_and_a_head_ends_at_once(
     assert ends(drainTimeout="2m", group={"drainTimeout": "0s"}) == [("0", 10), ("120", 140), ("0", 20)]
     assert ends(podDefaults="none") == [(None, None)] * 3
     assert ends(podDefaults="none", drainTimeout="5s") == [(None, None), ("5", 25), ("5", 25)]
+    # A head does not wait long for its autoscaler to end.
+    assert ends(autoscaling=False)[0] == ("0", None)
+    assert ends(head={"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}})[0] == ("0", 60)
     old: dict[str, Any] = {"rayVersion": "2.56.0", "image": "rayproject/ray:2.56.0"}
     assert ends(**old) == [(None, 10), (None, None), (None, None)]
     with pytest.raises(ValidationError, match=r"Ray drains from 2\.57\.0 on, and rayVersion is '2\.56\.0'"):
         ends(**old, drainTimeout="2m")
-
-
-def test_a_head_does_not_wait_long_for_its_autoscaler_to_end() -> None:
-    assert "terminationGracePeriodSeconds" not in pods(with_a_group(autoscaling=False))[0]
-    head = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}}
-    assert pods(with_a_group(head=head))[0]["terminationGracePeriodSeconds"] == 60
 
 
 def test_another_user_or_that_of_the_image_can_be_set() -> None:
@@ -433,34 +395,22 @@ def test_heads_and_workers_have_the_stacks_priority_classes() -> None:
 
 def test_pods_have_no_token_and_the_autoscaler_has_its_own() -> None:
     """Otherwise user code in the head could use the autoscaler's rights."""
-    made = with_a_group()
+    made = with_a_group(volumes=[{"name": "data", "emptyDir": {}}])
     assert {pod["automountServiceAccountToken"] for pod in pods(made)} == {False}
     assert "volumeMounts" not in pods(made)[0]["containers"][0]
-    [volume] = pods(made)[0]["volumes"]
+    [data, volume] = pods(made)[0]["volumes"]
     [mount] = made["autoscalerOptions"]["volumeMounts"]
     assert (mount["name"], mount["mountPath"]) == (volume["name"], "/var/run/secrets/kubernetes.io/serviceaccount")
     assert [next(iter(source)) for source in volume["projected"]["sources"]] == ["serviceAccountToken", "configMap"]
-
-
-def test_volumes_of_the_cluster_stay_beside_the_autoscalers_token() -> None:
-    data = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    head, *workers = pods(with_a_group(volumes=[data]))
-    assert [volume["name"] for volume in head["volumes"]] == ["data", "autoscaler-token"]
-    assert {volume["name"] for pod in workers for volume in pod["volumes"]} == {"data"}
-
-
-def test_a_head_without_an_autoscaler_has_no_token_at_all() -> None:
+    assert all(pod["volumes"] == [data] for pod in pods(made)[1:])
     head = pods(with_a_group(autoscaling=False))[0]
     assert (head["automountServiceAccountToken"], "volumes" in head) == (False, False)
 
 
-def test_pods_of_a_named_account_have_its_token() -> None:
+def test_pods_of_a_named_account_have_its_token_also_if_a_pod_template_names_it() -> None:
     for made in (with_a_group(account="the-tenants"), with_a_group(serviceAccount="its-own")):
         assert not any("automountServiceAccountToken" in pod or "volumes" in pod for pod in pods(made))
         assert "volumeMounts" not in made["autoscalerOptions"]
-
-
-def test_a_pod_template_may_name_the_account() -> None:
     head, *workers = pods(with_a_group(head={"podTemplate": {"spec": {"serviceAccountName": "runner"}}}))
     assert "automountServiceAccountToken" not in head
     assert {pod["automountServiceAccountToken"] for pod in workers} == {False}
@@ -477,16 +427,12 @@ def examples() -> list[dict[str, Any]]:
     return [each for each in documents if isinstance(each, dict) and set(each) <= KEYS]
 
 
-def test_the_page_has_examples() -> None:
-    assert {"workers", "workerGroups", "head", "overrides"} <= {key for each in examples() for key in each}
-
-
 @pytest.mark.parametrize("example", examples(), ids=lambda example: ",".join(example))
 def test_an_example_is_valid(example: dict[str, Any]) -> None:
     spec(**{"workers": {"pool": "a100"}, **example})
 
 
-def test_flags_in_json_are_quoted_as_documented() -> None:
-    [example] = re.findall(r'`resources: (".*?")`', PAGE)
-    params = {"rayStartParams": {"resources": yaml.safe_load(example)}}
-    valid({"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "head": params})
+def test_the_page_has_examples_with_flags_in_json_that_are_quoted_as_documented() -> None:
+    assert {"workers", "workerGroups", "head", "overrides"} <= {key for each in examples() for key in each}
+    [flag] = re.findall(r'`resources: (".*?")`', PAGE)
+    spec(head={"rayStartParams": {"resources": yaml.safe_load(flag)}})

@@ -132,12 +132,9 @@ def test_a_cluster_that_this_stack_suspended_is_resumed_explicitly() -> None:
     assert _resumed(body("one"), live, OURS)["spec"]["suspend"] is False
 
 
-def test_a_cluster_that_somebody_else_suspended_stays_so() -> None:
+def test_a_cluster_that_somebody_else_or_the_stack_file_suspends_stays_so() -> None:
     for live in (None, suspended("kubectl-patch"), suspended()):
         assert _resumed(body("one"), live, OURS) == body("one")
-
-
-def test_a_cluster_that_the_stack_file_suspends_stays_so() -> None:
     desired = body("one")
     desired["spec"]["suspend"] = True
     assert _resumed(desired, suspended(OURS), OURS) == desired
@@ -175,9 +172,7 @@ SENT = written("new", one=2.0, two=1.0)
 )
 def test_values_right_before_the_update_are_restored(events: list[dict[str, Any]], lost: dict[str, Any]) -> None:
     assert overwritten(history(*events), SENT) == lost
-
-
-def test_an_expired_history_restores_nothing() -> None:
+    # The history has expired.
     assert overwritten(b'{"type": "ERROR", "object": {"code": 410}}\n', SENT) == {}
 
 

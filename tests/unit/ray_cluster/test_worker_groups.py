@@ -1,6 +1,7 @@
 """What a user relies on when worker groups are derived from a node pool, by either profile or by settings."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -73,28 +74,32 @@ def with_plain_quantities(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "sizes"),
+    ("profile", "gpus", "sizes"),
     [
-        (8, (1, 2, 4, 8)),
-        (6, (1, 2, 4, 6)),
-        (3, (1, 2, 3)),
-        (2, (1, 2)),
-        (1, (1,)),
-        (0, (0,)),
-        (16, (1, 2, 4, 8, 16)),
+        *((each, 8, (1, 2, 4, 8)) for each in (doubling, tiling)),
+        *((each, 16, (1, 2, 4, 8, 16)) for each in (doubling, tiling)),
+        *((each, 1, (1,)) for each in (doubling, tiling)),
+        *((each, 0, (0,)) for each in (doubling, tiling)),
+        (doubling, 6, (1, 2, 4, 6)),
+        (tiling, 6, (1, 2, 3, 6)),
+        (doubling, 3, (1, 2, 3)),
+        (doubling, 2, (1, 2)),
+        (tiling, 4, (1, 2, 4)),
     ],
 )
-def test_sizes_double_up_to_the_whole_node(gpus: int, sizes: tuple[int, ...]) -> None:
-    assert doubling(gpus) == sizes
+def test_sizes_double_up_to_the_whole_node_or_fill_it_without_rest(
+    profile: Callable[[int], tuple[int, ...]], gpus: int, sizes: tuple[int, ...]
+) -> None:
+    assert profile(gpus) == sizes
 
 
-def test_each_size_gets_its_share_of_the_node_less_a_sixteenth() -> None:
+def test_each_size_gets_its_share_of_the_node_less_a_sixteenth_and_the_whole_one_a_worker_for_each_node() -> None:
     groups = worker_groups(A100, WorkersSettings(pool="a100"))
-    assert [(group.gpus, group.cpu, group.memory) for group in groups] == [
-        (1, "7", "117Gi"),
-        (2, "15", "234Gi"),
-        (4, "30", "468Gi"),
-        (8, "60", "937Gi"),
+    assert [(each.name, each.gpus, each.cpu, each.memory, each.min_replicas, each.max_replicas) for each in groups] == [
+        ("a100-1gpu", 1, "7", "117Gi", 0, 2),
+        ("a100-2gpu", 2, "15", "234Gi", 0, 2),
+        ("a100-4gpu", 4, "30", "468Gi", 0, 2),
+        ("a100-8gpu", 8, "60", "937Gi", 0, 4),
     ]
 
 
@@ -106,16 +111,6 @@ def test_workers_that_fill_a_node_leave_its_reserve_free(gpus: int) -> None:
         fit = Decimal(gpus // group.gpus)
         assert fit * amount(str(group.cpu)) <= 48 - 6
         assert fit * amount(str(group.memory)) <= amount("480Gi")
-
-
-def test_there_are_two_workers_of_each_partial_size_and_one_whole_worker_for_each_node() -> None:
-    groups = worker_groups(A100, WorkersSettings(pool="a100"))
-    assert [(group.name, group.min_replicas, group.max_replicas) for group in groups] == [
-        ("a100-1gpu", 0, 2),
-        ("a100-2gpu", 0, 2),
-        ("a100-4gpu", 0, 2),
-        ("a100-8gpu", 0, 4),
-    ]
 
 
 def test_a_pool_without_gpus_has_one_group_of_whole_nodes() -> None:
@@ -181,14 +176,6 @@ def caps(pool: NodePool, **settings: Any) -> dict[int, int | None]:
     return {group.gpus: group.max_replicas for group in worker_groups(pool, workers)}
 
 
-@pytest.mark.parametrize(
-    ("gpus", "sizes"),
-    [(8, (1, 2, 4, 8)), (6, (1, 2, 3, 6)), (4, (1, 2, 4)), (1, (1,)), (0, (0,)), (16, (1, 2, 4, 8, 16))],
-)
-def test_each_size_fills_a_node_without_rest(gpus: int, sizes: tuple[int, ...]) -> None:
-    assert tiling(gpus) == sizes
-
-
 @st.composite
 def nodes_with_workers(draw: st.DrawFn) -> tuple[NodePool, Reserve, list[WorkerGroup]]:
     """A node, its reserve, and workers that fit on it by GPUs, of derived sizes or of any."""
@@ -226,31 +213,24 @@ def test_a_whole_share_is_not_rounded_down(gpus: int) -> None:
     assert (first.cpu, first.memory) == (str(48 // gpus), f"{480 // gpus}Gi")
 
 
-def test_each_size_has_as_many_workers_as_fit_on_the_pools_nodes() -> None:
-    assert caps(ANY_A100) == {1: 32, 2: 16, 4: 8, 8: 4}
-    assert caps(CPU) == {0: 3}
-
-
-def test_configured_sizes_have_as_many_workers_as_fit_by_default() -> None:
-    assert caps(ANY_A100, variants=[{"gpus": 3}, {"gpus": 1, "maxReplicas": 5}]) == {3: 8, 1: 5}
-
-
 @pytest.mark.parametrize(
-    ("budget", "expected"),
+    ("pool", "settings", "expected"),
     [
-        ({"gpus": 12}, {1: 12, 2: 6, 4: 3, 8: 1}),
-        ({"gpus": 4}, {1: 4, 2: 2, 4: 1, 8: 0}),
-        ({"cpu": 60}, {1: 8, 2: 4, 4: 2, 8: 1}),
-        ({"memory": "500Gi"}, {1: 4, 2: 2, 4: 1, 8: 0}),
-        ({"gpus": 1000}, {1: 32, 2: 16, 4: 8, 8: 4}),
+        (ANY_A100, {}, {1: 32, 2: 16, 4: 8, 8: 4}),
+        (CPU, {}, {0: 3}),
+        (ANY_A100, {"variants": [{"gpus": 3}, {"gpus": 1, "maxReplicas": 5}]}, {3: 8, 1: 5}),
+        (ANY_A100, {"budget": {"gpus": 12}}, {1: 12, 2: 6, 4: 3, 8: 1}),
+        (ANY_A100, {"budget": {"gpus": 4}}, {1: 4, 2: 2, 4: 1, 8: 0}),
+        (ANY_A100, {"budget": {"cpu": 60}}, {1: 8, 2: 4, 4: 2, 8: 1}),
+        (ANY_A100, {"budget": {"memory": "500Gi"}}, {1: 4, 2: 2, 4: 1, 8: 0}),
+        (ANY_A100, {"budget": {"gpus": 1000}}, {1: 32, 2: 16, 4: 8, 8: 4}),
+        (CPU, {"budget": {"gpus": 0, "cpu": 60}}, {0: 2}),
     ],
 )
-def test_a_budget_limits_each_size(budget: dict[str, Any], expected: dict[int, int]) -> None:
-    assert caps(ANY_A100, budget=budget) == expected
-
-
-def test_a_budget_limits_workers_without_gpus() -> None:
-    assert caps(CPU, budget={"gpus": 0, "cpu": 60}) == {0: 2}
+def test_each_size_has_as_many_workers_as_fit_on_the_pools_nodes_and_into_the_budget(
+    pool: NodePool, settings: dict[str, Any], expected: dict[int, int]
+) -> None:
+    assert caps(pool, **settings) == expected
 
 
 def given_to(profile: str, budget: Budget | None = None, **tenant: Any) -> Budget:
@@ -269,11 +249,7 @@ def test_the_default_budget_is_that_of_quota_and_own_queue() -> None:
     tenant: dict[str, Any] = {"quota": {"gpus": 24, "cpu": 100}, "queue": {"capability": {"gpus": 16, "memory": "2Ti"}}}
     assert given_to("tiling", **tenant) == Budget(gpus=16, cpu="100", memory=str(2 * 2**40))
     assert given_to("tiling", Budget(gpus=32), **tenant).gpus == 32
-    assert given_to("doubling", **tenant) == Budget()
-
-
-def test_a_shared_queue_does_not_limit_a_single_tenant() -> None:
-    assert given_to("tiling", queue="shared") == Budget()
+    assert given_to("doubling", **tenant) == given_to("tiling", queue="shared") == Budget()
 
 
 def test_ados_figures_result_for_the_node_in_its_guide() -> None:
@@ -287,14 +263,8 @@ def test_ados_figures_result_for_the_node_in_its_guide() -> None:
 
 
 def test_a_size_may_have_its_own_idle_timeout() -> None:
-    settings = valid(
-        {
-            "name": "training",
-            "rayVersion": "2.60.0",
-            "image": "rayproject/ray:2.60.0",
-            "workers": {"pool": "a100", "variants": [{"gpus": 1, "idleTimeout": "10s"}, {"gpus": 8}]},
-        }
-    )
-    small, whole = ray_cluster(settings, (ANY_A100,))["spec"]["workerGroupSpecs"]
+    workers = {"pool": "a100", "variants": [{"gpus": 1, "idleTimeout": "10s"}, {"gpus": 8}]}
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": workers}
+    small, whole = ray_cluster(valid(entry), (ANY_A100,))["spec"]["workerGroupSpecs"]
     assert small["idleTimeoutSeconds"] == 10
     assert "idleTimeoutSeconds" not in whole

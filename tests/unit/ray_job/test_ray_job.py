@@ -38,9 +38,12 @@ def rendered(**settings: Any) -> dict[str, Any]:
 
 def test_its_runtime_environment_is_the_same_to_kuberay() -> None:
     """KubeRay reads it by sigs.k8s.io/yaml (v1.6.2, common/job.go), to which y is true and 7e10 a number."""
-    environment = {"env_vars": {"a": "y", "b": "7e10", "c": "5", "d": "", "e": "yes", "f": "x y"}}
-    text = rendered(runtimeEnv=environment)["spec"]["runtimeEnvYAML"]
-    assert text == "env_vars:\n  a: 'y'\n  b: '7e10'\n  c: '5'\n  d: ''\n  e: 'yes'\n  f: x y\n"
+    variables = {"a": "y", "b": "7e10", "c": "5", "d": "", "e": "yes", "f": "x y"}
+    written = {"rate": resolve("1e3"), "mode": resolve("0022"), "share": resolve("0.50")}
+    text = rendered(runtimeEnv={"env_vars": variables, "config": written})["spec"]["runtimeEnvYAML"]
+    assert text.endswith("env_vars:\n  a: 'y'\n  b: '7e10'\n  c: '5'\n  d: ''\n  e: 'yes'\n  f: x y\n")
+    numbers = {"rate": 1000.0, "mode": 18, "share": 0.5}
+    assert yaml.safe_load(text) == {"env_vars": variables, "config": numbers}
 
 
 def test_its_cluster_is_gone_after_the_job_unless_configured() -> None:
@@ -62,6 +65,7 @@ def test_the_pod_that_submits_meets_the_strictest_level_and_has_rays_image() -> 
     (container,) = template["spec"]["containers"]
     assert (container["name"], container["image"]) == ("ray-job-submitter", CLUSTER["image"])
     assert "command" not in container  # KubeRay adds its own
+    assert "submitterPodTemplate" not in rendered(submissionMode="HTTPMode")["spec"]
 
 
 def test_the_pod_that_submits_has_nothing_else_of_rays_pods() -> None:
@@ -75,10 +79,6 @@ def test_the_pod_that_submits_has_nothing_else_of_rays_pods() -> None:
     assert "metadata" not in template
     assert "volumes" not in template["spec"]
     assert {"env", "volumeMounts"}.isdisjoint(template["spec"]["containers"][0])
-
-
-def test_nobody_submits_in_other_modes() -> None:
-    assert "submitterPodTemplate" not in rendered(submissionMode="HTTPMode")["spec"]
 
 
 def test_the_cluster_and_its_pods_have_the_jobs_label() -> None:
@@ -95,40 +95,22 @@ def test_the_head_of_its_cluster_is_not_evicted_unless_configured(evictable: boo
     assert labels == ([] if evictable else [{JOB_LABEL: "count", "ray.io/node-type": "head"}])
 
 
-def test_a_runtime_environment_becomes_yaml() -> None:
-    environment = {"working_dir": "s3://bucket/train.zip", "env_vars": {"LEVEL": "2"}}
-    assert yaml.safe_load(rendered(runtimeEnv=environment)["spec"]["runtimeEnvYAML"]) == environment
-
-
-def test_numbers_of_a_runtime_environment_may_be_written_in_any_way() -> None:
-    written = {"rate": resolve("1e3"), "mode": resolve("0022"), "share": resolve("0.50")}
-    text = rendered(runtimeEnv={"config": written})["spec"]["runtimeEnvYAML"]
-    assert yaml.safe_load(text) == {"config": {"rate": 1000.0, "mode": 18, "share": 0.5}}
-
-
 @pytest.mark.parametrize(
-    "edit",
+    ("edit", "again"),
     [
-        {"entrypoint": "python count.py --again"},
-        {"runId": "2"},
-        {"cluster": {**CLUSTER, "env": {"LEVEL": "2"}}},
-        {"activeDeadlineSeconds": 60},
+        ({"entrypoint": "python count.py --again"}, True),
+        ({"runId": "2"}, True),
+        ({"cluster": {**CLUSTER, "env": {"LEVEL": "2"}}}, True),
+        ({"activeDeadlineSeconds": 60}, True),
+        ({"suspend": True}, False),
+        ({"waitFor": "succeeded", "waitTimeout": "1h"}, False),
+        ({"cluster": {**CLUSTER, "labels": CLUSTER["labels"]}}, False),
     ],
 )
-def test_another_setting_or_run_id_starts_it_again(edit: dict[str, Any]) -> None:
-    assert rendered(**edit)["metadata"]["annotations"][RUN_ANNOTATION] != run(job())
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        {"suspend": True},
-        {"waitFor": "succeeded", "waitTimeout": "1h"},
-        {"cluster": {**CLUSTER, "labels": CLUSTER["labels"]}},
-    ],
-)
-def test_suspending_or_waiting_does_not_start_it_again(edit: dict[str, Any]) -> None:
-    assert run(job(**edit)) == run(job())
+def test_another_setting_or_run_id_starts_it_again_and_suspending_or_waiting_does_not(
+    edit: dict[str, Any], again: bool
+) -> None:
+    assert (rendered(**edit)["metadata"]["annotations"][RUN_ANNOTATION] != run(job())) == again
 
 
 def test_what_the_tenant_adds_does_not_start_it_again() -> None:

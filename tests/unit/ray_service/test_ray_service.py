@@ -65,11 +65,8 @@ def test_an_incremental_upgrade_needs_the_operators_gate(gate: bool, rules: list
     assert [each.rule for each in validate(rendered(upgradeStrategy=INCREMENTAL), operator)] == rules
 
 
-def test_the_serve_config_is_text_with_what_is_set_alone() -> None:
+def test_the_serve_config_is_text_with_what_is_set_alone_and_no_list_is_empty() -> None:
     assert yaml.safe_load(rendered()["spec"]["serveConfigV2"]) == CONFIG
-
-
-def test_it_has_no_empty_list_which_kuberay_would_drop() -> None:
     assert "workerGroupSpecs" not in rendered()["spec"]["rayClusterConfig"]
 
 
@@ -205,19 +202,10 @@ def test_each_key_is_admitted(ask: Callable[..., list[Any]], key: str, header: s
 
 
 @pytest.mark.parametrize("given", ["Bearer third", "Bearer ", "Bearer", "first", "Basic first", "", "Bearer first\n"])
-def test_others_are_refused(ask: Callable[..., list[Any]], given: str) -> None:
-    assert ask(authorization=given) == [401, require_key.REFUSED]
-
-
-def test_without_a_header_requests_are_refused(ask: Callable[..., list[Any]]) -> None:
-    assert ask() == [401, require_key.REFUSED]
+def test_others_are_refused_except_for_health_checks(ask: Callable[..., list[Any]], given: str) -> None:
+    assert ask(authorization=given) == ask() == ask(path="/-/routes") == [401, require_key.REFUSED]
     assert ask(kind="websocket") == [1008]
-    assert ask(path="/-/routes") == [401, require_key.REFUSED]
-
-
-def test_health_checks_and_what_is_no_request_pass(ask: Callable[..., list[Any]]) -> None:
-    assert ask(path="/-/healthz") == ["passed"]
-    assert ask(kind="lifespan") == ["passed"]
+    assert ask(path="/-/healthz") == ask(kind="lifespan") == ["passed"]
 
 
 POOL = NodePool(pool="a100", count=2, cpu="64", memory="512Gi", gpus=8)
@@ -253,14 +241,8 @@ def test_it_becomes_a_config_of_serve_llm() -> None:
         "deployment_config": {"num_replicas": 1},
         "engine_kwargs": {"tensor_parallel_size": 4},
     }
-
-
-def test_replicas_scale_between_their_bounds() -> None:
     scaled = config(replicas=2, maxReplicas=4)["deployment_config"]
     assert scaled == {"autoscaling_config": {"min_replicas": 2, "max_replicas": 4}}
-
-
-def test_settings_of_the_engine_are_passed_on() -> None:
     found = config(engineKwargs={"max_model_len": 8192})
     assert found["engine_kwargs"] == {"tensor_parallel_size": 1, "max_model_len": 8192}
 
@@ -284,20 +266,17 @@ def test_head_and_workers_have_the_token_as_a_file() -> None:
         assert volume["secret"] == {"secretName": "hugging-face", "items": [{"key": "token", "path": "token"}]}
 
 
-def test_models_are_in_the_cache() -> None:
+def test_clients_get_the_address_of_the_api_and_models_are_in_the_cache() -> None:
+    found = connection(with_model(), "team-a", 8000)
+    assert found["openaiBaseUrl"] == "http://chat-serve-svc.team-a.svc:8000/v1"
+    assert found["model"] == "llama"
     (mount,) = with_model(cache="models").own_cluster.storage
     assert (mount.name, mount.hf_home) == ("models", True)
     assert mounted((mount,), ()).env == {"HF_HOME": "/models"}
 
 
-def test_clients_get_the_address_of_the_api() -> None:
-    found = connection(with_model(), "team-a", 8000)
-    assert found["openaiBaseUrl"] == "http://chat-serve-svc.team-a.svc:8000/v1"
-    assert found["model"] == "llama"
-
-
 def source_of_ray(*path: str) -> ast.Module:
-    """A file of the installed Ray. Its import needs the packages of ray[llm]."""
+    """A file of the installed Ray. Its import needs the packages of ray[llm] or ray[serve]."""
     found = importlib.util.find_spec("ray")
     assert found is not None
     assert found.origin is not None
@@ -312,10 +291,7 @@ def source_of_ray(*path: str) -> ast.Module:
     ],
 )
 def test_ray_knows_the_keys(model: str, keys: set[str]) -> None:
-    module = source_of_ray("llm", "_internal", "serve", "core", "configs", "llm_config.py")
-    body = next(each for each in module.body if isinstance(each, ast.ClassDef) and each.name == model).body
-    fields = [each.target.id for each in body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
-    assert keys <= {*fields}
+    assert keys <= fields(source_of_ray("llm", "_internal", "serve", "core", "configs", "llm_config.py"), model)
 
 
 def test_ray_knows_the_accelerators() -> None:
@@ -341,13 +317,9 @@ MODELS: dict[str, tuple[type[ServeModel], str, set[str]]] = {
 """Ray's models: ours, Ray's module, and the keys that ours do not have."""
 
 
-def keys_of_ray(module: str, model: str) -> set[str]:
-    """The fields of a model in the source of the installed Ray. Its import needs the packages of ray[serve]."""
-    found = importlib.util.find_spec("ray")
-    assert found is not None
-    assert found.origin is not None
-    source = (Path(found.origin).parent / "serve" / f"{module}.py").read_text()
-    body = next(each for each in ast.parse(source).body if isinstance(each, ast.ClassDef) and each.name == model).body
+def fields(module: ast.Module, model: str) -> set[str]:
+    """The public fields of a model in such a file."""
+    body = next(each for each in module.body if isinstance(each, ast.ClassDef) and each.name == model).body
     names = [each.target.id for each in body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
     return {name for name in names if not name.startswith("_")}
 
@@ -355,7 +327,7 @@ def keys_of_ray(module: str, model: str) -> set[str]:
 @pytest.mark.parametrize("model", MODELS)
 def test_every_key_of_ray_is_known_and_no_other(model: str) -> None:
     ours, module, without = MODELS[model]
-    assert set(ours.model_fields) == keys_of_ray(module, model) - without
+    assert set(ours.model_fields) == fields(source_of_ray("serve", f"{module}.py"), model) - without
 
 
 def problems(config: dict[str, Any]) -> list[str]:

@@ -49,49 +49,35 @@ PROVIDER_ROW = {
 WHOLE = [STACK_ROW, PROVIDER_ROW, PLATFORM_ROW]
 
 
-def test_objects_that_were_being_created_may_exist() -> None:
-    state = {"resources": WHOLE, "pending_operations": [{"type": "creating", "resource": namespaced("one")}]}
-    assert [str(each) for each in missing(state, [])] == ["ConfigMap team-a/one"]
-
-
-def test_objects_that_a_preview_would_create_may_exist() -> None:
-    """If no state was written meanwhile (PULUMI_SKIP_CHECKPOINTS), or an older one was restored."""
-    assert [str(each) for each in missing({"resources": WHOLE}, creates(namespaced("one")))] == ["ConfigMap team-a/one"]
-
-
-def test_a_begun_operation_is_taken_from_the_state_with_its_secrets() -> None:
+def test_objects_that_were_being_created_or_that_a_preview_would_create_may_exist() -> None:
+    """The latter if no state was written meanwhile (PULUMI_SKIP_CHECKPOINTS), or an older one was restored."""
     begun = namespaced("one") | {"inputs": namespaced("one")["inputs"] | {"data": {"key": "as it was sent"}}}
     state = {"resources": WHOLE, "pending_operations": [{"type": "creating", "resource": begun}]}
-    (found,) = missing(state, creates(namespaced("one")))
-    assert found.row["inputs"]["data"] == {"key": "as it was sent"}
+    of_preview = creates(namespaced("one"))
+    for found in (missing(state, []), missing({"resources": WHOLE}, of_preview)):
+        assert [str(each) for each in found] == ["ConfigMap team-a/one"]
+    # A begun operation is taken from the state with its secrets.
+    (both,) = missing(state, of_preview)
+    assert both.row["inputs"]["data"] == {"key": "as it was sent"}
 
 
-def test_an_object_that_the_state_has_under_another_name_is_not_missing() -> None:
-    """A renamed resource without an alias: if it were added twice, the object would be deleted with its old name."""
+def test_objects_that_cannot_exist_or_that_the_state_has_are_not_missing() -> None:
+    # A renamed resource without an alias: if it were added twice, the object would be deleted with its old name.
     existing = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
     renamed = namespaced("one") | {"urn": "urn:pulumi:dev::ray-platform::kubernetes:core/v1:ConfigMap::renamed"}
     assert missing({"resources": [*WHOLE, existing]}, creates(renamed)) == []
-
-
-@pytest.mark.parametrize("name", [UNKNOWN, None])
-def test_an_object_whose_name_is_not_known_yet_cannot_exist(name: str | None) -> None:
-    row = namespaced("one")
-    row["inputs"]["metadata"]["name"] = name
-    assert missing({"resources": WHOLE}, creates(row)) == []
-
-
-def test_an_object_in_an_unknown_namespace_is_looked_up_again() -> None:
-    """The namespace is an output of its own resource, which has to be in the state first."""
+    # The existing object is the one to be replaced.
+    steps = [{"op": "create-replacement", "urn": "x", "newState": namespaced("one")}]
+    assert missing({"resources": WHOLE}, steps) == []
+    for name in (UNKNOWN, None):
+        row = namespaced("one")
+        row["inputs"]["metadata"]["name"] = name
+        assert missing({"resources": WHOLE}, creates(row)) == []
+    # The namespace is an output of its own resource, which has to be in the state first: it is looked up again.
     row = namespaced("one", namespace=UNKNOWN)
     assert missing({"resources": WHOLE}, creates(row)) == []
     assert has_unknown(creates(row))
     assert not has_unknown(creates(namespaced("one"), STACK_ROW))
-
-
-def test_a_replacement_is_not_missing() -> None:
-    """The existing object is the one to be replaced."""
-    steps = [{"op": "create-replacement", "urn": "x", "newState": namespaced("one")}]
-    assert missing({"resources": WHOLE}, steps) == []
 
 
 def test_objects_are_added_to_the_state_with_their_parents_and_providers() -> None:
@@ -184,27 +170,21 @@ def live(marked: str | None, *managers: str) -> dict[str, Any]:
     return {"metadata": {"annotations": annotations, "managedFields": [{"manager": each} for each in managers]}}
 
 
-@pytest.mark.parametrize("managers", [["pulumi-kubernetes"], [OURS], ["kube-controller-manager", OURS]])
-def test_an_object_that_this_stack_created_is_its_own(managers: list[str]) -> None:
-    assert is_own(candidate(), live(OURS, *managers))
-
-
 @pytest.mark.parametrize(
-    ("marked", "managers"),
+    ("marked", "managers", "own"),
     [
-        (None, ["kubectl-client-side-apply"]),
-        (None, ["pulumi-kubernetes"]),
-        ("pulumi-ray-platform-prod", ["pulumi-kubernetes"]),
-        (OURS, ["kubectl-create"]),
+        *((OURS, managers, True) for managers in (["pulumi-kubernetes"], [OURS], ["kube-controller-manager", OURS])),
+        (None, ["kubectl-client-side-apply"], False),
+        # Another project's, another stack's, and a copy that kubectl made.
+        (None, ["pulumi-kubernetes"], False),
+        ("pulumi-ray-platform-prod", ["pulumi-kubernetes"], False),
+        (OURS, ["kubectl-create"], False),
     ],
-    ids=["kubectl's", "another project's", "another stack's", "a copy that kubectl made"],
 )
-def test_an_object_that_somebody_else_created_is_not(marked: str | None, managers: list[str]) -> None:
-    assert not is_own(candidate(), live(marked, *managers))
-
-
-def test_an_object_without_the_stacks_field_manager_belongs_to_no_stack() -> None:
-    assert not is_own(candidate(manager=""), live(None, "pulumi-kubernetes"))
+def test_only_an_object_that_this_stack_created_is_its_own(marked: str | None, managers: list[str], own: bool) -> None:
+    assert is_own(candidate(), live(marked, *managers)) == own
+    # Without the stack's field manager it belongs to no stack.
+    assert not is_own(candidate(manager=""), live(None, *managers))
 
 
 KINDS = [

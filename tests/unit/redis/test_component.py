@@ -46,18 +46,13 @@ def test_its_pods_start_after_policies_and_users(kubectl_that_renders: Path) -> 
     assert recorder.registered[last].inputs["spec"]["template"]["spec"]["priorityClassName"] == "ray-head"
 
 
-def test_each_user_has_a_password_for_each_generation(kubectl_that_renders: Path) -> None:
-    made = built(passwordGenerations=[1, 2]).kinds()["pulumi-python:dynamic/ray-platform:Password"]
-    names = [
-        f"platform-redis-ray-system-password-{user}-{number}" for user in ("_nodes", "a", "b") for number in (1, 2)
-    ]
-    assert made == names
-
-
-def test_secrets_keep_the_generations_of_their_passwords(kubectl_that_renders: Path) -> None:
-    registered = built(passwordGenerations=[2, 3]).registered
+def test_each_user_has_a_password_for_each_generation_which_secrets_keep(kubectl_that_renders: Path) -> None:
+    recorder = built(passwordGenerations=[2, 3])
+    prefix = "platform-redis-ray-system"
+    names = [f"{prefix}-password-{user}-{number}" for user in ("_nodes", "a", "b") for number in (2, 3)]
+    assert recorder.kinds()["pulumi-python:dynamic/ray-platform:Password"] == names
     for name in ("secret-users", "secret-a"):
-        assert registered[f"platform-redis-ray-system-{name}"].inputs["stringData"]["generations"] == "3\n2\n"
+        assert recorder.registered[f"{prefix}-{name}"].inputs["stringData"]["generations"] == "3\n2\n"
 
 
 def test_an_issuer_of_cert_manager_certifies_the_nodes(kubectl_that_renders: Path) -> None:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,27 +75,20 @@ def test_every_pod_meets_pod_security_restricted_and_writes_only_into_volumes() 
         assert each["securityContext"]["runAsNonRoot"] is True
         assert each["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert each["automountServiceAccountToken"] is False
+        volumes = {"data", *(volume["name"] for volume in each["volumes"])}
         for container in [*each.get("initContainers", []), *each["containers"]]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
                 "capabilities": {"drop": ["ALL"]},
             }
-
-
-def test_every_mount_has_its_volume() -> None:
-    for each in all_pods():
-        volumes = {"data", *(volume["name"] for volume in each["volumes"])}
-        containers = [*each.get("initContainers", []), *each["containers"]]
-        assert {mount["name"] for container in containers for mount in container["volumeMounts"]} <= volumes
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
 
 
 def test_memory_is_guaranteed_and_cpu_is_not_throttled() -> None:
-    for each in all_pods():
-        for container in each["containers"]:
-            amounts = container["resources"]
-            assert amounts["limits"] == {"memory": amounts["requests"]["memory"]}
-            assert "cpu" in amounts["requests"]
+    for amounts in (container["resources"] for each in all_pods() for container in each["containers"]):
+        assert amounts["limits"] == {"memory": amounts["requests"]["memory"]}
+        assert "cpu" in amounts["requests"]
 
 
 @pytest.mark.parametrize(("clusters", "counted"), [(0, 1), (1, 1), (2, 2), (33, 64), (64, 64)])
@@ -181,13 +175,16 @@ def test_only_heads_clean_up_jobs_and_its_own_pods_may_connect() -> None:
     assert [port["port"] for port in metrics["ports"]] == [9121]
 
 
-def test_a_connection_has_the_stable_names_of_sentinels() -> None:
+def test_a_connection_has_the_stable_names_of_sentinels_or_configured_values() -> None:
     made = connection(RedisSettings(), "ray-system")
     assert made.nodes[2] == "ray-redis-2.ray-redis.ray-system.svc.cluster.local:26379"
     assert made.address == "ray-redis-sentinels.ray-system.svc:26379"
     assert (made.master_name, made.replicas, made.namespace) == ("mymaster", 2, "ray-system")
     alone = connection(RedisSettings(mode="single"), "team-a")
     assert (alone.nodes, alone.master_name) == (("ray-redis-0.ray-redis.team-a.svc.cluster.local:6379",), None)
+    external = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
+    made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(external)), "")
+    assert (made.ports, made.secret, made.cidrs) == ((5000, 6379), "redis", ("10.20.0.0/24",))
 
 
 def test_in_a_secret_that_the_tenant_created_the_gateway_has_the_password_of_redis() -> None:
@@ -202,20 +199,19 @@ def test_in_a_secret_that_the_tenant_created_the_gateway_has_the_password_of_red
     assert keys(secretNamespace="platform") == {"passwords", "gateway-password", "gateway-passwords"}
 
 
-def test_a_connection_to_an_external_redis_has_its_configured_values() -> None:
-    external = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
-    made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(external)), "")
-    assert (made.ports, made.secret, made.cidrs) == ((5000, 6379), "redis", ("10.20.0.0/24",))
+def violated(validate: Callable[[], object]) -> set[str]:
+    """The violated rules; `value` for each other error."""
+    try:
+        validate()
+    except ValidationError as error:
+        found = [each["ctx"]["error"] for each in error.errors()]
+        problems = [each.problems if isinstance(each, Problems) else None for each in found]
+        return {rule for each in problems for rule in ([p.rule for p in each] if each is not None else ["value"])}
+    return set()
 
 
 def rules(**configured: Any) -> set[str]:
-    """The violated rules."""
-    try:
-        RedisSettings.model_validate(configured)
-    except ValidationError as error:
-        found = [each["ctx"]["error"] for each in error.errors()]
-        return {problem.rule for each in found if isinstance(each, Problems) for problem in each.problems} or {"value"}
-    return set()
+    return violated(lambda: RedisSettings.model_validate(configured))
 
 
 @pytest.mark.parametrize(
@@ -278,17 +274,8 @@ def external(**where: Any) -> ExternalSettings:
 
 
 def broken(**where: Any) -> set[str]:
-    """The violated rules."""
-    try:
-        external(**where)
-    except ValidationError as error:
-        found = [each["ctx"]["error"] for each in error.errors()]
-        return {
-            rule
-            for each in found
-            for rule in ([p.rule for p in each.problems] if isinstance(each, Problems) else ["value"])
-        }
-    return set()
+    """The violated rules of an external Redis."""
+    return violated(lambda: external(**where))
 
 
 def written(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int = 6379) -> str:

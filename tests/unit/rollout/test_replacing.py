@@ -81,21 +81,14 @@ def test_an_interrupted_drain_is_continued(pods: Simulated) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["onIdle", "drain"])
-def test_a_pod_that_has_not_started_is_deleted_at_once(pods: Simulated, strategy: str) -> None:
-    pods.add("pending", phase="Pending")
+@pytest.mark.parametrize("kind", ["worker", "head"])
+def test_a_pod_that_has_not_started_is_deleted_at_once(pods: Simulated, strategy: str, kind: str) -> None:
+    """For example because its image does not exist, which this edit corrects."""
+    pods.add("pending", group="headgroup" if kind == "head" else "one", kind=kind, phase="Pending")
     pods.silent = "asked"
     assert has_pods_to_replace(pods, desired(strategy))
     assert replace_old(pods, desired(strategy)) == []
     assert pods.deleted == ["pending"]
-
-
-@pytest.mark.parametrize("strategy", ["onIdle", "drain"])
-def test_a_head_that_has_not_started_is_deleted(pods: Simulated, strategy: str) -> None:
-    """For example because its image does not exist, which this edit corrects."""
-    pods.add("head", group="headgroup", kind="head", phase="Pending")
-    assert has_pods_to_replace(pods, desired(strategy))
-    assert replace_old(pods, desired(strategy)) == []
-    assert pods.deleted == ["head"]
     assert not has_pods_to_replace(pods, desired(strategy))
 
 
@@ -210,11 +203,14 @@ class SimulatedGroups(Groups):
             self._pods.remove(name)
 
 
-def test_a_group_without_workers_is_removed_at_once(pods: Simulated) -> None:
+def test_a_group_without_workers_is_removed_at_once_and_none_is_created(pods: Simulated) -> None:
     groups = SimulatedGroups(pods, one=0, two=1)
     pods.silent = "asked"
     retire(groups, pods, ["two"], "onIdle", 0)
     assert groups.groups[0]["maxReplicas"] == 9
+    groups = SimulatedGroups(pods, one=2)
+    retire(groups, pods, [], "onIdle", 0)
+    assert groups.groups[0]["replicas"] == 0
 
 
 def test_idle_workers_are_deleted_before_it_and_others_stay(pods: Simulated) -> None:
@@ -284,12 +280,6 @@ def test_a_group_with_workers_in_an_unknown_state_is_kept(pods: Simulated, strat
     with pytest.raises(NotRetiredError, match=message):
         retire(groups, pods, [], strategy, 60)
     assert pods.deleted == []
-
-
-def test_replicas_without_pods_are_not_created(pods: Simulated) -> None:
-    groups = SimulatedGroups(pods, one=2)
-    retire(groups, pods, [], "onIdle", 0)
-    assert groups.groups[0]["replicas"] == 0
 
 
 def pod(name: str, kind: str, cluster: str = "training") -> dict[str, Any]:
@@ -407,16 +397,13 @@ def test_a_changed_field_of_a_pod_makes_it_old(change: Any) -> None:
     assert old(made_pod(stamped(cluster(), None)), edited(change))
 
 
-def test_an_edit_of_one_group_makes_no_other_old() -> None:
+def test_an_edit_of_one_group_makes_no_other_old_and_a_removed_one_does() -> None:
     body = edited(lambda spec: spec["workerGroupSpecs"][1]["rayStartParams"].update({"num-cpus": "1"}))
     made = stamped(cluster(), None)
     assert not old(made_pod(made), body)
     assert is_old(made_pod(made, 1), parts(body["spec"])["groups"]["two"])
+    assert is_old(made_pod(made), None)
     assert parts(made["spec"])["head"] == parts(body["spec"])["head"]
-
-
-def test_a_pod_whose_group_does_not_exist_is_old() -> None:
-    assert is_old(made_pod(stamped(cluster(), None)), None)
 
 
 def test_a_running_cluster_that_equals_its_settings_is_not_edited() -> None:
@@ -433,9 +420,11 @@ def test_a_running_cluster_that_equals_its_settings_is_not_edited() -> None:
     assert "metadata" not in two["template"]
 
 
-def test_a_template_keeps_its_annotation() -> None:
+def test_a_template_keeps_its_annotation_and_has_none_if_kuberay_would_delete_all_pods() -> None:
     once = stamped(cluster(), None)
     assert stamped(cluster(), once["spec"]) == once
+    body = cluster(upgradeStrategy={"type": "Recreate"})
+    assert stamped(body, None) == body
 
 
 @pytest.mark.parametrize(
@@ -449,11 +438,6 @@ def test_a_template_keeps_its_annotation() -> None:
 def test_a_pod_without_the_annotation_is_compared_with_the_template(key: str, value: Any) -> None:
     body = edited(lambda spec: spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0].update({key: value}))
     assert old(made_pod(cluster()), body)
-
-
-def test_no_annotation_is_added_if_kuberay_would_delete_all_pods() -> None:
-    body = cluster(upgradeStrategy={"type": "Recreate"})
-    assert stamped(body, None) == body
 
 
 def test_the_state_contains_no_values_of_variables() -> None:

@@ -142,32 +142,28 @@ def test_wrong_use_ends_with_2_and_creates_nothing(api: Api, arguments: tuple[st
     assert shown in done.stderr
 
 
+SUCCEEDED = {"status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}
+FAILED = {"status": {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed"}}
+
+
 @pytest.mark.parametrize(
-    ("status", "code", "shown"),
+    ("last", "code", "shown"),
     [
-        ({"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}, 0, "# SUCCEEDED"),
-        ({"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed"}, 1, "has failed: AppFailed"),
+        ((SUCCEEDED, "ended"), 0, "# SUCCEEDED"),
+        ((FAILED, "ended"), 1, "has failed: AppFailed"),
+        ((None, waiting.GONE), 1, ": it does not exist: it was deleted after its creation\n"),
     ],
 )
-def test_waiting_ends_with_the_job(
-    api: Api, monkeypatch: pytest.MonkeyPatch, status: dict[str, str], code: int, shown: str
+def test_waiting_ends_with_the_job_or_when_somebody_cancels_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch, last: tuple[Any, str], code: int, shown: str
 ) -> None:
-    looks = [({"status": {"jobDeploymentStatus": "Running"}}, "Running"), ({"status": status}, "ended")]
+    looks = [({"status": {"jobDeploymentStatus": "Running"}}, "Running"), last]
     monkeypatch.setattr(progress, "look_at", lambda *_: looks.pop(0))
     monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0)
     done = stacks("run", "prod", "finetune", "--wait")
     assert done.exit_code == code
     assert "Running" in done.stderr
     assert shown in done.stderr
-
-
-def test_waiting_ends_when_somebody_cancels_the_run(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = [({"status": {"jobDeploymentStatus": "Running"}}, "Running"), (None, waiting.GONE)]
-    monkeypatch.setattr(progress, "look_at", lambda *_: looks.pop(0))
-    monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0)
-    done = stacks("run", "prod", "finetune", "--wait")
-    assert done.exit_code == 1
-    assert done.stderr.endswith(": it does not exist: it was deleted after its creation\n")
 
 
 def test_cancelling_deletes_the_run(api: Api) -> None:

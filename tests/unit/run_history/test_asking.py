@@ -61,26 +61,20 @@ def in_http_mode(dashboard: str) -> dict[str, Any]:
     return job
 
 
-def test_the_head_is_asked_with_the_token_of_its_cluster(dashboard: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("most", "kept"), [(1024, b"driver\nlog\n"), (12, b"log\n")])
+def test_the_head_is_asked_with_the_token_of_its_cluster_and_of_a_long_log_the_end_is_kept(
+    dashboard: str, tmp_path: Path, most: int, kept: bytes
+) -> None:
     cluster = Cluster()
     with_token(cluster)
     cluster.objects["rayjobs"] = [in_http_mode(dashboard)]
-    program = collector(cluster, tmp_path, read_heads=True)
+    program = collector(cluster, tmp_path, read_heads=True, log_bytes=most)
     program.look(BEGIN)
     found = only(map(program.store.whole, program.store.records))
     assert (found["complete"], found["exitCode"], found["missing"]) == (True, 3, [])
     assert [each["message"] for each in found["rayEvents"].values()] == ["lost"]
-    assert program.store.log(ID, 1) == b"driver\nlog\n"
-
-
-def test_of_a_long_log_the_end_is_kept_from_a_whole_line_on(dashboard: str, tmp_path: Path) -> None:
-    cluster = Cluster()
-    with_token(cluster)
-    cluster.objects["rayjobs"] = [in_http_mode(dashboard)]
-    program = collector(cluster, tmp_path, read_heads=True, log_bytes=12)
-    program.look(BEGIN)
-    assert program.store.log(ID, 1) == b"log\n"
-    assert only(program.store.records.values())["attempts"][0]["log"] == {"bytes": 4, "cut": True, "grows": False}
+    assert program.store.log(ID, 1) == kept
+    assert found["attempts"][0]["log"] == {"bytes": len(kept), "cut": most == 12, "grows": False}
 
 
 def test_without_read_heads_no_head_and_no_secret_is_asked_for(dashboard: str, tmp_path: Path) -> None:

@@ -146,12 +146,13 @@ def test_records_end_with_their_retention_and_do_not_come_back(cluster: Cluster,
     assert list((tmp_path / NAMESPACE).iterdir()) == []
 
 
+def full(*_: object) -> None:
+    raise OSError("No space left on device")
+
+
 def test_a_full_volume_is_reported_and_what_is_known_can_still_be_asked_for(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError("No space left on device")
-
     cluster.objects["rayjobs"] = [rayjob()]
     program = collector(cluster, tmp_path)
     with monkeypatch.context() as patched:
@@ -168,9 +169,6 @@ def test_a_full_volume_is_reported_and_what_is_known_can_still_be_asked_for(
 def test_a_record_that_cannot_be_written_is_not_complete(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError("No space left on device")
-
     cluster.objects["rayjobs"] = [rayjob()]
     program = collector(cluster, tmp_path)
     program.look(BEGIN)

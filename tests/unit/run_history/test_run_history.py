@@ -45,7 +45,10 @@ def pod(found: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def test_without_a_run_history_there_is_nothing() -> None:
+def test_its_pod_counts_in_plans_and_impact_reports_records_and_not_redis() -> None:
+    assert [(each.owner, each.least) for each in program_pods(stack({}))] == [("team-a/ray-run-history", 1)]
+    for part in ("stateful-set", "program"):
+        assert "records" in kind_of(objects(stack({}))[part]).gone
     assert objects(stack()) == {}
 
 
@@ -125,10 +128,6 @@ def test_the_cluster_of_an_ended_job_stays_until_its_head_is_read_and_no_job_sta
     assert body["spec"]["ttlSecondsAfterFinished"] == 60
 
 
-def test_its_pod_counts_in_plans() -> None:
-    assert [(each.owner, each.least) for each in program_pods(stack({}))] == [("team-a/ray-run-history", 1)]
-
-
 @pytest.mark.usefixtures("kubectl_that_renders")
 def test_it_exists_after_its_storage_and_goes_before_it_and_holds_up_no_cluster() -> None:
     settings = stack({}, clusters=[{"name": "training", **IMAGE, "autoscaling": False}])
@@ -139,11 +138,6 @@ def test_it_exists_after_its_storage_and_goes_before_it_and_holds_up_no_cluster(
     assert recorder.made_before("team-a/run-history-role-binding", history)
     assert recorder.made_before(history, "team-a/guard")
     assert not recorder.made_before(history, "team-a/training-ray-cluster")
-
-
-def test_impact_reports_records_and_not_redis() -> None:
-    for part in ("stateful-set", "program"):
-        assert "records" in kind_of(objects(stack({}))[part]).gone
 
 
 REDACT = Redaction(**REDACTION)

@@ -91,8 +91,10 @@ def test_the_list_has_status_hours_and_reason_of_each_run(pods: Pods, file: Path
     assert total == "2 runs, 2.00 GPU-hours (not known of 1)"
 
 
-def test_the_newest_are_listed_and_the_others_counted(pods: Pods, file: Path) -> None:
+def test_the_newest_are_listed_and_the_others_counted_with_what_cannot_be_recorded(pods: Pods, file: Path) -> None:
     assert runs(file, "--tenant", "team-a", "--last", "1").stdout.splitlines()[-1].endswith("1 older ones: --last 2")
+    pods.problems = ["train.uid cannot be recorded: OSError(28, 'No space left on device')"]
+    assert runs(file, "--tenant", "team-a").stdout.splitlines()[-1].startswith("- namespace team-a: train.uid cannot")
 
 
 def test_a_history_that_cannot_be_read_is_named_beside_the_others(pods: Pods, file: Path) -> None:
@@ -105,11 +107,6 @@ def test_a_history_that_cannot_be_read_is_named_beside_the_others(pods: Pods, fi
     assert runs(file).exit_code == 0
 
 
-def test_what_a_history_cannot_record_is_shown(pods: Pods, file: Path) -> None:
-    pods.problems = ["train.uid cannot be recorded: OSError(28, 'No space left on device')"]
-    assert runs(file, "--tenant", "team-a").stdout.splitlines()[-1].startswith("- namespace team-a: train.uid cannot")
-
-
 def test_a_run_by_itself_has_its_attempts_and_pods(pods: Pods, file: Path) -> None:
     lines = runs(file, "--tenant", "team-a", "team-a/train").stdout.splitlines()
     assert lines[0] == "team-a/train: RUNNING"
@@ -119,15 +116,12 @@ def test_a_run_by_itself_has_its_attempts_and_pods(pods: Pods, file: Path) -> No
     assert "  GPU-hours: 2.00" in lines
 
 
-def test_its_log_is_the_output(pods: Pods, file: Path) -> None:
+def test_its_log_is_the_output_also_if_it_is_newer_than_the_list(pods: Pods, file: Path) -> None:
     done = runs(file, "--tenant", "team-a", "other", "--logs")
     assert (done.exit_code, done.stdout) == (0, "Traceback\n")
     done = runs(file, "--tenant", "team-a", "other", "--logs", "--attempt", "2")
     assert done.exit_code == 1
     assert done.stderr == "there is no log of attempt 2 of team-a/other: it has 1 attempts\n"
-
-
-def test_a_log_that_is_newer_than_the_list_is_shown(pods: Pods, file: Path) -> None:
     for record in pods.stores[NAMESPACE].records.values():
         record["attempts"][0]["log"] = None
     assert runs(file, "--tenant", "team-a", "other", "--logs").stdout == "Traceback\n"

@@ -50,19 +50,13 @@ def named(*clusters: dict[str, Any], **settings: Any) -> list[NamedCluster]:
             {"authOptions": {"mode": "token", "enableK8sTokenAuth": True}, "serviceAccount": "trainer"},
             NamedCluster("c", accounts=("trainer",)),
         ),
+        # KubeRay keeps the last 50 characters, and replaces a first one that is not a letter (util.go: CheckName).
+        ({"name": LONG}, NamedCluster(LONG, "r" + LONG[2:])),
     ],
 )
 def test_a_cluster_has_a_token_if_its_spec_sets_one(settings: dict[str, Any], expected: NamedCluster) -> None:
     assert named({"name": "c", **settings}) == [expected]
-
-
-def test_kuberay_shortens_long_names_of_a_rayclusters_objects() -> None:
-    """util.go: CheckName keeps the last 50 characters, and replaces a first character that is not a letter by `r`."""
-    (given,) = named({"name": LONG})
-    assert given.secret == "r" + LONG[2:]
-
-
-def test_rayclusters_of_a_stack_of_the_tenants_own_are_given_by_name() -> None:
+    # Those of a stack of the tenant's own are given by name.
     assert named(clusterNames=["adhoc"]) == [NamedCluster("adhoc", "adhoc")]
 
 
@@ -145,11 +139,7 @@ def test_they_meet_pod_security_also_beside_a_cluster_without_defaults() -> None
     """Pod templates give such a cluster what the level requires, and these pods do not have them."""
     found = list(templates(stack("restricted")))
     assert len(found) == 3
-    for template in found:
-        assert list(violations(template, (), "restricted")) == []
-
-
-def test_below_restricted_they_run_as_the_cluster_does() -> None:
+    assert all(list(violations(template, (), "restricted")) == [] for template in found)
     for template in templates(stack("baseline")):
         assert "runAsNonRoot" not in template["spec"].get("securityContext", {})
 

@@ -186,23 +186,18 @@ def test_an_error_of_a_base_is_annotated_once_for_all_that_extend_it(folder: Pat
     assert "file=bases/common.yaml,line=2,col=37" in one
 
 
-def test_impact_reads_the_bases_of_the_revision(folder: Path) -> None:
-    git(folder, "init", "-q", "-b", "main")
-    commit(folder, "first")
-    assert "The edit affects nothing" in stacks("impact", "--to", "prod").stdout
-    (folder / "bases" / "common.yaml").write_text(BASE.replace("5m", "6m"))
-    assert "the autoscaler applies the new idle timeout" in stacks("impact", "--to", "prod").stdout
-
-
-def test_a_base_above_the_folder_is_read_at_a_revision(folder: Path) -> None:
+def test_impact_reads_the_bases_of_the_revision_also_above_its_folder(folder: Path) -> None:
     (folder / "envs").mkdir()
     (folder / "envs" / "Pulumi.up.yaml").write_text(STACK.replace("bases/", "../bases/"))
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "first")
+    assert "The edit affects nothing" in stacks("impact", "--to", "prod").stdout
     assert "The edit affects nothing" in stacks("impact", "--to", "envs/Pulumi.up.yaml").stdout
     (folder / "bases" / "common.yaml").rename(folder / "bases" / "other.yaml")
     (folder / "envs" / "Pulumi.up.yaml").write_text(STACK.replace("bases/common", "../bases/other"))
     assert "The edit affects nothing" in stacks("impact", "--to", "envs/Pulumi.up.yaml").stdout
+    (folder / "bases" / "common.yaml").write_text(BASE.replace("5m", "6m"))
+    assert "the autoscaler applies the new idle timeout" in stacks("impact", "--to", "prod").stdout
 
 
 def test_a_base_without_keys_removes_nothing(folder: Path) -> None:

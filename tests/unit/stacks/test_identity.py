@@ -51,13 +51,10 @@ def of(last: dict[str, Any], platform: bool = True, **kubernetes: str) -> str | 
     return uid_of(KubernetesCluster(connection_of(stack)), stack, last)
 
 
-def test_a_state_without_a_cluster_gets_the_live_one(asked: list[str | None]) -> None:
+def test_a_state_without_a_cluster_gets_the_live_one_and_the_recorded_one_stays(asked: list[str | None]) -> None:
     assert of({}) == OURS
     assert of({"clusters": {}}, context="prod") == OURS
     assert asked == [None, "prod"]
-
-
-def test_the_recorded_cluster_stays(asked: list[str | None]) -> None:
     assert of(RECORDED) == OURS
 
 

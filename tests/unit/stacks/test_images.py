@@ -19,34 +19,18 @@ OPERATOR = "quay.io/kuberay/operator:v1.6.2"
 def _images(cluster: dict[str, Any], **settings: Any) -> set[str]:
     clusters = [{"name": "training", "rayVersion": "2.60.0", "image": RAY, "workers": {"pool": "a100"}, **cluster}]
     nodes = [{"pool": "a100", "count": 1, "cpu": 8, "memory": "64Gi", "gpus": 1}]
-    return images_of(
-        parse(
-            {
-                "nodes": nodes,
-                "tenants": [{"name": "team-a", "podSecurity": "baseline", "clusters": clusters}],
-                **settings,
-            }
-        )
-    )
+    tenants = [{"name": "team-a", "podSecurity": "baseline", "clusters": clusters}]
+    return images_of(parse({"nodes": nodes, "tenants": tenants, **settings}))
 
 
-def test_rays_and_the_operators() -> None:
+def test_images_of_ray_and_of_the_programs_that_the_stack_installs() -> None:
     assert _images({}) == {RAY, OPERATOR}
-
-
-def test_an_existing_operator_needs_none() -> None:
     assert _images({}, operator={"install": "existing"}) == {RAY}
-
-
-def test_images_of_volcano_if_the_stack_installs_it() -> None:
+    assert _images({}, operator={"image": "mirror.example/operator:v1.6.2"}) == {RAY, "mirror.example/operator:v1.6.2"}
     names = ("scheduler", "controller-manager", "webhook-manager")
     volcanos = {f"docker.io/volcanosh/vc-{name}:v1.14.1" for name in names}
     assert _images({}, scheduler={"volcano": {}}) == {RAY, OPERATOR, *volcanos}
     assert _images({}, scheduler={"volcano": {"install": "existing"}}) == {RAY, OPERATOR}
-
-
-def test_the_operators_own_mirror() -> None:
-    assert _images({}, operator={"image": "mirror.example/operator:v1.6.2"}) == {RAY, "mirror.example/operator:v1.6.2"}
 
 
 SIDECAR = {"containers": [{"name": "logs", "image": "other:2.60.0"}]}

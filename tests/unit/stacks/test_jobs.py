@@ -47,11 +47,9 @@ def test_a_job_counts_in_the_plan_with_its_submitter() -> None:
     (train,) = plan.tenants[0].clusters
     assert (train.name, int(train.starts["nvidia.com/gpu"])) == ("team-a/train", 8)
     assert [group.workers.group for group in train.groups] == ["head", "gpu", "submitter"]
-
-
-def test_nobody_submits_for_the_operator() -> None:
     (train,) = plan_of(stack(job(submissionMode="HTTPMode"))).tenants[0].clusters
     assert [group.workers.group for group in train.groups] == ["head", "gpu"]
+    assert plan_of(stack(jobTemplates=[job()])).tenants[0].clusters == ()
 
 
 def test_jobs_may_use_a_quota_one_after_the_other() -> None:
@@ -60,16 +58,15 @@ def test_jobs_may_use_a_quota_one_after_the_other() -> None:
 
 @pytest.mark.parametrize("key", ["jobs", "jobTemplates"])
 def test_the_pods_of_a_job_or_of_runs_have_policies_of_their_own(key: str) -> None:
-    settings = stack(network={"otherClusters": True}, **{key: [job()]})
-    policies = {body["metadata"]["name"]: body for _, body in policies_of_clusters(settings, settings.tenants[0])}
-    assert policies["cluster.train"]["spec"]["podSelector"] == {"matchLabels": {JOB_LABEL: "train"}}
-    others = policies["clusters-other"]["spec"]["podSelector"]["matchExpressions"]
+    def policies(**keys: Any) -> dict[str, Any]:
+        settings = stack(network={"otherClusters": True}, **keys)
+        return {body["metadata"]["name"]: body for _, body in policies_of_clusters(settings, settings.tenants[0])}
+
+    found = policies(**{key: [job()]})
+    assert found["cluster.train"]["spec"]["podSelector"] == {"matchLabels": {JOB_LABEL: "train"}}
+    others = found["clusters-other"]["spec"]["podSelector"]["matchExpressions"]
     assert {"key": JOB_LABEL, "operator": "DoesNotExist"} in others
-
-
-def test_the_policies_of_a_tenant_without_jobs_do_not_name_them() -> None:
-    settings = stack(network={"otherClusters": True})
-    assert JOB_LABEL not in str([body for _, body in policies_of_clusters(settings, settings.tenants[0])])
+    assert JOB_LABEL not in str(policies())
 
 
 @pytest.mark.parametrize(
@@ -84,15 +81,12 @@ def test_the_impact_of_an_edit(edit: dict[str, Any], effect: str) -> None:
     assert found.startswith(effect)
 
 
-def test_what_its_tenant_adds_has_no_effect_on_a_job() -> None:
+def test_the_impact_of_adding_and_removing_a_job_and_of_what_its_tenant_adds() -> None:
+    assert effects(stack(), stack(job()))[0].startswith("its job starts")
+    assert effects(stack(job()), stack())[0].startswith("its job stops if it runs")
     before, after = stack(job()), stack(job(), images={"pullSecrets": ["registry"]})
     assert render(before)["RayJob", "team-a/train"].body["spec"] != render(after)["RayJob", "team-a/train"].body["spec"]
     assert effects(before, after) == []
-
-
-def test_the_impact_of_adding_and_removing_a_job() -> None:
-    assert effects(stack(), stack(job()))[0].startswith("its job starts")
-    assert effects(stack(job()), stack())[0].startswith("its job stops if it runs")
 
 
 @pytest.mark.parametrize("scheduler", [{"volcano": {}}, {"kueue": {}}])
@@ -101,10 +95,6 @@ def test_a_job_waits_in_its_tenants_queue(scheduler: dict[str, Any]) -> None:
     settings = stack(job(), others=others, queue={"capability": {"gpus": 16, "cpu": 128, "memory": "512Gi"}})
     labels = render(settings)["RayJob", "team-a/train"].body["metadata"]["labels"]
     assert "team-a" in labels.values()
-
-
-def test_a_job_template_counts_in_no_plan() -> None:
-    assert plan_of(stack(jobTemplates=[job()])).tenants[0].clusters == ()
 
 
 def test_its_runs_wait_in_the_queue_of_the_template() -> None:
@@ -160,17 +150,11 @@ def way(**settings: Any) -> Any:
     return rule.get("to")
 
 
-def test_pods_connect_to_the_namespace_of_a_service() -> None:
+def test_pods_connect_to_the_namespace_of_a_service_to_an_address_or_to_the_networks_of_a_name() -> None:
     (peer,) = way(dashboardAddress="http://lab-head-svc.team-b.svc:8265")
     assert peer == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "team-b"}}}
-
-
-def test_pods_connect_to_an_address_or_to_the_networks_of_a_name() -> None:
     assert way(dashboardAddress="http://192.0.2.7:8265") == [{"ipBlock": {"cidr": "192.0.2.7/32"}}]
     assert way(cidrs=["192.0.2.0/24"]) == [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
-
-
-def test_a_name_without_networks_opens_its_port() -> None:
     assert way() is None
 
 

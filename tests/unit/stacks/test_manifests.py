@@ -1,7 +1,6 @@
 """A stack as plain manifests: stages, what is left, files, and which folders `render` writes again."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +42,15 @@ def annotations(rendered: Rendered, stage: str, kind: str) -> dict[str, str]:
 
 def test_each_stage_needs_those_before_it(prod: Rendered) -> None:
     assert "vision" in names(prod, "20-namespaces", "Namespace")
+    assert "ray-platform.prod.scaling-only" in names(prod, "30-rules", "ValidatingAdmissionPolicy")
     assert names(prod, "30-rules", "ClusterRole")
     assert names(prod, "50-platform", "StatefulSet") == ["ray-redis"]
     assert names(prod, "50-platform", "Queue")
     assert "training" in names(prod, "60-tenants", "RayCluster")
-    assert annotations(prod, "60-tenants", "RayCluster")["argocd.argoproj.io/sync-wave"] == "60"
+    of_cluster = annotations(prod, "60-tenants", "RayCluster")
+    assert of_cluster["argocd.argoproj.io/sync-wave"] == "60"
+    # It scales, so Flux only creates it.
+    assert of_cluster["kustomize.toolkit.fluxcd.io/ssa"] == "IfNotPresent"
 
 
 @pytest.mark.parametrize("file", sorted(GOOD.glob("*.yaml")), ids=lambda file: file.stem)
@@ -84,10 +87,6 @@ def test_the_operators_own_manifests_are_adapted(tree: list[dict[str, Any]]) -> 
     assert kept["kustomize.toolkit.fluxcd.io/prune"] == "disabled"
 
 
-def test_names_have_that_of_the_stack(prod: Rendered) -> None:
-    assert "ray-platform.prod.scaling-only" in names(prod, "30-rules", "ValidatingAdmissionPolicy")
-
-
 def test_what_is_no_plain_manifest_is_named(prod: Rendered) -> None:
     left = " ".join(f"{each.what}: {each.why}" for each in prod.left)
     for part in ("Volcano 1.14.1", "Numbers of workers", "ads/tuning, ", "storage namespace", "Guards", "preview"):
@@ -106,29 +105,18 @@ def test_secrets_are_references(prod: Rendered) -> None:
     assert "RayCluster training" in found["vision", "ray-redis"]
     assert ("ray-redis", "ray-redis-users") in found
     assert "Secret" not in {body["kind"] for bodies in prod.stages.values() for body in bodies}
-
-
-def test_the_secret_of_a_csi_volume_is_a_reference() -> None:
     volume = {"name": "keys", "csi": {"driver": "keys.example.com", "nodePublishSecretRef": {"name": "keys"}}}
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "volumes": [volume]}
-    found = rendered_stack(parse({"tenants": [{"name": "team-a", "clusters": [cluster]}]}), "csi", ())
-    assert ("team-a", "keys") in {(each.namespace, each.name) for each in found.secrets}
+    with_csi = rendered_stack(parse({"tenants": [{"name": "team-a", "clusters": [cluster]}]}), "csi", ())
+    assert ("team-a", "keys") in {(each.namespace, each.name) for each in with_csi.secrets}
 
 
 def test_a_secret_of_cert_manager_is_not_missing() -> None:
     found = rendered_stack(load(GOOD / "tls.yaml"), "tls", ())
-    issued = [
-        body["spec"]["secretName"]
-        for bodies in found.stages.values()
-        for body in bodies
-        if body["kind"] == "Certificate"
-    ]
+    bodies = [body for stage in found.stages.values() for body in stage]
+    issued = [body["spec"]["secretName"] for body in bodies if body["kind"] == "Certificate"]
     assert issued
     assert not {each.name for each in found.secrets} & set(issued)
-
-
-def test_a_cluster_that_scales_is_only_created_by_flux(prod: Rendered) -> None:
-    assert annotations(prod, "60-tenants", "RayCluster")["kustomize.toolkit.fluxcd.io/ssa"] == "IfNotPresent"
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -179,34 +167,41 @@ def test_the_name_of_a_stack_becomes_one_of_kubernetes(prod: Rendered, tmp_path:
     assert first["metadata"]["name"].startswith("ray-platform-prod-eu-")
 
 
-render = partial(stacks, "render")
+@pytest.fixture
+def render(tmp_path: Path) -> Callable[[str], tuple[int, str, str]]:
+    """Renders a stack file into the folder `out`: exit code, output and errors."""
+
+    def command(text: str) -> tuple[int, str, str]:
+        (tmp_path / "Pulumi.small.yaml").write_text(text)
+        done = stacks("render", str(tmp_path / "Pulumi.small.yaml"), "-o", str(tmp_path / "out"))
+        return done.exit_code, done.stdout, done.stderr
+
+    return command
 
 
-def test_the_command(tmp_path: Path) -> None:
-    file = tmp_path / "Pulumi.small.yaml"
-    file.write_text("config:\n  ray-platform:operator: {install: existing}\n  ray-platform:tenants: [{name: team-a}]\n")
-    done = render(str(file), "-o", str(tmp_path / "out"))
-    assert done.exit_code == 0
-    assert "objects in 2 stages, references to 0 Secrets\nnot in there: Guards" in done.stdout
+def test_the_command(render: Callable[[str], tuple[int, str, str]], tmp_path: Path) -> None:
+    text = "config:\n  ray-platform:operator: {install: existing}\n  ray-platform:tenants: [{name: team-a}]\n"
+    code, shown, _ = render(text)
+    assert code == 0
+    assert "objects in 2 stages, references to 0 Secrets\nnot in there: Guards" in shown
     assert "# Stack small as plain manifests" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_the_command_reports_what_it_cannot_do(tmp_path: Path) -> None:
-    file = tmp_path / "Pulumi.small.yaml"
-    file.write_text("config:\n  ray-platform:operator: {location: /nowhere}\n")
-    done = render(str(file), "-o", str(tmp_path / "out"))
-    assert (done.exit_code, done.stderr.startswith("error: ")) == (1, True)
-    file.write_text("config:\n  ray-platform:operator: {replicas: 9}\n")
-    assert render(str(file), "-o", str(tmp_path / "out")).exit_code == 2
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_stack_on_cloudera_ml_alone_has_no_manifests(tmp_path: Path) -> None:
-    """`up` creates no operator for it, so neither do manifests."""
-    file = tmp_path / "Pulumi.ml.yaml"
-    file.write_text(ON_CML)
-    done = render(str(file), "-o", str(tmp_path / "out"))
-    assert (done.exit_code, done.stderr.rpartition(" is ")[2]) == (1, "on Cloudera ML alone: it has no manifests\n")
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("config:\n  ray-platform:operator: {location: /nowhere}\n", 1, "error: "),
+        ("config:\n  ray-platform:operator: {replicas: 9}\n", 2, ""),
+        # `up` creates no operator for it, so neither do manifests.
+        (ON_CML, 1, " is on Cloudera ML alone: it has no manifests\n"),
+    ],
+)
+def test_the_command_reports_what_it_cannot_do(
+    render: Callable[[str], tuple[int, str, str]], tmp_path: Path, text: str, code: int, message: str
+) -> None:
+    ended, _, shown = render(text)
+    assert ended == code
+    assert message in shown
     assert not (tmp_path / "out").exists()
 
 

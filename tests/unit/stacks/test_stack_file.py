@@ -63,35 +63,27 @@ def test_only_the_first_of_very_many_errors_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("content", "expected"),
     [
-        ("", ":1:1: the file is empty"),
+        (b"", ":1:1: the file is empty"),
         (
-            "config:\n  ray-platform: {}",
+            b"config:\n  ray-platform: {}",
             ":2:3: ray-platform: key 'ray-platform' has no namespace: write 'ray-platform:",
         ),
-        ("config: \x07", ":1:9: a control character, U+0007: remove it"),
-        ("#" * (LARGEST_FILE + 1), f": the file is larger than {LARGEST_FILE} bytes"),
+        (b"config: \x07", ":1:9: a control character, U+0007: remove it"),
+        (b"#" * (LARGEST_FILE + 1), f": the file is larger than {LARGEST_FILE} bytes"),
+        (b"config: {}\n# caf\xe9", ":2:6: byte 0xe9 is not UTF-8: save the file in that encoding"),
+        (None, ": cannot be read: No such file"),
     ],
+    ids=["empty", "no namespace", "control character", "large", "encoding", "missing"],
 )
-def test_a_file_that_is_not_a_stack_file_is_reported(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_file_that_is_not_a_stack_file_is_reported(tmp_path: Path, content: bytes | None, expected: str) -> None:
     file = tmp_path / "Pulumi.bad.yaml"
-    file.write_text(text)
+    if content is not None:
+        file.write_bytes(content)
     with pytest.raises(StackFileError) as refused:
         load(file)
     assert str(refused.value).startswith(f"{file}{expected}")
-
-
-def test_a_file_in_another_encoding_is_reported(tmp_path: Path) -> None:
-    file = tmp_path / "Pulumi.bad.yaml"
-    file.write_bytes(b"config: {}\n# caf\xe9")
-    with pytest.raises(StackFileError, match=r":2:6: byte 0xe9 is not UTF-8: save the file in that encoding"):
-        load(file)
-
-
-def test_a_missing_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(StackFileError, match=r"Pulumi.none.yaml: cannot be read: No such file"):
-        load(tmp_path / "Pulumi.none.yaml")
 
 
 def test_a_stack_file_with_only_a_salt_has_no_settings(tmp_path: Path) -> None:

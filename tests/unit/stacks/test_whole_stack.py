@@ -50,55 +50,36 @@ def test_every_object_has_the_stacks_own_provider(built: tuple[Recorder, dict[st
     provider = recorder.registered["cluster"]
     assert provider.type == "pulumi:providers:kubernetes"
     assert provider.inputs["context"] == "staging"
+    # Pulumi's plugin replaces a provider with this identifier only when the identifier changes.
+    assert provider.inputs["clusterIdentifier"] == "ray-platform/test"
     objects = [each for each in recorder.registered.values() if each.type.startswith("kubernetes:")]
     assert objects
     assert {each.provider for each in objects} == {"cluster"}
 
 
-def test_a_moved_kubeconfig_does_not_replace_the_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
-    """Pulumi's plugin replaces a provider with this identifier only when the identifier changes."""
-    recorder, _ = built
-    assert recorder.registered["cluster"].inputs["clusterIdentifier"] == "ray-platform/test"
-
-
-def test_clusters_are_created_after_the_operator_and_deleted_before_it(built: tuple[Recorder, dict[str, Any]]) -> None:
+def test_clusters_are_created_after_the_operator_and_its_roles_and_deleted_before_them(
+    built: tuple[Recorder, dict[str, Any]],
+) -> None:
     recorder, _ = built
     for cluster in ("a/training-ray-cluster", "namespace-b/training-ray-cluster"):
         assert recorder.made_before("platform-kuberay-crd-guard", cluster)
-        assert recorder.made_before("platform-kuberay-deployment-kuberay-operator", cluster)
-
-
-def test_the_operators_role_in_a_tenants_namespace_depends_on_the_namespace(
-    built: tuple[Recorder, dict[str, Any]],
-) -> None:
-    recorder, _ = built
+        assert recorder.made_before(OPERATOR, cluster)
     role = "platform-kuberay-role-namespace-b-kuberay-operator"
     assert recorder.made_before("platform-namespace-namespace-b", role)
-    assert recorder.made_before(role, "namespace-b/training-ray-cluster")
+    # When a tenant is removed, one update deletes both, and the engine only follows direct dependencies.
+    assert role in recorder.registered["namespace-b/training-ray-cluster"].dependencies
 
 
-def test_a_cluster_depends_on_the_role_itself(
+def test_outputs_name_clusters_by_namespace_and_name_with_their_states_after_the_wait(
     built: tuple[Recorder, dict[str, Any]],
 ) -> None:
-    """When a tenant is removed, one update deletes both, and the engine only follows direct dependencies."""
-    recorder, _ = built
-    cluster = recorder.registered["namespace-b/training-ray-cluster"]
-    assert "platform-kuberay-role-namespace-b-kuberay-operator" in cluster.dependencies
-
-
-def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict[str, Any]]) -> None:
     _, outputs = built
-    assert set(outputs["clusters"]) == {"a/training", "namespace-b/training"}
+    states = {name: cluster["state"] for name, cluster in outputs["clusters"].items()}
+    assert states == {"a/training": "ready", "namespace-b/training": "ready"}
     cluster = outputs["clusters"]["namespace-b/training"]
     assert cluster["rayAddress"] == "ray://training-head-svc.namespace-b.svc:10001"
     assert cluster["largestGpus"] == 8
     assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]
-
-
-def test_outputs_have_the_states_after_the_wait(built: tuple[Recorder, dict[str, Any]]) -> None:
-    _, outputs = built
-    states = {name: cluster["state"] for name, cluster in outputs["clusters"].items()}
-    assert states == {"a/training": "ready", "namespace-b/training": "ready"}
 
 
 def test_the_operator_starts_after_the_scheduler_whose_podgroups_it_creates(

@@ -116,20 +116,14 @@ def test_a_cluster_that_kueue_suspends_waits_and_one_that_its_spec_suspends_does
     assert (rests.groups, rests.gpus.most) == ((Group("a100-8gpu", ready=0, desired=0),), 24)
 
 
-def test_a_deleted_cluster_names_its_finalizers() -> None:
+def test_a_cluster_that_is_deleted_new_missing_or_hidden_has_its_reason() -> None:
     leaving = {"deletionTimestamp": MADE, "finalizers": ["ray.io/gcs-ft-redis-cleanup-finalizer"]}
     shown = cluster(ray_cluster("training", *READY, metadata=leaving))
     assert (shown.state, shown.ok) == (State.DELETING, False)
     [line] = shown.reasons
     assert line.endswith("and stays until its finalizers are gone: ray.io/gcs-ft-redis-cleanup-finalizer")
-
-
-def test_a_cluster_that_the_operator_has_not_seen_is_named() -> None:
     [line] = cluster(ray_cluster("training")).reasons
     assert line.startswith("the operator has not looked at the RayCluster")
-
-
-def test_a_missing_cluster_is_different_from_one_that_must_not_be_read() -> None:
     assert missing("training", found()).state is State.MISSING
     hidden = missing("training", found({"rayclusters": "forbidden"}))
     assert (hidden.state, hidden.reasons) == (State.UNKNOWN, ("it cannot be read: forbidden",))
@@ -175,21 +169,15 @@ def gang(name: str, phase: str, queue: str = "research") -> Body:
     return {"metadata": metadata(name), "spec": {"queue": queue}, "status": {"phase": phase}}
 
 
-def test_a_queue_of_volcano_has_its_gangs_counted() -> None:
+def test_a_queue_of_volcano_has_its_gangs_counted_and_nothing_starts_in_a_closed_one() -> None:
     first = found(podgroups=[gang("a", "Running"), gang("b", "Pending"), gang("c", "Pending", queue="other")])
     second = found(podgroups=[gang("d", "Inqueue")])
     shown = volcano(first, second)
     assert (shown.ok, shown.admitted, shown.waiting) == (True, 1, 2)
     assert (shown.used[GPU_RESOURCE], shown.used["cpu"]) == (Decimal(8), Decimal("0.5"))
     assert (shown.deserved, shown.limit[GPU_RESOURCE]) == (gpus(16), Decimal(24))
-
-
-def test_without_the_right_to_read_gangs_nobody_knows_what_waits() -> None:
     shown = volcano(found({"podgroups": "forbidden"}), found(podgroups=[gang("a", "Pending")]))
     assert (shown.admitted, shown.waiting) == (None, None)
-
-
-def test_nothing_starts_in_a_closed_queue() -> None:
     shown = volcano(state="Closed")
     assert (shown.ok, shown.reasons) == (False, ("it is Closed, and nothing starts in a queue that is not Open",))
 
@@ -215,13 +203,10 @@ def kueue(active: Body, cohort: str | None = "ray-platform", **borrowing: str) -
     return shown
 
 
-def test_a_queue_of_kueue_is_the_sum_of_its_flavors() -> None:
+def test_a_queue_of_kueue_is_the_sum_of_its_flavors_with_a_limit_unless_it_borrows_without_one() -> None:
     shown = kueue(condition("Active", "True"), borrowingLimit="4")
     assert (shown.ok, shown.admitted, shown.waiting) == (True, 1, 2)
     assert (shown.used, shown.deserved, shown.limit) == (gpus(12), gpus(24), gpus(32))
-
-
-def test_a_queue_without_a_borrowing_limit_has_no_limit_in_a_cohort() -> None:
     assert kueue(condition("Active", "True")).limit == {}
     assert kueue(condition("Active", "True"), cohort=None).limit == gpus(24)
 
@@ -231,12 +216,9 @@ def test_a_queue_that_kueue_does_not_serve_has_the_reason() -> None:
     assert (shown.ok, shown.reasons) == (False, ("it is not active: Can't admit new workloads: FlavorNotFound.",))
 
 
-def test_a_queue_of_the_stack_file_that_does_not_exist_is_named() -> None:
+def test_a_queue_that_does_not_exist_is_named_unless_queues_must_not_be_read() -> None:
     [shown] = queue_statuses(["research"], "volcano", found(queues=[]), [])
     assert (shown.ok, shown.reasons[0][:40]) == (False, "it is in the stack file and not in the c")
-
-
-def test_queues_that_must_not_be_read_are_not_called_missing() -> None:
     assert queue_statuses(["research"], "volcano", found({"queues": "forbidden"}), []) == []
 
 
@@ -257,7 +239,7 @@ class Lists(FakeCluster):
         return {"items": [{"kind": path.rpartition("/")[2], "path": path}]}
 
 
-def test_everything_of_a_namespace_is_read() -> None:
+def test_everything_of_a_namespace_and_the_schedulers_queues_are_read() -> None:
     read = namespace(Lists(), "team-a", "kueue")
     assert read.unreadable == {}
     assert read.all("rayjobs") == ({"kind": "rayjobs", "path": "/apis/ray.io/v1/namespaces/team-a/rayjobs"},)
@@ -268,6 +250,10 @@ def test_everything_of_a_namespace_is_read() -> None:
     assert set(namespace(Lists(), "team-a", None).objects) == {
         *("rayclusters", "rayjobs", "rayservices", "pods", "events", "resourcequotas"),
     }
+    assert look(Lists(), [], "ray-system", None).shared == Found()
+    kueue = look(Lists(), [], "ray-system", "kueue")
+    assert kueue.shared.all("clusterqueues")[0]["path"] == "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+    assert kueue.operator_pods == ({"kind": "pods", "path": "/api/v1/namespaces/ray-system/pods"},)
 
 
 def test_a_kind_that_must_not_be_read_is_recorded_and_the_others_are_read() -> None:
@@ -296,13 +282,6 @@ def test_an_api_server_that_does_not_answer_is_an_error() -> None:
     assert [each.path for each in cluster.requests] == ["/api/v1/namespaces/ray-system/pods"]
 
 
-def test_queues_are_those_of_the_scheduler() -> None:
-    assert look(Lists(), [], "ray-system", None).shared == Found()
-    kueue = look(Lists(), [], "ray-system", "kueue")
-    assert kueue.shared.all("clusterqueues")[0]["path"] == "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
-    assert kueue.operator_pods == ({"kind": "pods", "path": "/api/v1/namespaces/ray-system/pods"},)
-
-
 OWN = "nightly-x7k"
 """The RayCluster of the job."""
 
@@ -322,12 +301,14 @@ def shown(
 STARTED: dict[str, Any] = {"startTime": "2026-01-01T11:00:00Z"}
 
 
-def test_a_running_job_has_its_cluster_and_its_time_so_far() -> None:
+def test_a_job_has_its_cluster_and_its_time_so_far_or_up_to_its_end() -> None:
     runs = shown(
         job("Running", "RUNNING", message="Job is currently running.", **STARTED), cluster(ray_cluster(OWN, *READY))
     )
     assert (runs.ok, runs.deployment, runs.job, runs.cluster) == (True, "Running", "RUNNING", OWN)
     assert (runs.age, runs.since, runs.duration, runs.reasons) == (7200, "2026-01-01T11:00:00Z", 3600, ())
+    ended = shown(job("Complete", "SUCCEEDED", **STARTED, endTime="2026-01-01T11:00:30Z"))
+    assert (ended.ok, ended.duration) == (True, 30)
 
 
 def test_a_run_is_shown_with_its_template_and_who_runs_it() -> None:
@@ -336,11 +317,6 @@ def test_a_run_is_shown_with_its_template_and_who_runs_it() -> None:
     assert shown(run).owner == "template finetune"
     run["metadata"]["annotations"] = {"ray-platform/created-by": "alice"}
     assert shown(run).owner == "template finetune, alice"
-
-
-def test_the_duration_of_an_ended_job_is_up_to_its_end() -> None:
-    ended = shown(job("Complete", "SUCCEEDED", **STARTED, endTime="2026-01-01T11:00:30Z"))
-    assert (ended.ok, ended.duration) == (True, 30)
 
 
 @pytest.mark.parametrize(
@@ -367,9 +343,6 @@ def test_a_job_in_initializing_has_the_reasons_of_its_cluster() -> None:
         f"its RayCluster {OWN} is not ready: pod head is not scheduled: {NO_ROOM}",
         "RayJob nightly: R: failed to create",
     )
-
-
-def test_a_job_whose_cluster_does_not_exist() -> None:
     assert shown(job("Initializing")).reasons == (f"its RayCluster {OWN} does not exist",)
 
 
@@ -422,13 +395,10 @@ def test_a_submitter_that_does_not_start_is_the_reason() -> None:
     assert shown(job("Running", "PENDING"), ready, pods=[{**other, "status": UNSCHEDULED}]).ok
 
 
-def test_an_interactive_job_waits_for_somebody() -> None:
+def test_a_job_that_waits_for_somebody_and_one_that_the_operator_has_not_seen() -> None:
     waits = shown(job("Waiting"))
     assert waits.ok
     assert waits.reasons[0].startswith("InteractiveMode: it waits until somebody submits the job")
-
-
-def test_a_job_that_the_operator_has_not_seen_is_new() -> None:
     new = shown(job())
     assert (new.deployment, new.job, new.cluster, new.since, new.duration) == ("New", None, None, None, None)
     assert new.reasons == ("the operator has not looked at it: does it run, and does it watch the namespace?",)
@@ -506,12 +476,9 @@ def test_a_service_serves_while_its_update_is_not_ready() -> None:
     assert upgraded.reasons[0] == "application chat (pending) is DEPLOYING"
 
 
-def test_without_conditions_the_older_field_decides() -> None:
+def test_a_service_that_has_no_conditions_that_is_new_or_that_is_deleted() -> None:
     assert service_shown(service(serviceStatus="Running")).ok
     assert not service_shown(service(serviceStatus="")).ok
-
-
-def test_a_service_that_the_operator_has_not_seen_or_that_is_deleted() -> None:
     assert service_shown(service()).reasons == (
         "the operator has not looked at it: does it run, and does it watch the namespace?",
     )

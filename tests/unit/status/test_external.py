@@ -42,27 +42,15 @@ def submitted(*pods: Body) -> JobStatus:
     return submitted_status("count", "lab", found(pods=pods), Live(NOW, {}))
 
 
-def test_a_connected_cluster_has_its_version_and_the_time_of_its_check() -> None:
+def test_a_check_has_its_state_its_time_and_its_reason() -> None:
     lab = checked(pod("Succeeded", '{"rayVersion": "2.58.0"}'))
     assert (lab.ok, lab.state, lab.checked, lab.ray_version, lab.reasons) == (True, "connected", END, "2.58.0", ())
-
-
-def test_a_simulated_node_reports_no_version() -> None:
     assert (checked(pod("Succeeded")).ok, checked(pod("Succeeded")).ray_version) == (True, None)
-
-
-def test_a_failed_check_has_its_reason() -> None:
     lab = checked(pod("Failed", "lab refuses the token"))
     assert (lab.ok, lab.state, lab.reasons) == (False, Reachability.FAILED, ("lab refuses the token",))
-
-
-def test_a_check_that_has_not_ended_is_shown_with_what_it_waits_for() -> None:
     waits = checked(pod("Pending", conditions=UNSCHEDULED["conditions"]))
     assert (waits.state, "Insufficient" in waits.reasons[0]) == (Reachability.CHECKED_NOW, True)
     assert checked(pod("Running")).reasons == ("it is being checked",)
-
-
-def test_without_its_pod_a_check_is_not_known() -> None:
     assert checked().reasons == ("its check: it is in the stack file and not in the cluster: `up` creates it",)
     assert "forbidden" in checked(unreadable={"pods": "forbidden"}).reasons[0]
 
@@ -84,12 +72,9 @@ def test_the_states_of_a_job(body: Body, states: tuple[str, str | None], ok: boo
     assert bool(count.reasons) is not ok
 
 
-def test_an_ended_job_has_its_time_and_its_cluster() -> None:
+def test_an_ended_job_has_its_time_and_its_cluster_and_without_a_pod_it_is_missing() -> None:
     count = submitted(pod("Succeeded", "SUCCEEDED", job="count"))
     assert (count.cluster, count.duration, count.in_stack_file) == ("lab", 1800, True)
-
-
-def test_a_job_without_a_pod_is_missing() -> None:
     assert (submitted().deployment, submitted().ok) == ("Missing", False)
 
 
@@ -126,11 +111,8 @@ def with_external(*names: str, **more: Any) -> StackSettings:
     return stack(*(tenant(name, externalClusters=[{**LAB, **more}]) for name in names))
 
 
-def test_an_external_cluster_has_the_address_of_the_stack_file() -> None:
+def test_an_external_cluster_has_the_address_of_the_stack_file_and_its_token_is_in_a_secret() -> None:
     assert shown(with_external("a"), "lab") == [f"{ADDRESS}    # as pods in a reach it"]
-
-
-def test_its_token_is_in_a_secret_of_the_tenant() -> None:
     get = "kubectl --context my-context get secret -n a lab -o "
     assert shown(with_external("a", **TOKEN), "a/lab")[-1] == (
         f"{get}'go-template={{{{index .data \"auth.token\" | base64decode}}}}'"
@@ -159,30 +141,20 @@ def test_a_name_of_no_external_cluster_is_looked_for_among_live_objects() -> Non
     assert shown(both, "c/lab") == shown(both, "training") == []
 
 
-def test_a_cluster_on_cloudera_ml_is_asked_for_nothing(tmp_path: Path) -> None:
+def test_a_cluster_on_cloudera_ml_is_asked_for_nothing_and_others_of_its_name_are_mentioned(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
-    file.write_text(CML)
-    done = stacks("dashboard", str(file), "training")
-    url, _, command = done.stdout.splitlines()
+    file.write_text(f"{CML}  ray-platform:tenants: [{{name: a, clusterNames: [training]}}]\n")
+    url, _, command, others = stacks("dashboard", str(file), "training").stdout.splitlines()
     assert url.startswith("https://ray-")
     assert url.endswith(".ml.example.com")
     assert command == "pulumi stack output cmlTokens --stack prod --show-secrets --json | jq -r '.[\"training\"]'"
-
-
-def test_a_cluster_on_cloudera_ml_has_no_namespace_so_others_of_its_name_are_mentioned(tmp_path: Path) -> None:
-    file = tmp_path / "Pulumi.prod.yaml"
-    file.write_text(f"{CML}  ray-platform:tenants: [{{name: a, clusterNames: [training]}}]\n")
-    done = stacks("dashboard", str(file), "training")
-    assert done.stdout.splitlines()[3:] == ["# Another one of this name: a/training"]
+    assert others == "# Another one of this name: a/training"
 
 
 def test_the_command_ends_with_2_for_a_name_that_needs_its_namespace(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
-    file.write_text(
-        json.dumps(
-            {"config": {"ray-platform:tenants": [{"name": name, "externalClusters": [LAB]} for name in ("a", "b")]}}
-        )
-    )
+    tenants = [{"name": name, "externalClusters": [LAB]} for name in ("a", "b")]
+    file.write_text(json.dumps({"config": {"ray-platform:tenants": tenants}}))
     done = stacks("dashboard", str(file), "lab")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == "'lab' exists in several namespaces: write a/lab or b/lab\n"

@@ -198,16 +198,13 @@ def test_without_the_right_to_read_ingresses_the_stack_files_host_is_the_url(
 RESTING = {"team-a": found(rayclusters=[ray_cluster("training", SUSPENDED, suspend=True)])}
 
 
-def test_a_suspended_cluster_is_woken(serve: Serve, in_memory: FakeCluster) -> None:
+def test_a_suspended_cluster_is_woken_and_one_that_runs_is_left_alone(serve: Serve, in_memory: FakeCluster) -> None:
     serve(RESTING)
     done = stacks("wake", "prod", "training")
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == "RayCluster team-a/training starts: `python -m stacks status` shows when it is ready\n"
     assert [each.body for each in in_memory.changes] == [{"spec": {"suspend": False}}]
     assert in_memory.connection.context == "prod"
-
-
-def test_a_cluster_that_runs_is_left_alone(serve: Serve) -> None:
     serve(READY_TEAM)
     done = stacks("wake", "prod", "training")
     assert (done.exit_code, done.stdout) == (0, "RayCluster team-a/training is not suspended\n")

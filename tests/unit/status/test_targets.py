@@ -16,7 +16,6 @@ from stacks.commands.status.targets import (
     NoSuchTargetError,
     NotWokenError,
     Place,
-    Target,
     place_of_log,
     target,
     wake_patch,
@@ -53,12 +52,9 @@ def place(word: str, pod: str | None = None, *jobs: Body) -> Place:
     return place_of_log(target(word, namespaces(*jobs)), pod, Connection("prod"))
 
 
-@pytest.mark.parametrize("word", ["training", "team-a/training"])
-def test_a_name_means_the_ray_cluster_of_any_tenant(word: str) -> None:
-    assert target(word, namespaces()).title == "RayCluster team-a/training"
-
-
-def test_a_service_and_a_job_mean_the_ray_cluster_that_they_use() -> None:
+def test_a_name_means_the_ray_cluster_of_any_tenant_or_the_one_that_a_service_or_job_uses() -> None:
+    for word in ("training", "team-a/training"):
+        assert target(word, namespaces()).title == "RayCluster team-a/training"
     chat, nightly = target("chat", namespaces()), target("nightly", namespaces(job()))
     assert [each.cluster and each.cluster["metadata"]["name"] for each in (chat, nightly)] == ["training", "nightly-x"]
 
@@ -96,14 +92,11 @@ def test_namespaces_that_must_not_be_read_are_named() -> None:
         target("tuning-2", hidden)
 
 
-def test_the_log_of_a_ray_cluster_is_its_heads() -> None:
+def test_the_log_of_a_ray_cluster_is_its_heads_and_of_a_new_service_its_pending_heads() -> None:
     assert place("training") == Place("team-a", "training-head", "ray")
     assert place("training", "head") == Place("team-a", "training-head", "ray")
     assert place("chat") == Place("team-a", "training-head", "ray")
     assert place("training", "worker") == Place("team-a", "worker", "ray")
-
-
-def test_the_log_of_a_service_that_has_not_served_yet_is_its_pending_heads() -> None:
     status = {"activeServiceStatus": {}, "pendingServiceStatus": {"rayClusterName": "training"}}
     service = {"metadata": metadata("chat"), "spec": {}, "status": status}
     there = found(rayclusters=[ray_cluster("training")], pods=[pod("training-head")], rayservices=[service])
@@ -227,11 +220,6 @@ def test_a_container_that_has_not_started_has_no_log() -> None:
     assert place_of_log(target("training", starting(terminated={"exitCode": 1})), None).pod == "head"
 
 
-def test_a_target_without_a_cluster() -> None:
-    nothing: Target = target("nightly", {"team-a": found(rayjobs=[job()])})
-    assert (nothing.cluster, nothing.head) == (None, None)
-
-
 SINCE = "2026-01-01T11:00:00Z"
 BY_IDLE_TERMINATION = {
     "managedFields": [{"manager": FIELD_MANAGER, "time": SINCE, "fieldsV1": {"f:spec": {"f:suspend": {}}}}]
@@ -259,14 +247,8 @@ def test_waking_sets_suspend_to_false_because_kuberay_ignores_its_absence() -> N
     assert (asked["method"], asked["path"]) == ("PATCH", "/apis/ray.io/v1/namespaces/team-a/rayclusters/training")
     assert asked["body"] == {"spec": {"suspend": False}}
     assert asked["query"] != {"fieldManager": FIELD_MANAGER}
-
-
-def test_a_suspended_cluster_without_the_field_is_woken_too() -> None:
     lost = ray_cluster("training", SUSPENDED)
     assert woken({**lost, "status": {**lost["status"], "state": "suspended"}})
-
-
-def test_a_cluster_that_runs_is_not_changed() -> None:
     assert woken(ray_cluster("training", *READY)) is None
 
 

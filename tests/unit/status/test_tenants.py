@@ -122,16 +122,13 @@ def test_the_smallest_of_clusters_quota_and_nodes_is_the_limit() -> None:
     assert status(found(rayclusters=[ray_cluster("training", *READY, most=2**31 - 1)])).tenants[0].gpus.most is None
 
 
-def test_the_reasons_of_a_jobs_cluster_are_shown_with_the_job_alone() -> None:
+def test_the_reasons_of_a_jobs_cluster_are_shown_with_the_job_until_it_has_ended() -> None:
     [section] = sections(status(starting()))
     assert {line.partition(":")[0] for line in section.reasons} == {"RayJob nightly"}
     assert (
         f"RayJob nightly: its RayCluster nightly-x is not ready: pod job-worker is not scheduled: {NO_ROOM}"
         in section.reasons
     )
-
-
-def test_the_reasons_of_a_cluster_whose_job_has_ended_are_shown_with_the_cluster() -> None:
     within = starting()
     [job] = within.all("rayjobs")
     ended = {**job, "status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}
@@ -169,18 +166,17 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(monkeypatch: 
     assert "[2J�erased line" in output
 
 
-def test_what_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_read_is_named_and_only_quotas_are_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     hidden = {kind: f"{kind} is forbidden: User alice" for kind in ("rayclusters", "resourcequotas")}
     shown = status(found(hidden))
     assert not shown.ok
     output = written(shown, monkeypatch)
     assert "- namespace team-a: rayclusters, resourcequotas: rayclusters is forbidden: User alice" in output
     assert "- RayCluster training: it cannot be read: rayclusters is forbidden: User alice" in output
-
-
-def test_without_quotas_everything_may_still_be_as_desired() -> None:
-    hidden = Found(WORKS.objects, {"resourcequotas": "forbidden"})
-    assert status(hidden).ok
+    without_quotas = Found(WORKS.objects, {"resourcequotas": "forbidden"})
+    assert status(without_quotas).ok
 
 
 VOLCANO = {"scheduler": {"volcano": {}}, "queues": [{"name": "research"}]}
@@ -259,21 +255,16 @@ def test_times_for_people(seconds: int | None, shown: str) -> None:
     assert duration(seconds) == shown
 
 
-def test_jobs_of_the_stack_file_come_first_and_missing_ones_are_reported() -> None:
+def test_jobs_and_services_of_the_stack_file_come_first_and_missing_ones_are_reported() -> None:
     image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
     jobs = [{"name": name, "entrypoint": "python train.py", "cluster": image} for name in ("weekly", "nightly")]
-    shown = status(starting(), tenants=[tenant("team-a", jobs=jobs)])
-    weekly, nightly = shown.tenants[0].jobs
-    assert (weekly.deployment, weekly.ok, weekly.in_stack_file) == ("Missing", False, True)
-    assert (nightly.deployment, nightly.in_stack_file) == ("Initializing", True)
-
-
-def test_so_are_services() -> None:
-    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
     config = {"applications": [{"import_path": "chat:app"}]}
     services = [{"name": name, "serveConfigV2": config, "cluster": image} for name in ("search", "chat")]
     chat = {"metadata": metadata("chat"), "spec": {}, "status": {"conditions": [*READY]}}
-    shown = status(starting(rayservices=[chat]), tenants=[tenant("team-a", services=services)])
+    shown = status(starting(rayservices=[chat]), tenants=[tenant("team-a", jobs=jobs, services=services)])
+    weekly, nightly = shown.tenants[0].jobs
+    assert (weekly.deployment, weekly.ok, weekly.in_stack_file) == ("Missing", False, True)
+    assert (nightly.deployment, nightly.in_stack_file) == ("Initializing", True)
     search, found = shown.tenants[0].services
     assert (search.status, search.ok, search.in_stack_file) == ("Missing", False, True)
     assert (found.name, found.in_stack_file) == ("chat", True)

@@ -43,9 +43,6 @@ def test_a_claim_of_a_class_is_shared_and_marked_as_retained() -> None:
     }
     assert claim["metadata"]["annotations"] == {"ray-platform/retain": "true"}
     assert "annotations" not in made(storageClass="shared", size="500Gi", retain=False)["claim"]["metadata"]
-
-
-def test_an_existing_claim_has_no_objects() -> None:
     assert made(claim="models-2025") == {}
 
 
@@ -211,7 +208,7 @@ def test_an_existing_claim_is_refused_by_its_volume_and_its_access_modes() -> No
     assert unfit(EXISTING, Use(hf_home=True, several=True), Live()) is None
 
 
-def test_claim_volume_and_class_are_read() -> None:
+def test_claim_volume_and_class_are_read_and_what_cannot_be_read_refuses_nothing() -> None:
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "team-a", "name": "models"}}
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}}
     made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "models"}}
@@ -221,9 +218,6 @@ def test_claim_volume_and_class_are_read() -> None:
     assert look(OF_A_CLASS, HOME, "team-a", cluster) is None
     cluster.add({**made, "provisioner": "s3.csi.aws.com"})
     assert "s3.csi.aws.com" in str(look(OF_A_CLASS, HOME, "team-a", cluster))
-
-
-def test_a_cluster_that_cannot_be_read_refuses_nothing() -> None:
     cluster = FakeCluster()
     cluster.fail(ClusterUnreachableError("no answer"))
     assert look(EXISTING, HOME, "team-a", cluster) is None

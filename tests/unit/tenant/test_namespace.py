@@ -32,14 +32,11 @@ from stacks.settings import TenantSettings
 from testbed.fake_cluster import FakeCluster
 
 
-def test_a_namespace_enforces_audits_and_warns_of_the_same_level() -> None:
+def test_a_namespace_enforces_audits_and_warns_of_restricted_by_default() -> None:
     labels = namespace("team-a", "team-a", "restricted")["metadata"]["labels"]
     for mode in ("enforce", "audit", "warn"):
         assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
         assert labels[f"pod-security.kubernetes.io/{mode}-version"] == "latest"
-
-
-def test_pods_must_meet_restricted_by_default() -> None:
     assert TenantSettings(name="team-a").pod_security == "restricted"
 
 
@@ -55,26 +52,36 @@ def test_a_namespace_has_labels_for_its_owner() -> None:
     }
 
 
-def test_memory_is_counted_by_requests_and_limits_and_cpu_by_requests() -> None:
-    hard = resource_quota(QuotaSettings(gpus=16, cpu="200", memory="2Ti", pods=100))["spec"]["hard"]
-    assert hard == {
-        f"requests.{GPU_RESOURCE}": "16",
-        "requests.cpu": "200",
-        "requests.memory": "2Ti",
-        "limits.memory": "2Ti",
-        "pods": "100",
-        "services.loadbalancers": "0",
-        "services.nodeports": "0",
-    }
-
-
-def test_a_quota_allows_no_external_ports_by_default() -> None:
-    hard = resource_quota(QuotaSettings(load_balancers=1, node_ports=5, ray_clusters=3))["spec"]["hard"]
-    assert hard == {"services.loadbalancers": "1", "services.nodeports": "5", "count/rayclusters.ray.io": "3"}
-
-
-def test_all_entries_of_kubernetes_can_be_set() -> None:
-    assert resource_quota(QuotaSettings(hard={"count/secrets": "50"}))["spec"]["hard"]["count/secrets"] == "50"
+@pytest.mark.parametrize(
+    ("settings", "hard"),
+    [
+        (
+            QuotaSettings(gpus=16, cpu="200", memory="2Ti", pods=100),
+            {
+                f"requests.{GPU_RESOURCE}": "16",
+                "requests.cpu": "200",
+                "requests.memory": "2Ti",
+                "limits.memory": "2Ti",
+                "pods": "100",
+                "services.loadbalancers": "0",
+                "services.nodeports": "0",
+            },
+        ),
+        (
+            QuotaSettings(load_balancers=1, node_ports=5, ray_clusters=3, hard={"count/secrets": "50"}),
+            {
+                "services.loadbalancers": "1",
+                "services.nodeports": "5",
+                "count/rayclusters.ray.io": "3",
+                "count/secrets": "50",
+            },
+        ),
+    ],
+)
+def test_memory_is_counted_by_requests_and_limits_and_no_external_ports_are_allowed_by_default(
+    settings: QuotaSettings, hard: dict[str, str]
+) -> None:
+    assert resource_quota(settings)["spec"]["hard"] == hard
 
 
 def test_a_quota_of_ray_clusters_is_ready_once_kubernetes_counts_them() -> None:
@@ -89,9 +96,9 @@ def test_a_quota_of_ray_clusters_is_ready_once_kubernetes_counts_them() -> None:
 
 def test_with_a_quota_a_pod_without_amounts_gets_small_ones() -> None:
     assert TenantSettings(name="team-a", quota=QuotaSettings(gpus=1)).limits_in_force == DEFAULT_LIMITS
-    limits = limit_range(DEFAULT_LIMITS)
-    assert limits is not None
-    assert limits["spec"]["limits"] == [
+    bodies = quota(QuotaSettings(gpus=8), DEFAULT_LIMITS)
+    assert list(bodies) == ["resource-quota", "limit-range"]
+    assert bodies["limit-range"]["spec"]["limits"] == [
         {"type": "Container", "default": {"memory": "512Mi"}, "defaultRequest": {"cpu": "100m"}}
     ]
 
@@ -101,16 +108,12 @@ def test_without_a_quota_or_with_empty_limits_there_is_no_limit_range() -> None:
     limits = TenantSettings(name="team-a", quota=QuotaSettings(gpus=1), limits=LimitSettings()).limits_in_force
     assert limits is not None
     assert limit_range(limits) is None
+    assert quota(None, None) == {}
 
 
 def test_limits_that_kubernetes_would_refuse_are_refused() -> None:
     with pytest.raises(ValueError, match=r"defaultRequest 2Gi is more than max 1Gi"):
         LimitSettings(default_request=Amounts(memory="2Gi"), max=Amounts(memory="1Gi"))
-
-
-def test_quota_and_limits_exist_only_if_set() -> None:
-    assert list(quota(QuotaSettings(gpus=8), DEFAULT_LIMITS)) == ["resource-quota", "limit-range"]
-    assert quota(None, None) == {}
 
 
 def ray(kind: str, name: str = "x", **parts: Any) -> dict[str, Any]:
@@ -142,25 +145,16 @@ def test_an_object_with_present_or_future_pods_counts_as_running(body: Mapping[s
     assert runs(body) == expected
 
 
-def refusal(*existing: dict[str, Any]) -> str | None:
-    """The refusal of the guard of team-a with these objects; None if it allows the removal."""
-    try:
-        refuse_tenant_in_use(FakeCluster(*existing), "team-a", "team-a")
-    except InUseError as error:
-        return str(error)
-    return None
-
-
-def test_running_objects_are_named_with_a_fix() -> None:
-    message = refusal(ray("RayCluster", "training"), ray("RayJob", "nightly"))
-    assert message is not None
-    assert "while there is RayCluster team-a/training, RayJob team-a/nightly" in message
-    assert "allowDelete: true" in message
-
-
-def test_a_tenant_without_running_objects_is_removed() -> None:
-    assert refusal() is None
-    assert refusal(ray("RayCluster", spec={"suspend": True})) is None
+def test_running_objects_are_named_with_a_fix_and_without_them_a_tenant_is_removed() -> None:
+    named = r"(?s)while there is RayCluster team-a/training, RayJob team-a/nightly.*allowDelete: true"
+    with pytest.raises(InUseError, match=named):
+        refuse_tenant_in_use(FakeCluster(ray("RayCluster", "training"), ray("RayJob", "nightly")), "team-a", "team-a")
+    cluster = FakeCluster(ray("RayCluster", spec={"suspend": True}))
+    refuse_tenant_in_use(FakeCluster(), "team-a", "team-a")
+    refuse_tenant_in_use(cluster, "team-a", "team-a")
+    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
+    with pytest.raises(InUseError, match="cannot be determined what runs in its namespace: no usable kubeconfig"):
+        refuse_tenant_in_use(cluster, "team-a", "team-a")
 
 
 def test_a_tenant_with_retained_storage_is_not_removed_even_with_allow_delete() -> None:
@@ -173,17 +167,11 @@ def test_a_tenant_with_retained_storage_is_not_removed_even_with_allow_delete() 
     assert not TenantGuardProvider().diff("guard", props, props).changes
 
 
-def test_an_unreachable_api_server_blocks_the_deletion() -> None:
-    cluster = FakeCluster()
-    cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
-    with pytest.raises(InUseError, match="cannot be determined what runs in its namespace: no usable kubeconfig"):
-        refuse_tenant_in_use(cluster, "team-a", "team-a")
-
-
 def test_a_long_list_is_cut() -> None:
     assert named([ray("RayCluster", str(number)) for number in range(12)]).endswith("team-a/9 and 2 more")
 
 
+REDIS = RedisPlace(RedisConnection(("redis:26379",), "ray", replicas=2), "team-a")
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 
 
@@ -204,17 +192,6 @@ def refused(quota: dict[str, Any], *bodies: dict[str, Any]) -> list[str]:
     return [each.problem.message for each in found]
 
 
-def test_a_head_counts_with_the_autoscaler_beside_it() -> None:
-    taken = demand(body(), None).at_first
-    assert taken["requests.cpu"] == Decimal("2.5")
-    assert taken["limits.memory"] == 16 * 2**30 + 512 * 2**20
-    assert taken["pods"] == 1
-    assert demand(body(autoscaling=False), None).at_first["requests.cpu"] == 2
-
-
-REDIS = RedisPlace(RedisConnection(("redis:26379",), "ray", replicas=2), "team-a")
-
-
 def test_the_gateway_counts_beside_the_head() -> None:
     with_it = demand(body(redis=REDIS, faultTolerance=True), None).at_first
     without = demand(body(), None).at_first
@@ -223,52 +200,50 @@ def test_the_gateway_counts_beside_the_head() -> None:
     assert with_it["pods"] == without["pods"]
 
 
-def test_the_clean_up_job_uses_the_quota_of_the_head() -> None:
-    small = {"cpu": "100m", "memory": "128Mi"}
-    taken = demand(body(redis=REDIS, faultTolerance=True, autoscaling=False, head=small), None).at_first
-    assert taken["requests.cpu"] == Decimal("0.45")
-    assert taken["requests.memory"] == (256 + 512) * 2**20
+def group(**settings: Any) -> dict[str, Any]:
+    return {"workerGroups": [{"groupName": "small", "cpu": 1, "memory": "1Gi", **settings}]}
+
+
+@pytest.mark.parametrize(
+    ("made", "taken"),
+    [
+        (body(), {"requests.cpu": Decimal("2.5"), "limits.memory": 16 * 2**30 + 512 * 2**20, "pods": 1}),
+        (body(autoscaling=False), {"requests.cpu": 2}),
+        # The clean-up job uses the quota of the head.
+        (
+            body(redis=REDIS, faultTolerance=True, autoscaling=False, head={"cpu": "100m", "memory": "128Mi"}),
+            {"requests.cpu": Decimal("0.45"), "requests.memory": (256 + 512) * 2**20},
+        ),
+        (
+            body(workers=workers({"gpus": 1, "cpu": 4, "memory": "8Gi", "minReplicas": 2}, {"gpus": 8})),
+            {"requests.nvidia.com/gpu": 2, "requests.cpu": Decimal("10.5"), "pods": 3},
+        ),
+        (body(**group(replicas=3, minReplicas=1)), {"pods": 4}),
+        (body(**group(minReplicas=2, numOfHosts=4)), {"pods": 9}),
+        # KubeRay's own init container requests 200m CPU, so a worker with less still counts as 200m.
+        (body(**group(cpu="50m", memory="128Mi", minReplicas=1)), {"requests.cpu": Decimal("2.7")}),
+    ],
+    ids=["head", "no autoscaler", "clean-up job", "minimum", "replicas", "hosts", "init container"],
+)
+def test_pods_that_start_count(made: dict[str, Any], taken: dict[str, Any]) -> None:
+    found = demand(made, None).at_first
+    assert {key: found[key] for key in taken} == taken
+
+
+def test_replicas_count_within_their_bounds_and_a_suspended_cluster_only_by_its_objects() -> None:
+    capped = body(**group(replicas=3, minReplicas=1), overrides={"workerGroupSpecs": [{"groupName": "small"}]})
+    capped["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2
+    assert demand(capped, None).at_first["pods"] == 3
+    taken = demand(body(workers=workers({"gpus": 8, "minReplicas": 1}), overrides={"suspend": True}), None).at_first
+    of_rbac = [f"{kind}.rbac.authorization.k8s.io" for kind in ("rolebindings", "roles")]
+    kinds = ["rayclusters.ray.io", "secrets", "serviceaccounts", "services", *of_rbac]  # KubeRay makes them anyway
+    assert taken == {"secrets": 1, "services": 1} | {f"count/{kind}": 1 for kind in kinds}
 
 
 def test_limits_that_would_refuse_the_clean_up_job_are_reported() -> None:
     limits = LimitSettings.model_validate({"min": {"memory": "300Mi"}})
     [found] = beyond_limits([demand(body(redis=REDIS, faultTolerance=True), limits)], limits)
     assert "container 'redis-cleanup' requests memory 256Mi, less than the tenant's limits.min" in found.problem.message
-
-
-def test_initial_workers_count() -> None:
-    made = body(workers=workers({"gpus": 1, "cpu": 4, "memory": "8Gi", "minReplicas": 2}, {"gpus": 8}))
-    taken = demand(made, None).at_first
-    assert taken["requests.nvidia.com/gpu"] == 2
-    assert taken["requests.cpu"] == Decimal("10.5")
-    assert taken["pods"] == 3
-
-
-def test_initial_replicas_count_within_their_bounds() -> None:
-    group = {"groupName": "small", "cpu": 1, "memory": "1Gi", "replicas": 3, "minReplicas": 1}
-    assert demand(body(workerGroups=[group]), None).at_first["pods"] == 4
-    capped = body(workerGroups=[group], overrides={"workerGroupSpecs": [{"groupName": "small", "suspend": False}]})
-    capped["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2
-    assert demand(capped, None).at_first["pods"] == 3
-
-
-def test_all_pods_of_a_worker_that_spans_hosts_count() -> None:
-    group = {"groupName": "tpu", "cpu": 1, "memory": "1Gi", "minReplicas": 2, "numOfHosts": 4}
-    assert demand(body(workerGroups=[group]), None).at_first["pods"] == 9
-
-
-def test_a_suspended_cluster_uses_only_its_objects() -> None:
-    """KubeRay creates them all the same (raycluster_controller.go: rayClusterReconcile)."""
-    taken = demand(body(workers=workers({"gpus": 8, "minReplicas": 1}), overrides={"suspend": True}), None).at_first
-    of_rbac = [f"{kind}.rbac.authorization.k8s.io" for kind in ("rolebindings", "roles")]
-    kinds = ["rayclusters.ray.io", "secrets", "serviceaccounts", "services", *of_rbac]
-    assert taken == {"secrets": 1, "services": 1} | {f"count/{kind}": 1 for kind in kinds}
-
-
-def test_a_worker_counts_as_its_init_containers_if_they_request_more() -> None:
-    """KubeRay's own init container requests 200m CPU, so a worker with less still counts as 200m."""
-    group = {"groupName": "tiny", "cpu": "50m", "memory": "128Mi", "minReplicas": 1}
-    assert demand(body(workerGroups=[group]), None).at_first["requests.cpu"] == Decimal("2.7")
 
 
 def test_a_sidecar_without_amounts_counts_with_the_default_limits() -> None:

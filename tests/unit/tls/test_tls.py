@@ -58,22 +58,17 @@ def test_every_container_that_runs_ray_uses_the_pods_certificate() -> None:
 
 
 def test_only_the_container_that_creates_the_certificate_has_the_authoritys_key() -> None:
-    for pod in pods(spec()):
+    head, worker = pods(spec(head={"image": "head:2.60.0"}))
+    for pod, image in ((head, "head:2.60.0"), (worker, "ray:2.60.0")):
         [volume] = [each["name"] for each in pod["volumes"] if "secret" in each]
-        holders = [
-            container["name"]
+        [holder] = [
+            container
             for container in (*pod["containers"], *pod["initContainers"])
             if volume in [mount["name"] for mount in container["volumeMounts"]]
         ]
-        assert holders == ["certificate"]
-
-
-def test_that_container_is_restricted_and_has_its_pods_image() -> None:
-    head, worker = pods(spec(head={"image": "head:2.60.0"}))
-    for pod, image in ((head, "head:2.60.0"), (worker, "ray:2.60.0")):
-        [container] = pod["initContainers"]
-        assert container["image"] == image
-        assert container["securityContext"] == pod["containers"][0]["securityContext"]
+        assert (holder["name"], holder["image"]) == ("certificate", image)
+        assert holder["securityContext"] == pod["containers"][0]["securityContext"]
+    assert "tls" not in str(spec(tls=None))
 
 
 def test_the_clusters_own_volumes_and_variables_stay() -> None:
@@ -86,10 +81,6 @@ def test_the_clusters_own_volumes_and_variables_stay() -> None:
         assert pod["volumes"][0]["name"] == "data"
         assert pod["containers"][0]["volumeMounts"][0]["mountPath"] == "/data"
         assert {"name": "HF_HOME", "value": "/data"} in pod["containers"][0]["env"]
-
-
-def test_without_tls_a_cluster_is_unchanged() -> None:
-    assert "tls" not in str(spec(tls=None))
 
 
 def test_the_named_issuer_of_cert_manager_certifies_the_authority() -> None:
@@ -136,12 +127,18 @@ def authority() -> tuple[str, str]:
     return new_authority("training")
 
 
-def test_a_certificate_has_the_pods_address_and_localhost(tmp_path: Path, authority: tuple[str, str]) -> None:
+def test_a_certificate_has_the_pods_address_and_is_valid_for_clients_and_as_long_as_the_authority(
+    tmp_path: Path, authority: tuple[str, str]
+) -> None:
     pod = certified(tmp_path, authority, head=False)
     assert accepts(pod, pod, x509.IPAddress(ip_address(ADDRESS)))
     assert accepts(pod, pod, x509.IPAddress(ip_address("127.0.0.1")))
     assert accepts(pod, pod, x509.DNSName("localhost"))
     assert not accepts(pod, pod, x509.IPAddress(ip_address("10.244.0.8")))
+    [leaf] = x509.load_pem_x509_certificates((pod / "tls.crt").read_bytes())
+    [ca] = x509.load_pem_x509_certificates(authority[0].encode())
+    PolicyBuilder().store(Store([ca])).build_client_verifier().verify(leaf, [])
+    assert leaf.not_valid_after_utc == ca.not_valid_after_utc
 
 
 @pytest.mark.parametrize("name", ["training-head-svc", "training-head-svc.team-a.svc", SERVICE])
@@ -158,14 +155,6 @@ def test_the_certificate_of_another_cluster_is_refused(tmp_path: Path, authority
     (tmp_path / "other").mkdir()
     pod, other = certified(tmp_path, authority, True), certified(tmp_path / "other", new_authority("other"), True)
     assert not accepts(pod, other, x509.DNSName(SERVICE))
-
-
-def test_it_is_valid_for_clients_and_as_long_as_the_authority(tmp_path: Path, authority: tuple[str, str]) -> None:
-    pod = certified(tmp_path, authority, head=False)
-    [leaf] = x509.load_pem_x509_certificates((pod / "tls.crt").read_bytes())
-    [ca] = x509.load_pem_x509_certificates(authority[0].encode())
-    PolicyBuilder().store(Store([ca])).build_client_verifier().verify(leaf, [])
-    assert leaf.not_valid_after_utc == ca.not_valid_after_utc
 
 
 NAME = "ray-redis-0"

@@ -76,7 +76,7 @@ def test_the_time_until_ready_is_that_of_kuberays_condition() -> None:
     ]
 
 
-def test_the_same_refusal_of_many_pods_is_reported_once() -> None:
+def test_the_same_refusal_of_many_pods_is_reported_once_and_no_other_warning() -> None:
     refused = [ray("a/training", refused=QUOTA), ray("a/tuning", refused="dial tcp: connection refused")]
     job = {"kind": "Job", "namespace": "a", "name": "nightly"}
     events = [
@@ -91,9 +91,6 @@ def test_the_same_refusal_of_many_pods_is_reported_once() -> None:
     assert (quota.what, security.what) == ("RayCluster a/training", "Job a/nightly")
     assert quota.message == QUOTA.replace(' "training-worker-x7k2p"', "")
     assert security.message == "pods is forbidden: violates PodSecurity"
-
-
-def test_other_warnings_are_not_refusals() -> None:
     events = [
         {"type": "Warning", "involvedObject": {"kind": "Pod", "name": "x"}, "message": "0/4 nodes are available"},
         {"type": "Normal", "involvedObject": {"kind": "Job", "name": "x"}, "message": "is forbidden"},
@@ -178,23 +175,17 @@ def test_no_pod_of_a_gang_that_does_not_fit_starts() -> None:
     assert result.differences == ()
 
 
-def test_the_cluster_of_a_job_is_found_by_the_jobs_name_and_its_submitter_is_not_compared() -> None:
+def test_the_cluster_of_a_job_or_service_is_found_by_its_name_and_the_submitter_is_not_compared() -> None:
     image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
-    settings = stack(tenant("a", jobs=[{"name": "count", "entrypoint": "python count.py", "cluster": image}]))
-    of_job = pod("a/count-x7k2p", "head", node="a100-3")
-    of_job["metadata"]["labels"][JOB_LABEL] = "count"
-    result = rehearsed(settings, observed([], [*heads("a/training"), of_job], NODES, [], []))
-    assert [group.workers.group for group in result.plan.tenants[0].clusters[1].groups] == ["head", "submitter"]
-    assert result.start.waiting == ()
-
-
-def test_the_cluster_of_a_service_is_found_by_the_services_name() -> None:
-    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    jobs = [{"name": "count", "entrypoint": "python count.py", "cluster": image}]
     config = {"applications": [{"import_path": "chat:app"}]}
-    settings = stack(tenant("a", services=[{"name": "chat", "serveConfigV2": config, "cluster": image}]))
-    of_service = pod("a/chat-x7k2p", "head", node="a100-3")
+    services = [{"name": "chat", "serveConfigV2": config, "cluster": image}]
+    of_job, of_service = (pod(f"a/{name}-x7k2p", "head", node="a100-3") for name in ("count", "chat"))
+    of_job["metadata"]["labels"][JOB_LABEL] = "count"
     of_service["metadata"]["labels"][SERVICE_LABEL] = "chat"
-    result = rehearsed(settings, observed([], [*heads("a/training"), of_service], NODES, [], []))
+    settings = stack(tenant("a", jobs=jobs, services=services))
+    result = rehearsed(settings, observed([], [*heads("a/training"), of_job, of_service], NODES, [], []))
+    assert [group.workers.group for group in result.plan.tenants[0].clusters[1].groups] == ["head", "submitter"]
     assert result.start.waiting == ()
 
 
@@ -248,11 +239,16 @@ Duration: 1m5s
 """
 
 
-def test_the_diagnostics_of_an_update_are_its_errors() -> None:
+def test_the_diagnostics_of_an_update_and_violations_of_mandatory_rules_are_errors() -> None:
     assert diagnostics(FAILED) == (
         "1 error occurred:",
         '* admission webhook "jobs.example.com" denied the request: no jobs at night',
     )
+    assert diagnostics("Updating (prod):\n") == ()
+    place = "RayCluster/team-a/training: spec.headGroupSpec.template.spec.hostNetwork"
+    assert violations(BROKEN) == (f"pod-no-host: {place}: shares it with the node. Remove it.",)
+    assert diagnostics(BROKEN) == ()
+    assert violations(FAILED) == ()
 
 
 BROKEN = """Updating (prod):
@@ -270,17 +266,6 @@ Diagnostics:
     error: update failed
 
 """
-
-
-def test_violations_of_mandatory_rules_are_errors() -> None:
-    place = "RayCluster/team-a/training: spec.headGroupSpec.template.spec.hostNetwork"
-    assert violations(BROKEN) == (f"pod-no-host: {place}: shares it with the node. Remove it.",)
-    assert diagnostics(BROKEN) == ()
-    assert violations(FAILED) == ()
-
-
-def test_an_update_that_printed_no_errors_has_none_in_the_report() -> None:
-    assert diagnostics("Updating (prod):\n") == ()
 
 
 def test_a_rehearsal_has_a_folder_beside_that_of_make_up() -> None:
@@ -329,9 +314,12 @@ def test_tenants_request_in_the_order_of_the_file_and_the_largest_workers_first(
     ]
 
 
-def test_a_group_without_a_cap_requests_as_many_workers_as_fit_on_the_nodes() -> None:
+def test_a_group_without_a_cap_requests_what_fits_and_one_without_gpus_its_maximum() -> None:
     plan = plan_of(stack(tenant("a", of_cpus())))
     assert [(each.group, each.most) for each in asks(plan)] == [("cpu", 16)]
+    plan = plan_of(stack(tenant("a", of_cpus(maxReplicas=7))))
+    [ask] = asks(plan)
+    assert enough(plan, ask, {"a100": 32}, 0) == 7
 
 
 @pytest.mark.parametrize(("taken", "running", "asked"), [(0, 0, 4), (16, 0, 3), (31, 3, 4), (32, 0, 1), (32, 4, 4)])
@@ -339,12 +327,6 @@ def test_one_worker_more_is_requested_than_fits_on_the_free_gpus(taken: int, run
     plan = plan_of(stack(tenant("a")))
     [whole, *_] = asks(plan)
     assert enough(plan, whole, {"a100": taken}, running) == asked
-
-
-def test_the_maximum_of_workers_without_gpus_is_requested() -> None:
-    plan = plan_of(stack(tenant("a", of_cpus(maxReplicas=7))))
-    [ask] = asks(plan)
-    assert enough(plan, ask, {"a100": 32}, 0) == 7
 
 
 REFUSED = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]}
