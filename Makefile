@@ -67,7 +67,7 @@ destroy: .venv/installed ## Remove everything that the stack made from the clust
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
-review: .venv/installed ## The comment on a pull request: what differs from BASE does to each stack (docs/review.md).
+review: .venv/installed ## The comment on a pull request: what differs from BASE does to each stack (docs/pull-requests.md).
 	@.venv/bin/python -m stacks review --base $(BASE) $(ARGS)
 
 rehearse: .venv/installed ## STACK at its real size on a cluster of its own, compared with its plan (docs/rehearse.md).

@@ -25,8 +25,8 @@ from stacks.commands.plan.text import markdown, show
 def parts(selection: Selection) -> None:
     """Which of Pulumi's plugins are the user's and which are ours."""
     ours = {
-        "stand-in": "stand-in, see docs/stand-ins.md",
-        "built": f"Pulumi's own {KUBERNETES_PROVIDER}, see docs/stand-ins.md",
+        "stand-in": "stand-in, see docs/tools.md",
+        "built": f"Pulumi's own {KUBERNETES_PROVIDER}, see docs/tools.md",
     }
     for plugin in selection.plugins:
         where = ours.get(plugin.kind) or f"Pulumi's own, {plugin.path}"

@@ -108,7 +108,7 @@ def ray_cluster_kind(cluster: Rehearsal) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def refuses_existing(plugins: Selection) -> bool:
     """Whether the provider refuses to create an object that exists: since 4.29, so the built one does not
-    (docs/stand-ins.md)."""
+    (docs/tools.md)."""
     return all(plugin.kind != "built" for plugin in plugins.plugins)
 
 

@@ -146,7 +146,7 @@ def test_an_external_object_is_named_and_never_adopted(store: Store) -> None:
 
 @pytest.mark.thorough
 def test_a_stack_moves_into_a_bucket_and_is_recovered_there(store: Store, tmp_path: Path) -> None:
-    """As docs/backends.md describes it. The passphrase encrypts the secrets in both, until a key service does."""
+    """As docs/clouds.md describes it. The passphrase encrypts the secrets in both, until a key service does."""
     store.project.configure("password", HIDDEN, "--secret")
     store.project.configure("shelves", "10")
     store.project.up()

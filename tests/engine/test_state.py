@@ -1,4 +1,7 @@
-"""The share of a tenant in the state, which Pulumi writes completely at every step; see docs/provisioning.md."""
+"""The share of a tenant in the state, which Pulumi writes completely at every step.
+
+See docs/decisions/0029-small-rows.md.
+"""
 
 import json
 from typing import Any
@@ -46,5 +49,5 @@ def test_a_further_tenant_stays_within_its_budget(stack_on_operator: MakeStack) 
     )
     assert size <= BYTES, (
         f"{size:.0f} bytes of state for each tenant, {BYTES} are the budget: look in `pulumi stack export` for what "
-        "nobody reads (docs/provisioning.md explains the content of a row); else raise the budget"
+        "nobody reads (docs/decisions/0029-small-rows.md explains the content of a row); else raise the budget"
     )

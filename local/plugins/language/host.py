@@ -103,7 +103,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         """Runs the program and reports how it ended; its output is written to the engine's log."""
         if request.attach_debugger:
             return language_pb2.RunResponse(
-                error="the stand-in language host attaches no debugger; use Pulumi's own (docs/stand-ins.md)"
+                error="the stand-in language host attaches no debugger; use Pulumi's own (docs/tools.md)"
             )
         with reported(context):
             toolchain = resolve(request.info)
@@ -138,7 +138,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def _not_done(self, request: Any, context: grpc.ServicerContext) -> Any:
         context.abort(
             grpc.StatusCode.UNIMPLEMENTED,
-            "the stand-in language host makes no projects, packages or code; use Pulumi's own (docs/stand-ins.md)",
+            "the stand-in language host makes no projects, packages or code; use Pulumi's own (docs/tools.md)",
         )
 
     Template = RuntimeOptionsPrompts = GenerateProgram = GenerateProject = GeneratePackage = Pack = Link = _not_done

@@ -29,7 +29,7 @@ def edit(file: Path) -> None:
 
 def test_nothing_and_other_files_touch_no_stack(folder: Path) -> None:
     assert touched() == {}
-    for name in ("README.md", "docs/page.md", "notes/Pulumi.prod.yaml"):
+    for name in ("README.md", "docs/status.md", "notes/Pulumi.prod.yaml"):
         edit(folder / name)
     assert touched() == {}
 
