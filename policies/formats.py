@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.console import Console
 from rich.text import Text
@@ -192,7 +193,7 @@ def _result(finding: Finding) -> dict[str, Any]:
         "message": {"text": f"{finding.place}: {finding.message}"},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": finding.owner.source}, **region},
+                "physicalLocation": {"artifactLocation": {"uri": quote(finding.owner.source)}, **region},
                 "logicalLocations": [{"fullyQualifiedName": finding.place}],
             }
         ],

@@ -89,15 +89,16 @@ def test_json_has_every_finding() -> None:
 
 
 def test_sarif_names_rule_file_and_line(folder: Path) -> None:
-    sarif = json.loads(policies("app.yaml", "--format", "sarif").output)
+    (folder / "app.yaml").rename(folder / "our äpp.yaml")
+    sarif = json.loads(policies("our äpp.yaml", "--format", "sarif").output)
     [run] = sarif["runs"]
     assert sarif["version"] == "2.1.0"
     assert [each["id"] for each in run["tool"]["driver"]["rules"]] == [rule.id for rule in RULES]
     [result] = [each for each in run["results"] if each["ruleId"] == "pod-no-host"]
     assert result["level"] == "error"
     place = result["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == "app.yaml"
-    assert place["region"]["startLine"] == line_of(folder / "app.yaml", "hostNetwork")
+    assert place["artifactLocation"]["uri"] == "our%20%C3%A4pp.yaml"
+    assert place["region"]["startLine"] == line_of(folder / "our äpp.yaml", "hostNetwork")
 
 
 def test_github_gets_an_annotation_at_the_line(folder: Path) -> None:
