@@ -7,10 +7,11 @@ from typing import Any, Generic, TypeVar
 import pulumi
 
 from components.cluster import Cluster, ClusterUnreachableError
-from components.crds.definitions import MissingDefinitionError
+from components.crds.definitions import MissingDefinitionError, definitions_of
+from components.crds.live import differences
 from components.dynamic.definitions import CustomResourceDefinitions, DefinitionsArgs
 from components.dynamic.guards import CrdGuard, CrdGuardArgs
-from components.kubernetes import create
+from components.kubernetes import create, field_manager
 from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import ManifestError
 from components.objects import named
@@ -21,6 +22,23 @@ from core.versions import UnsupportedVersionError, image_release, release_of
 
 NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError, ClusterUnreachableError)
 """Errors of installing or finding a program."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifest of a program to install."""
+
+    objects: Sequence[Body]
+    """Definitions are references (`crds.definitions`)."""
+
+    changes: Sequence[str] = ()
+    """What its definitions change in the cluster, a line for each (`crds.live.differences`)."""
+
+
+def compared(cluster: Cluster, objects: Sequence[Body]) -> Manifest:
+    """The manifest with these objects, compared with the cluster. Raises MissingDefinitionError and
+    ClusterUnreachableError."""
+    return Manifest(objects, tuple(differences(cluster, definitions_of(objects), field_manager())))
 
 
 SettingsT = TypeVar("SettingsT")
@@ -44,6 +62,9 @@ class SchedulerArgs(Generic[SettingsT]):
     """Version of the existing installation (Installed.version). Default: it is read while the component is
     constructed."""
 
+    manifest: Manifest | None = None
+    """Default: it is read while the component is constructed, and not compared with the cluster."""
+
 
 @dataclass(frozen=True)
 class InstallArgs:
@@ -64,7 +85,7 @@ class InstallArgs:
 def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGuard:
     """Creates the definitions, then stage after stage, then the guard, which is deleted before all of them.
 
-    `opts`: of each resource. Raises ClusterUnreachableError.
+    `opts`: of each resource.
     """
     given = args.definitions
     made: list[pulumi.Resource] = [CustomResourceDefinitions(f"{name}-crds", given, opts)]

@@ -14,7 +14,6 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 from components.cluster import Cluster
 from components.crds import live
 from components.crds.definitions import Definition, resource_of
-from components.crds.live import differences
 from components.dynamic import Provider, Resource
 from components.dynamic.guards import CrdGuardProvider
 from components.kubernetes import field_manager
@@ -135,27 +134,27 @@ class DefinitionsArgs:
     webhook: Mapping[str, pulumi.Input[str]] | None = None
     """`namespace` and `caBundle` of the conversion webhook, if there is one."""
 
+    changes: Sequence[str] = ()
+    """What they change in the cluster (`crds.live.differences`)."""
+
 
 class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomResourceDefinitions"):
     """The definitions of one program as one resource. The state has their digests; the cluster has the content.
 
     Creation and update use server-side apply and return once the API server has established the definitions. A refresh
     reports who changed one, and the next update corrects it. Deletion fails while objects of their kinds exist. A
-    preview reports which fields an update adds, removes and changes.
-
-    Raises ClusterUnreachableError if definitions in the cluster cannot be read.
+    preview reports the changes that the arguments name.
     """
 
     def __init__(self, name: str, args: DefinitionsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        manager = field_manager()
         inputs = {
             "owner": args.owner,
             "release": args.release,
             "definitions": {each.name: each.digest for each in args.definitions},
             **args.cluster.connection.inputs(),
-            "fieldManager": manager,
+            "fieldManager": field_manager(),
             "webhook": args.webhook,
         }
         super().__init__(DefinitionsProvider(args.guard), name, inputs, opts)
-        for line in differences(args.cluster, args.definitions, manager):
+        for line in args.changes:
             pulumi.log.info(line, self)

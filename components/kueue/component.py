@@ -9,10 +9,10 @@ from components.crds.definitions import definitions_of
 from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuardProvider
-from components.install import NOT_INSTALLED, InstallArgs, Installed, SchedulerArgs, install
+from components.install import NOT_INSTALLED, InstallArgs, Installed, Manifest, SchedulerArgs, install
 from components.kueue.manifests import MANAGER, Certificate, bundle, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
-from components.manifest_files import render
+from components.manifest_files import Objects, render
 from components.queues.kueue import API_VERSION
 
 
@@ -49,16 +49,17 @@ class Kueue(pulumi.ComponentResource):
                 if version is None:
                     version = KUEUE.version(args.cluster, settings.namespace)
             else:
-                tree = render(settings.tree, pinned=settings.location is None)
+                manifest = args.manifest or Manifest(kueue_tree(settings))
                 certificate = self._certificate(name, settings)
-                first, access, last = kueue_objects(tree, settings, certificate)
+                first, access, last = kueue_objects(manifest.objects, settings, certificate)
                 definitions = DefinitionsArgs(
                     "Kueue",
                     settings.version,
-                    definitions_of(tree),
+                    definitions_of(manifest.objects),
                     CrdGuardProvider("Kueue"),
                     args.cluster,
                     {"namespace": settings.namespace, "caBundle": certificate.bundle},
+                    manifest.changes,
                 )
                 install(
                     name,
@@ -80,6 +81,11 @@ class Kueue(pulumi.ComponentResource):
             bundle=made.certificate.apply(bundle),
             digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
         )
+
+
+def kueue_tree(settings: KueueSettings) -> Objects:
+    """The objects of Kueue's kustomize tree. Raises ManifestError."""
+    return render(settings.tree, pinned=settings.location is None)
 
 
 KUEUE = Installed(

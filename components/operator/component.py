@@ -9,9 +9,9 @@ from components.cluster import Cluster
 from components.crds.definitions import definitions_of
 from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.guards import CrdGuardProvider
-from components.install import NOT_INSTALLED, InstallArgs, install
+from components.install import NOT_INSTALLED, InstallArgs, Manifest, install
 from components.kubernetes_cluster import KubernetesCluster
-from components.manifest_files import render
+from components.manifest_files import Objects, render
 from components.operator import upgrade
 from components.operator.manifests import operator_objects
 from components.operator.settings import OperatorSettings
@@ -44,6 +44,9 @@ class KubeRayOperatorArgs:
 
     judged: upgrade.Judged | None = None
     """The comparison with the live operator. Default: it is read while the component is constructed."""
+
+    manifest: Manifest | None = None
+    """KubeRay's. Default: it is rendered while the component is constructed, and not compared with the cluster."""
 
 
 class KubeRayOperator(pulumi.ComponentResource):
@@ -79,10 +82,15 @@ class KubeRayOperator(pulumi.ComponentResource):
             if judged and judged.warning:
                 pulumi.log.warn(judged.warning, self)
             if settings.install == "manifests":
-                tree = render(settings.tree, pinned=settings.location is None)
-                first, access, last = operator_objects(tree, settings)
+                manifest = args.manifest or Manifest(operator_tree(settings))
+                first, access, last = operator_objects(manifest.objects, settings)
                 definitions = DefinitionsArgs(
-                    "KubeRay", settings.version, definitions_of(tree), CrdGuardProvider("KubeRay"), args.cluster
+                    "KubeRay",
+                    settings.version,
+                    definitions_of(manifest.objects),
+                    CrdGuardProvider("KubeRay"),
+                    args.cluster,
+                    changes=manifest.changes,
                 )
                 stages = (first, [*access, *args.policies], last)
                 install(name, InstallArgs(definitions, stages, args.namespaces, args.mirrors), below)
@@ -91,3 +99,8 @@ class KubeRayOperator(pulumi.ComponentResource):
         self.version = pulumi.Output.from_input(judged.version if judged else unknown())
         self.namespace = pulumi.Output.from_input(settings.namespace)
         self.register_outputs({"version": self.version, "namespace": self.namespace})
+
+
+def operator_tree(settings: OperatorSettings) -> Objects:
+    """The objects of KubeRay's kustomize tree. Raises ManifestError."""
+    return render(settings.tree, pinned=settings.location is None)

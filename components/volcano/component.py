@@ -9,8 +9,8 @@ from components.crds.definitions import definitions_of
 from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuardProvider
-from components.install import NOT_INSTALLED, InstallArgs, Installed, SchedulerArgs, install
-from components.manifest_files import read
+from components.install import NOT_INSTALLED, InstallArgs, Installed, Manifest, SchedulerArgs, install
+from components.manifest_files import Objects, read
 from components.volcano.manifests import SCHEDULER, Certificate, volcano_objects, webhook_names
 from components.volcano.settings import RELEASES, VolcanoSettings
 
@@ -48,14 +48,15 @@ class Volcano(pulumi.ComponentResource):
                 if version is None:
                     version = VOLCANO.version(args.cluster, settings.namespace)
             else:
-                manifest = read(settings.manifest, pinned=settings.location is None)
-                first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))
+                manifest = args.manifest or Manifest(volcano_manifest(settings))
+                first, access, last = volcano_objects(manifest.objects, settings, self._certificate(name, settings))
                 definitions = DefinitionsArgs(
                     "Volcano",
                     settings.version,
-                    definitions_of(manifest),
+                    definitions_of(manifest.objects),
                     CrdGuardProvider("Volcano", OF_THE_SCHEDULER),
                     args.cluster,
+                    changes=manifest.changes,
                 )
                 stages = (first, [*access, *args.policies], last)
                 install(
@@ -77,6 +78,11 @@ class Volcano(pulumi.ComponentResource):
             bundle=made.authority.apply(lambda pem: base64.b64encode(pem.encode()).decode()),
             digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
         )
+
+
+def volcano_manifest(settings: VolcanoSettings) -> Objects:
+    """The objects of Volcano's manifest. Raises ManifestError."""
+    return read(settings.manifest, pinned=settings.location is None)
 
 
 VOLCANO = Installed(

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.cluster import Cluster
-from components.kueue.component import KUEUE
+from components.install import Manifest, compared
+from components.kueue.component import KUEUE, kueue_tree
 from components.monitoring.manifests import OPERATOR_API
-from components.operator.component import REFUSED
+from components.operator.component import REFUSED, operator_tree
 from components.operator.upgrade import Judged, judged
 from components.ray_cluster.request import Scaled, UnknownScaleError, read_scaled
 from components.redis.component import look as look_at_redis
@@ -16,7 +17,7 @@ from components.redis.existing import Seen
 from components.state import Outputs
 from components.storage.existing import look
 from components.storage.settings import Use
-from components.volcano.component import VOLCANO
+from components.volcano.component import VOLCANO, volcano_manifest
 from stacks.checks.storage import uses
 from stacks.objects.monitoring import objects_of_monitoring
 from stacks.objects.ownership import Ownership
@@ -44,6 +45,12 @@ class Facts:
     redis: Seen | None = None
     """The check of the external Redis."""
 
+    operator_manifest: Manifest | None = None
+    """What installs the operator, compared with the live CRDs."""
+
+    scheduler_manifest: Manifest | None = None
+    """What installs the scheduler, compared with the live CRDs."""
+
 
 def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Outputs) -> Facts:
     """Reads and checks the cluster. `last`: the stack's outputs of its last update.
@@ -51,12 +58,13 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
     Of a cluster that does not exist yet it returns the UID that `last` has, so that no preview shows its removal.
 
     Raises pulumi.RunError if it is another cluster, if a RayCluster that scales cannot be read, if a storage does not
-    fit its use, if it lacks a kind of the Prometheus operator that is used, or if an existing operator, scheduler or
-    Redis is not supported or cannot be read.
+    fit its use, if it lacks a kind of the Prometheus operator that is used, if an existing operator, scheduler or
+    Redis is not supported or cannot be read, or if a manifest to install cannot be read.
     """
     if not cluster.exists:
         return Facts(recorded_uid(last))
     operator = scheduler = None
+    manifests: tuple[Manifest | None, Manifest | None] = (None, None)
     try:
         uid = uid_of(cluster, stack, last)
         if owns.platform and not stack.platform:
@@ -64,6 +72,7 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
             check_kinds(cluster, used)
             operator = judged(cluster, stack.operator_in_force, stack.ray_versions)
             scheduler = _scheduler(cluster, stack)
+            manifests = _manifests(cluster, stack)
     except (OtherClusterError, MissingKindsError, *REFUSED) as error:
         raise pulumi.RunError(str(error)) from error
     if any(each.fault_tolerance for tenant in owns.tenants(stack) for each in tenant.all_clusters):
@@ -74,7 +83,7 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
         if not stack.platform:
             _check_storage(cluster, tenant)
         scaled |= _scaled(cluster, tenant)
-    return Facts(uid, scaled, operator, scheduler, _redis(cluster, stack, owns))
+    return Facts(uid, scaled, operator, scheduler, _redis(cluster, stack, owns), *manifests)
 
 
 class MissingKindsError(Exception):
@@ -99,6 +108,20 @@ def _scheduler(cluster: Cluster, stack: StackSettings) -> pulumi.Input[str] | No
         return None
     program = VOLCANO if stack.scheduler.volcano else KUEUE
     return program.version(cluster, settings.namespace)
+
+
+def _manifests(cluster: Cluster, stack: StackSettings) -> tuple[Manifest | None, Manifest | None]:
+    """Of the operator and of the scheduler, if the stack installs them."""
+    settings, operator, scheduler = stack.operator_in_force, None, None
+    volcano = stack.scheduler.volcano if stack.scheduler else None
+    kueue = stack.scheduler.kueue if stack.scheduler else None
+    if settings.install == "manifests":
+        operator = compared(cluster, operator_tree(settings))
+    if volcano and volcano.install == "manifests":
+        scheduler = compared(cluster, volcano_manifest(volcano))
+    if kueue and kueue.install == "manifests":
+        scheduler = compared(cluster, kueue_tree(kueue))
+    return operator, scheduler
 
 
 def _redis(cluster: Cluster, stack: StackSettings, owns: Ownership) -> Seen | None:
