@@ -68,8 +68,6 @@ class SchedulerArgs(Generic[SettingsT]):
 
 @dataclass(frozen=True)
 class InstallArgs:
-    """Arguments of `install`."""
-
     definitions: DefinitionsArgs
 
     stages: Sequence[Sequence[Body]]
@@ -103,8 +101,6 @@ def _after(made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> pul
 
 @dataclass(frozen=True)
 class Installation:
-    """An existing installation of a program."""
-
     version: str | None
     """Version by the image's tag; None if it is not installed or the tag has no version."""
 

@@ -116,8 +116,6 @@ def _refuse_existing(props: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class DefinitionsArgs:
-    """Arguments of CustomResourceDefinitions."""
-
     owner: str
     """The program that they belong to, in messages: `KubeRay`."""
 

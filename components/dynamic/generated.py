@@ -77,8 +77,6 @@ class PasswordProvider(Provider):
 
 @dataclass(frozen=True)
 class PasswordArgs:
-    """Arguments of Password."""
-
     purpose: str
     """A description for readers of the state."""
 
@@ -120,8 +118,6 @@ def new_password() -> str:
 
 
 class AuthorityProvider(Provider):
-    """Issues and renews the certificate of an authority."""
-
     def create(self, props: dict[str, Any]) -> CreateResult:
         # Imported here and below: the program itself does not need `cryptography`.
         from components.tls.issuing import ends_soon, new_authority
@@ -146,8 +142,6 @@ class AuthorityProvider(Provider):
 
 @dataclass(frozen=True)
 class AuthorityArgs:
-    """Arguments of Authority."""
-
     name: str
     """Subject of its certificate."""
 

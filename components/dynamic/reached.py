@@ -65,8 +65,6 @@ def _with_status(props: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ReachedArgs:
-    """Arguments of Reached."""
-
     kind: Kind
 
     namespace: pulumi.Input[str]

@@ -29,8 +29,6 @@ _START_SECONDS = 60
 
 @dataclass(frozen=True)
 class ExternalRayClusterArgs:
-    """Arguments of ExternalRayCluster."""
-
     settings: ExternalClusterSettings
 
     objects: Sequence[Object]
@@ -105,8 +103,6 @@ class ExternalRayCluster(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class SubmittedJobArgs:
-    """Arguments of SubmittedJob."""
-
     settings: RayJobSettings
 
     objects: Sequence[Object]

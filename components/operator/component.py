@@ -24,8 +24,6 @@ REFUSED = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)
 
 @dataclass(frozen=True)
 class KubeRayOperatorArgs:
-    """Arguments of KubeRayOperator."""
-
     settings: OperatorSettings
 
     ray_versions: tuple[str, ...] = ()

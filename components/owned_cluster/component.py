@@ -17,8 +17,6 @@ from components.tls.authority import ClusterAuthorityArgs, generated_authority
 
 @dataclass(frozen=True)
 class OwnedClusterArgs:
-    """Arguments of `prerequisites`."""
-
     settings: OwnedClusterSettings
 
     spec: Mapping[str, Any]

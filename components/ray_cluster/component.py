@@ -49,8 +49,6 @@ _OPEN = (
 
 @dataclass(frozen=True)
 class RayClusterArgs:
-    """Arguments of RayCluster."""
-
     settings: RayClusterSettings
 
     objects: Sequence[Object]

@@ -78,8 +78,6 @@ SETTINGS_BY_LABEL = {
 
 @dataclass(frozen=True)
 class Scheduling:
-    """The scheduler and the queue of a RayCluster."""
-
     backend: Backend | None = None
     """None: Kubernetes' own scheduler, or one that the stack file does not name."""
 

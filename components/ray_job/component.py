@@ -21,8 +21,6 @@ from core.types import seconds
 
 @dataclass(frozen=True)
 class RayJobArgs:
-    """Arguments of RayJob."""
-
     settings: RayJobSettings
 
     objects: Sequence[Object]

@@ -21,8 +21,6 @@ from core.types import seconds
 
 @dataclass(frozen=True)
 class RayServiceArgs:
-    """Arguments of RayService."""
-
     settings: RayServiceSettings
 
     objects: Sequence[Object]

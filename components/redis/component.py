@@ -44,8 +44,6 @@ from core.body import Body
 
 @dataclass(frozen=True)
 class RedisHaArgs:
-    """Arguments of RedisHa."""
-
     settings: RedisSettings
 
     objects: Sequence[Object]
@@ -138,7 +136,6 @@ class RedisHa(pulumi.ComponentResource):
         passwords: pulumi.Output[list[str]],
         authority: pulumi.Input[str | None],
     ) -> pulumi.Output[str]:
-        """The Secret in a tenant's namespace."""
         texts: pulumi.Output[dict[str, Any]] = pulumi.Output.all(passwords, authority).apply(
             lambda known: {**tenant_secret(tenant, known[0], known[1]), **self._generations}
         )
@@ -149,8 +146,6 @@ class RedisHa(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class ExternalRedisArgs:
-    """Arguments of ExternalRedis."""
-
     settings: ExternalSettings
 
     tenants: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)

@@ -126,8 +126,6 @@ def _split(address: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Seen:
-    """The result of the check of an external Redis."""
-
     secret: dict[str, str] | None
     """Data of its Secret; None: it could not be read, or the cluster does not exist yet."""
     warning: str | None

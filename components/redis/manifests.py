@@ -131,7 +131,6 @@ def _requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body
 
 
 def _scripts_config_map() -> Body:
-    """The ConfigMap with the scripts of the containers."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

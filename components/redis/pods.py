@@ -118,7 +118,6 @@ def scheduling(settings: RedisSettings, priority_class: str | None) -> Body:
 
 
 def script(name: str, *arguments: str) -> list[str]:
-    """The command that runs one of the scripts."""
     return ["sh", f"{_SCRIPTS}/{name}.sh", *arguments]
 
 

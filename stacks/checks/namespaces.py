@@ -75,5 +75,4 @@ def _of_tenants(stack: StackSettings, owners: dict[str, str]) -> Iterator[Proble
 
 
 def namespace_setting(index: int, tenant: TenantSettings) -> Path:
-    """The setting of a tenant's namespace."""
     return ("tenants", index, "namespace" if tenant.namespace else "name")

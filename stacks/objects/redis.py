@@ -16,8 +16,6 @@ from stacks.settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class RedisPart:
-    """A Redis that the stack creates."""
-
     settings: RedisSettings
 
     namespace: str
@@ -58,7 +56,6 @@ def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:
 
 @cached
 def redis_parts(stack: StackSettings) -> list[RedisPart]:
-    """All Redis instances that the stack creates."""
     settings = stack.redis
     if settings is None or settings.mode == "external" or stack.platform is not None:
         return []

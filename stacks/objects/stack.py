@@ -85,7 +85,6 @@ def ray_clusters(stack: StackSettings) -> Objects:
 
 
 def key_of(body: Body) -> Key:
-    """The key of an object in `Objects`."""
     metadata = body["metadata"]
     inside = f"{metadata['namespace']}/" if "namespace" in metadata else ""
     return body["kind"], f"{inside}{metadata['name']}"

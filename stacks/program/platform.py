@@ -30,8 +30,6 @@ from stacks.settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class PlatformArgs:
-    """Arguments of Platform."""
-
     stack: StackSettings
 
     owns: Ownership = field(default_factory=Ownership)

@@ -32,8 +32,6 @@ from stacks.settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class TenantArgs:
-    """Arguments of Tenant and TenantClusters."""
-
     stack: StackSettings
 
     tenant: TenantSettings
@@ -52,7 +50,6 @@ class TenantArgs:
 
     @property
     def namespaces(self) -> dict[str, pulumi.Input[str]]:
-        """The namespace by its name."""
         return {self.tenant.namespace_name: self.namespace}
 
 

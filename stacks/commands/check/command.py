@@ -16,8 +16,6 @@ Price = Annotated[
 
 
 class Format(StrEnum):
-    """Output formats of findings."""
-
     TEXT = "text"
     JSON = "json"
     GITHUB = "github"

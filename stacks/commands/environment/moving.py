@@ -44,7 +44,6 @@ class Plan:
 
     @property
     def moves(self) -> bool:
-        """Whether there is anything to do."""
         return bool(self.surplus) or any(self.final[name] != _rows(state) for name, state in self.states.items())
 
 

@@ -13,8 +13,6 @@ HURTS = 1
 
 
 class Format(StrEnum):
-    """Output formats of an impact."""
-
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"

@@ -76,8 +76,6 @@ ONLY_RAY_CLUSTERS = (
 
 @dataclass(frozen=True)
 class Impact:
-    """The effects of an edit."""
-
     objects: tuple[ObjectImpact, ...]
     """The affected objects, the worst effect first."""
 

@@ -196,7 +196,6 @@ def all_running(before: Known) -> Range:
 
 
 def _running_of(before: Known, groups: Collection[str]) -> Range:
-    """The running pods of some groups."""
     few, many = (sum(bound.get(group, 0) for group in groups) for bound in _bounds(before))
     return range_of(few, many)
 
@@ -275,7 +274,6 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
 
 
 def _outlived(before: Known, after: ReadOnlyBody) -> bool:
-    """Whether workers outlive the head."""
     return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 

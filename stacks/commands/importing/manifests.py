@@ -138,7 +138,6 @@ def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
 
 
 def _label(spec: dict[str, Any], label: str, name: str) -> None:
-    """Gives the pods of a spec a label."""
     for group in (spec.get("headGroupSpec"), *(spec.get("workerGroupSpecs") or ())):
         metadata = ((group or {}).get("template") or {}).setdefault("metadata", {})
         metadata["labels"] = {**(metadata.get("labels") or {}), label: name}

@@ -55,8 +55,6 @@ class Owner:
 
 @dataclass(frozen=True)
 class Imported:
-    """One cluster of the input."""
-
     cluster: dict[str, Any]
     """The cluster with its name, as an entry of `tenants[].clusters[]`."""
 
@@ -110,7 +108,6 @@ class Document:
 
     @property
     def value(self) -> Any:
-        """The parsed value of the document."""
         return self.yaml.value
 
     def line(self, path: Path) -> int:
@@ -203,7 +200,6 @@ class Reader:
         return self._get(key) is not None
 
     def keys(self) -> list[str]:
-        """The keys of a mapping."""
         return list(self.value) if isinstance(self.value, Mapping) else []
 
     def at(self, key: str | int) -> Self:

@@ -198,7 +198,6 @@ NETWORK = "remove what its pods do not reach, and set who reaches them: dashboar
 
 
 def stack_file(imported: Iterable[Imported], namespace: str | None) -> str:
-    """The text of a whole stack file."""
     imported = [_in_order(each) for each in imported]
     made = tenants(imported, namespace)
     text = MODELINE + dump({"config": {f"{PROJECT}:tenants": made}})
@@ -226,7 +225,6 @@ def _sorted(settings: dict[str, Any], model: type[Settings]) -> dict[str, Any]:
 
 
 def dump(value: Any) -> str:
-    """Values as the text of a stack file."""
     return yaml.dump(value, Dumper=FastFileDumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
 
 

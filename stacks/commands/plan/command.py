@@ -19,8 +19,6 @@ LIVE = "live"
 
 
 class Format(StrEnum):
-    """Output formats of a plan."""
-
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"

@@ -92,8 +92,6 @@ class SecretReference:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A stack as plain manifests."""
-
     stages: Stages
     """The objects of each stage, in a stable order."""
 

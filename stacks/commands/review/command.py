@@ -11,8 +11,6 @@ from stacks.commands.check.command import FOUND, MISUSED, Price, ended
 
 
 class Format(StrEnum):
-    """Output formats of a review."""
-
     MARKDOWN = "markdown"
     JSON = "json"
 

@@ -193,8 +193,6 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Reviewed:
-    """The review of one stack."""
-
     touched: Touched
     name: str
     checked: Checked | None = None
@@ -236,8 +234,6 @@ class Reviewed:
 
 @dataclass(frozen=True)
 class Review:
-    """The review of a change."""
-
     change: Change
     stacks: tuple[Reviewed, ...]
 

@@ -188,12 +188,10 @@ def paragraphs(docstring: str) -> str:
 
 
 def schema_text() -> str:
-    """The text of the committed schema."""
     return _text(stack_file_schema())
 
 
 def base_schema_text() -> str:
-    """The text of the committed schema of bases."""
     return _text(base_schema())
 
 

@@ -29,8 +29,6 @@ PAUSE_SECONDS = 3.0
 
 
 class Format(StrEnum):
-    """Output formats of a status."""
-
     TEXT = "text"
     JSON = "json"
 

@@ -55,7 +55,6 @@ class ExternalStatus:
 
 
 def external_status(cluster: ExternalClusterSettings, found: Found) -> ExternalStatus:
-    """The status of an external cluster of the stack file."""
     pods = _pods(cluster.name, found)
     if not pods:
         why = found.absence("pods")[1]

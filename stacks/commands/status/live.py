@@ -54,7 +54,6 @@ def nodes(cluster: Cluster) -> Found:
 
 
 def namespace(cluster: Cluster, name: str, backend: Backend | None) -> Found:
-    """The objects of one namespace."""
     reads = {
         **{plural: partial(cluster.list, RAY, plural, name) for plural in RAY_KINDS},
         "pods": partial(cluster.list, "v1", "pods", name),

@@ -231,7 +231,6 @@ def _unreadable(status: StackStatus) -> Iterator[str]:
 
 
 def as_object(name: str, status: StackStatus) -> dict[str, Any]:
-    """The status for programs."""
     return {
         "stack": name,
         "at": status.live.at.isoformat(timespec="seconds"),

@@ -38,7 +38,6 @@ class Target:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return str(self.body["metadata"]["name"])
 
     @property
