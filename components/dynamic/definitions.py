@@ -5,19 +5,19 @@ See docs/decisions/0024-definitions-outside-the-state.md.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
-from components.cluster import Cluster
+from components.cluster import AMBIENT, Connection
 from components.crds import live
 from components.crds.definitions import Definition, resource_of
 from components.dynamic import Provider, Resource
 from components.dynamic.guards import CrdGuardProvider
 from components.kubernetes import field_manager
-from components.kubernetes_cluster import KubernetesCluster, cluster_of
+from components.kubernetes_cluster import cluster_of
 from components.pulumi_internals import without_traceback
 
 _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
@@ -127,7 +127,7 @@ class DefinitionsArgs:
     guard: CrdGuardProvider
     """Blocks their deletion while objects of their kinds exist."""
 
-    cluster: Cluster = field(default_factory=KubernetesCluster)
+    connection: Connection = AMBIENT
 
     webhook: Mapping[str, pulumi.Input[str]] | None = None
     """`namespace` and `caBundle` of the conversion webhook, if there is one."""
@@ -149,7 +149,7 @@ class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomRes
             "owner": args.owner,
             "release": args.release,
             "definitions": {each.name: each.digest for each in args.definitions},
-            **args.cluster.connection.inputs(),
+            **args.connection.inputs(),
             "fieldManager": field_manager(),
             "webhook": args.webhook,
         }

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.cluster import Cluster
-from components.crds.definitions import definitions_of
-from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.guards import CrdGuardProvider
 from components.install import NOT_INSTALLED, InstallArgs, Manifest, install
+from components.kubernetes import below
 from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import Objects, render
 from components.operator import upgrade
@@ -71,7 +70,6 @@ class KubeRayOperator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KubeRayOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:KubeRayOperator", name, None, opts)
-        below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         settings = args.settings
         judged = args.judged
         try:
@@ -82,16 +80,12 @@ class KubeRayOperator(pulumi.ComponentResource):
             if settings.install == "manifests":
                 manifest = args.manifest or Manifest(operator_tree(settings))
                 first, access, last = operator_objects(manifest.objects, settings)
-                definitions = DefinitionsArgs(
-                    "KubeRay",
-                    settings.version,
-                    definitions_of(manifest.objects),
-                    CrdGuardProvider("KubeRay"),
-                    args.cluster,
-                    changes=manifest.changes,
+                stages, guard = (first, [*access, *args.policies], last), CrdGuardProvider("KubeRay")
+                connection = args.cluster.connection
+                installed = InstallArgs(
+                    "KubeRay", settings.version, manifest, guard, stages, connection, args.namespaces, args.mirrors
                 )
-                stages = (first, [*access, *args.policies], last)
-                install(name, InstallArgs(definitions, stages, args.namespaces, args.mirrors), below)
+                install(name, installed, below(self, opts))
         except REFUSED as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(judged.version if judged else unknown())

@@ -7,7 +7,7 @@ import pulumi
 
 from components.cluster import Cluster
 from components.install import Manifest, compared
-from components.kueue.component import KUEUE, kueue_tree
+from components.kueue.component import KUEUE
 from components.monitoring.manifests import OPERATOR_API
 from components.operator.component import REFUSED, operator_tree
 from components.operator.upgrade import Judged, judged
@@ -17,7 +17,7 @@ from components.redis.existing import Seen
 from components.state import Outputs
 from components.storage.existing import look
 from components.storage.settings import Use
-from components.volcano.component import VOLCANO, volcano_manifest
+from components.volcano.component import VOLCANO
 from stacks.checks.storage import uses
 from stacks.objects.monitoring import objects_of_monitoring
 from stacks.objects.ownership import Ownership
@@ -39,17 +39,17 @@ class Facts:
     operator: Judged | None = None
     """The operator, compared with the live one."""
 
-    scheduler: pulumi.Input[str] | None = None
-    """Version of the existing scheduler that the stack uses."""
-
-    redis: Seen | None = None
-    """The check of the external Redis."""
-
     operator_manifest: Manifest | None = None
     """What installs the operator, compared with the live CRDs."""
 
+    scheduler: pulumi.Input[str] | None = None
+    """Version of the existing scheduler that the stack uses."""
+
     scheduler_manifest: Manifest | None = None
     """What installs the scheduler, compared with the live CRDs."""
+
+    redis: Seen | None = None
+    """The check of the external Redis."""
 
 
 def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Outputs) -> Facts:
@@ -63,8 +63,8 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
     """
     if not cluster.exists:
         return Facts(recorded_uid(last))
-    operator = scheduler = None
-    manifests: tuple[Manifest | None, Manifest | None] = (None, None)
+    operator = manifest = None
+    scheduler: tuple[pulumi.Input[str] | None, Manifest | None] = (None, None)
     try:
         uid = uid_of(cluster, stack, last)
         if owns.platform and not stack.platform:
@@ -72,7 +72,8 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
             check_kinds(cluster, used)
             operator = judged(cluster, stack.operator_in_force, stack.ray_versions)
             scheduler = _scheduler(cluster, stack)
-            manifests = _manifests(cluster, stack)
+            if stack.operator_in_force.install == "manifests":
+                manifest = compared(cluster, operator_tree(stack.operator_in_force))
     except (OtherClusterError, MissingKindsError, *REFUSED) as error:
         raise pulumi.RunError(str(error)) from error
     if any(each.fault_tolerance for tenant in owns.tenants(stack) for each in tenant.all_clusters):
@@ -83,7 +84,7 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
         if not stack.platform:
             _check_storage(cluster, tenant)
         scaled |= _scaled(cluster, tenant)
-    return Facts(uid, scaled, operator, scheduler, _redis(cluster, stack, owns), *manifests)
+    return Facts(uid, scaled, operator, manifest, *scheduler, _redis(cluster, stack, owns))
 
 
 class MissingKindsError(Exception):
@@ -102,26 +103,15 @@ def check_kinds(cluster: Cluster, kinds: Iterable[str]) -> None:
         )
 
 
-def _scheduler(cluster: Cluster, stack: StackSettings) -> pulumi.Input[str] | None:
-    settings = stack.scheduler and (stack.scheduler.volcano or stack.scheduler.kueue)
-    if not stack.scheduler or not settings or settings.install != "existing":
-        return None
+def _scheduler(cluster: Cluster, stack: StackSettings) -> tuple[pulumi.Input[str] | None, Manifest | None]:
+    """The version of an existing scheduler, or what installs one."""
+    if stack.scheduler is None:
+        return None, None
     program = VOLCANO if stack.scheduler.volcano else KUEUE
-    return program.version(cluster, settings.namespace)
-
-
-def _manifests(cluster: Cluster, stack: StackSettings) -> tuple[Manifest | None, Manifest | None]:
-    """Of the operator and of the scheduler, if the stack installs them."""
-    settings, operator, scheduler = stack.operator_in_force, None, None
-    volcano = stack.scheduler.volcano if stack.scheduler else None
-    kueue = stack.scheduler.kueue if stack.scheduler else None
-    if settings.install == "manifests":
-        operator = compared(cluster, operator_tree(settings))
-    if volcano and volcano.install == "manifests":
-        scheduler = compared(cluster, volcano_manifest(volcano))
-    if kueue and kueue.install == "manifests":
-        scheduler = compared(cluster, kueue_tree(kueue))
-    return operator, scheduler
+    settings = stack.scheduler.volcano or stack.scheduler.kueue
+    if settings and settings.install == "existing":
+        return program.version(cluster, settings.namespace), None
+    return None, compared(cluster, program.read(settings))
 
 
 def _redis(cluster: Cluster, stack: StackSettings, owns: Ownership) -> Seen | None:
