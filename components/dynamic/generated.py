@@ -57,6 +57,7 @@ def kept(keeper: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 _BYTES = 32
+"""Random bytes of a password."""
 
 GENERATIONS_KEY = "generations"
 """Key of the Secret with the generations of its passwords, in the order of the passwords."""
@@ -69,7 +70,7 @@ class PasswordProvider(Provider):
         secret = kept(props["keeper"])
         known = zip(secret.get(GENERATIONS_KEY, "").split(), secret.get(props["key"], "").split(), strict=False)
         found = dict(known).get(str(int(props["generation"])))
-        return CreateResult("password", {**props, "password": found or new_password()})
+        return CreateResult("password", {**props, "password": found or secrets.token_urlsafe(_BYTES)})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         return DiffResult(changes=False)
@@ -110,11 +111,6 @@ class Password(Resource, module="ray-platform", name="Password"):
         super().__init__(
             PasswordProvider(), name, {**inputs, "password": None}, pulumi.ResourceOptions.merge(opts, secret)
         )
-
-
-def new_password() -> str:
-    """256 random bits."""
-    return secrets.token_urlsafe(_BYTES)
 
 
 class AuthorityProvider(Provider):

@@ -132,17 +132,15 @@ def _without_values(template: ReadOnlyBody) -> ReadOnlyBody:
     spec = template["spec"]
     containers = {
         kind: [
-            {**each, "env": [_without_value(variable) for variable in each["env"]]} if each.get("env") else each
+            {**each, "env": [{**one, "value": ""} if isinstance(one.get("value"), str) else one for one in each["env"]]}
+            if each.get("env")
+            else each
             for each in spec[kind]
         ]
         for kind in ("containers", "initContainers")
         if spec.get(kind)
     }
     return {**template, "spec": {**spec, **containers}}
-
-
-def _without_value(variable: ReadOnlyBody) -> ReadOnlyBody:
-    return {**variable, "value": ""} if isinstance(variable.get("value"), str) else variable
 
 
 @functools.lru_cache(maxsize=4096)

@@ -149,7 +149,7 @@ def see(external: ExternalSettings, cluster: Cluster, namespace: str) -> Seen:
         if external.secret_namespace:
             raise UnfitError(f"has no credentials: {reason}")
         return Seen(None, reason)
-    secret = _decoded(live)
+    secret = {key: base64.b64decode(value).decode().strip() for key, value in (live.get("data") or {}).items()}
     lacking = [key for key in ("username", "password", *(["ca.crt"] if external.tls else [])) if key not in secret]
     if lacking:
         raise UnfitError(f"has no {' and no '.join(lacking)} in Secret {where}/{name}: add it there")
@@ -160,7 +160,3 @@ def see(external: ExternalSettings, cluster: Cluster, namespace: str) -> Seen:
     except NotReachedError as error:
         return Seen(secret, f"it does not answer from here: {error}".rstrip("."))
     return Seen(secret, None)
-
-
-def _decoded(secret: dict[str, Any]) -> dict[str, str]:
-    return {key: base64.b64decode(value).decode().strip() for key, value in (secret.get("data") or {}).items()}

@@ -22,12 +22,10 @@ from components.redis.connection import (
     REDIS_PORT,
     RESTORE,
     SCRIPTS,
-    SECRET,
     SELECTOR,
     SENTINEL_PORT,
     SENTINELS,
     USERNAME_KEY,
-    USERS_SECRET,
     Passwords,
     gateway_password,
     names_of_nodes,
@@ -65,11 +63,6 @@ def namespace(name: str) -> Body:
     }
 
 
-def users_secret(texts: Any) -> Body:
-    """The Secret with the users and their rights. `texts`: the result of `users_files`, or its Output."""
-    return _secret(USERS_SECRET, texts)
-
-
 def users_files(passwords: Passwords) -> dict[str, str]:
     """The files of the nodes: ACLs, the passwords of their own user, and the exporter's password."""
     exporter = passwords.get(EXPORTER_USER)
@@ -94,17 +87,9 @@ def tenant_secret(username: str, passwords: Sequence[str], authority: str | None
     }
 
 
-def secret(texts: Any) -> Body:
-    """The Secret in a tenant's namespace. `texts`: the result of `tenant_secret`, or its Output."""
-    return _secret(SECRET, texts)
-
-
-def certificate_secret(authority: Any, certificate: Any, key: Any) -> Body:
-    """The Secret with the nodes' certificate, if the stack creates it. All PEM, or Outputs."""
-    return _secret(CERTIFICATE_SECRET, {"ca.crt": authority, "tls.crt": certificate, "tls.key": key})
-
-
-def _secret(name: str, texts: Any) -> Body:
+def secret(name: str, texts: Any) -> Body:
+    """A Secret of that name: SECRET with the result of `tenant_secret`, USERS_SECRET with that of `users_files`, or
+    CERTIFICATE_SECRET. `texts` may be an Output."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

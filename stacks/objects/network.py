@@ -36,13 +36,12 @@ def operator_policies(stack: StackSettings) -> list[Body]:
 
 def scheduler_policies(stack: StackSettings) -> list[Body]:
     """The policies of the namespace of Volcano or Kueue; none if the scheduler is an existing one."""
-    volcano, kueue = (stack.scheduler.volcano, stack.scheduler.kueue) if stack.scheduler else (None, None)
-    installed = volcano or kueue
-    if installed is None or not stack.network.policies or installed.install == "existing":
+    if stack.scheduler is None or not stack.network.policies or stack.scheduler.configured.install == "existing":
         return []
+    installed = stack.scheduler.configured
     name, webhook, port, metrics = (
         ("volcano", WEBHOOK_LABELS, WEBHOOK_PORT, METRICS_PORTS)
-        if volcano
+        if stack.scheduler.volcano
         else ("kueue", MANAGER_LABELS, KUEUE_WEBHOOK_PORT, (METRICS_PORT,))
     )
     return manifests.scheduler_policies(

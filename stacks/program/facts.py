@@ -108,8 +108,8 @@ def _scheduler(cluster: Cluster, stack: StackSettings) -> tuple[pulumi.Input[str
     if stack.scheduler is None:
         return None, None
     program = VOLCANO if stack.scheduler.volcano else KUEUE
-    settings = stack.scheduler.volcano or stack.scheduler.kueue
-    if settings and settings.install == "existing":
+    settings = stack.scheduler.configured
+    if settings.install == "existing":
         return program.version(cluster, settings.namespace), None
     return None, compared(cluster, program.read(settings))
 

@@ -220,7 +220,8 @@ def _added(text: str, parent: yaml.Node, entry: Any) -> str:
         lines[-1] += newline
     after = _last_line(lines, parent) + 1
     indent = " " * parent.start_mark.column
-    new = [f"{line}{newline}" for line in textwrap.indent(_dump(entry), indent).splitlines()]
+    written = yaml.dump(entry, Dumper=FileDumper, sort_keys=False, allow_unicode=True, width=110)
+    new = [f"{line}{newline}" for line in textwrap.indent(written, indent).splitlines()]
     return "".join([*lines[:after], *new, *lines[after:]])
 
 
@@ -240,7 +241,3 @@ def _leaves(node: yaml.Node) -> Iterator[yaml.Node]:
     for child in node.value:
         for each in child if isinstance(child, tuple) else (child,):
             yield from _leaves(each)
-
-
-def _dump(entry: Any) -> str:
-    return yaml.dump(entry, Dumper=FileDumper, sort_keys=False, allow_unicode=True, width=110)

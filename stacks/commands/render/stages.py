@@ -196,9 +196,9 @@ def _references(value: Any, key: str = "") -> Iterator[str]:
 
 
 def _left(stack: StackSettings, bodies: Sequence[Body]) -> Iterator[Omission]:
-    for program, install in _schedulers(stack):
-        if install == "manifests":
-            yield Omission(program, "`up` generates the certificate of its webhook: install it before stage 30-rules")
+    if stack.scheduler and (program := stack.scheduler.configured).install == "manifests":
+        why = "`up` generates the certificate of its webhook: install it before stage 30-rules"
+        yield Omission(f"{stack.scheduler.backend.capitalize()} {program.version}", why)
     if jobs := [f"{tenant.namespace_name}/{job.name}" for tenant in stack.tenants for job in tenant.jobs]:
         why = "a job runs once, when it is created; Argo CD and Flux would start it again: submit it yourself"
         yield Omission(f"Jobs {shown_names(jobs)}", why)
@@ -225,14 +225,6 @@ def _left(stack: StackSettings, bodies: Sequence[Body]) -> Iterator[Omission]:
         yield Omission("Guards", why)
     why = "checks against the live cluster (upgrades of the operator, storage classes, its identity) and waiting"
     yield Omission("What a preview does", f"{why}: `kubectl wait`")
-
-
-def _schedulers(stack: StackSettings) -> Iterator[tuple[str, str]]:
-    scheduler = stack.scheduler
-    if scheduler and scheduler.volcano:
-        yield f"Volcano {scheduler.volcano.version}", scheduler.volcano.install
-    if scheduler and scheduler.kueue:
-        yield f"Kueue {scheduler.kueue.version}", scheduler.kueue.install
 
 
 def shown_names(names: Sequence[str]) -> str:

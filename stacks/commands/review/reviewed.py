@@ -309,7 +309,8 @@ def _stack(each: Reviewed) -> dict[str, Any]:
         "podsEnded": pods_ended(each.impact) if each.impact else None,
         "impact": impact_as_object(each.impact) if each.impact else None,
         "policies": _policies(each.policies) if each.policies else None,
-        "preview": _preview(each.preview) if each.preview else None,
+        "preview": each.preview
+        and {"errors": each.preview.errors, "steps": [asdict(one) for one in each.preview.steps]},
         "rehearsal": _rehearsal(each.rehearsal) if each.rehearsal else None,
     }
 
@@ -332,10 +333,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "fix": finding.rule.fix,
     }
-
-
-def _preview(preview: Preview) -> dict[str, Any]:
-    return {"errors": preview.errors, "steps": [asdict(each) for each in preview.steps]}
 
 
 def _rehearsal(rehearsal: Rehearsal) -> dict[str, Any]:
