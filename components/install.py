@@ -1,5 +1,7 @@
 """Installs a program with CustomResourceDefinitions, or checks an existing one: KubeRay's operator, Volcano, Kueue."""
 
+import base64
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +13,14 @@ from components.cluster import Cluster, ClusterUnreachableError, Connection
 from components.crds.definitions import MissingDefinitionError, definitions_of
 from components.crds.live import differences
 from components.dynamic.definitions import CustomResourceDefinitions, DefinitionsArgs
+from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuard, CrdGuardArgs, CrdGuardProvider
 from components.kubernetes import below, create, field_manager
 from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import ManifestError, Objects
 from components.objects import named
 from components.pulumi_internals import unknown
+from components.scheduler_manifest import Certificate
 from core.body import Body
 from core.images import with_mirrors
 from core.versions import UnsupportedVersionError, image_release, release_of
@@ -183,6 +187,17 @@ def installation_of(crd: dict[str, Any] | None, deployment: dict[str, Any] | Non
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"] if deployment else ""
     versions = crd["spec"]["versions"] if crd else []
     return Installation(image_release(image), tuple(version["name"] for version in versions if version["served"]))
+
+
+def certificate_of(made: ServerCertificate, authority: pulumi.Output[str]) -> Certificate:
+    """`authority`: PEM."""
+    return Certificate(
+        authority,
+        made.certificate,
+        made.key,
+        bundle=authority.apply(lambda pem: base64.b64encode(pem.encode()).decode()),
+        digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
+    )
 
 
 class Scheduler(pulumi.ComponentResource):

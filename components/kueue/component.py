@@ -1,6 +1,5 @@
 """How Kueue is provisioned, or found."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -8,8 +7,8 @@ import pulumi
 
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuardProvider
-from components.install import Installed, Scheduler, SchedulerArgs
-from components.kueue.manifests import MANAGER, Certificate, bundle, kueue_objects, webhook_names
+from components.install import Installed, Scheduler, SchedulerArgs, certificate_of
+from components.kueue.manifests import MANAGER, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
 from components.manifest_files import render
 from components.queues.kueue import API_VERSION
@@ -39,12 +38,8 @@ class Kueue(Scheduler):
     ) -> tuple[tuple[list[Body], ...], Mapping[str, pulumi.Input[str]]]:
         own = pulumi.ResourceOptions(parent=self)
         made = KueueCertificate(f"{name}-webhook-certificate", webhook_names(settings), own)
-        certificate = Certificate(
-            made.certificate,
-            made.key,
-            bundle=made.certificate.apply(bundle),
-            digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
-        )
+        # Its own authority: the API server accepts no other certificate.
+        certificate = certificate_of(made, made.certificate)
         webhook = {"namespace": settings.namespace, "caBundle": certificate.bundle}
         return kueue_objects(manifest, settings, certificate), webhook
 

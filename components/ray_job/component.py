@@ -1,18 +1,16 @@
 """How a RayJob is provisioned."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
-from components.cluster import Cluster
 from components.dynamic.reached import Reached, ReachedArgs
 from components.kubernetes import create, dependencies
-from components.kubernetes_cluster import KubernetesCluster
-from components.objects import Object, the_object
-from components.owned_cluster.component import OwnedClusterArgs, prerequisites
+from components.objects import the_object
+from components.owned_cluster.component import OwnedClusterArgs, OwnerArgs, prerequisites
 from components.ray_job.manifests import RAY_JOB, RUN_ANNOTATION
 from components.ray_job.progress import until_reached
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
@@ -20,19 +18,7 @@ from core.types import seconds
 
 
 @dataclass(frozen=True)
-class RayJobArgs:
-    settings: RayJobSettings
-
-    objects: Sequence[Object]
-    """All objects of the RayJob (manifests.ray_job_objects)."""
-
-    namespace: pulumi.Input[str]
-
-    operator_namespace: str = "ray-system"
-    """Where to look for the operator when the job does not start."""
-
-    cluster: Cluster = field(default_factory=KubernetesCluster)
-
+class RayJobArgs(OwnerArgs[RayJobSettings]):
     queued: bool = False
     """Whether Kueue may suspend it while it waits in a queue."""
 

@@ -1,37 +1,21 @@
 """How a RayService is provisioned."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pulumi
 
 from components.bodies import by_force, digest, in_namespace
-from components.cluster import Cluster
 from components.dynamic.reached import Reached, ReachedArgs
 from components.kubernetes import create
-from components.kubernetes_cluster import KubernetesCluster
-from components.objects import Object, the_object
-from components.owned_cluster.component import OwnedClusterArgs, prerequisites
+from components.objects import the_object
+from components.owned_cluster.component import OwnedClusterArgs, OwnerArgs, prerequisites
 from components.ray_cluster.manifests import head_ports
 from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
 from components.ray_service.progress import until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.types import seconds
 
-
-@dataclass(frozen=True)
-class RayServiceArgs:
-    settings: RayServiceSettings
-
-    objects: Sequence[Object]
-    """All objects of the RayService (manifests.ray_service_objects)."""
-
-    namespace: pulumi.Input[str]
-
-    operator_namespace: str = "ray-system"
-    """Where to look for the operator when the service does not become ready."""
-
-    cluster: Cluster = field(default_factory=KubernetesCluster)
+RayServiceArgs = OwnerArgs[RayServiceSettings]
 
 
 class RayService(pulumi.ComponentResource):

@@ -1,16 +1,14 @@
 """How Volcano is provisioned, or found."""
 
-import base64
-import hashlib
 from collections.abc import Sequence
 
 import pulumi
 
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuardProvider
-from components.install import Installed, Scheduler, SchedulerArgs
+from components.install import Installed, Scheduler, SchedulerArgs, certificate_of
 from components.manifest_files import read
-from components.volcano.manifests import SCHEDULER, Certificate, volcano_objects, webhook_names
+from components.volcano.manifests import SCHEDULER, volcano_objects, webhook_names
 from components.volcano.settings import RELEASES, VolcanoSettings
 from core.body import Body
 
@@ -41,11 +39,4 @@ class Volcano(Scheduler):
     ) -> tuple[tuple[list[Body], ...], None]:
         own = pulumi.ResourceOptions(parent=self)
         made = ServerCertificate(f"{name}-webhook-certificate", webhook_names(settings), own)
-        certificate = Certificate(
-            made.authority,
-            made.certificate,
-            made.key,
-            bundle=made.authority.apply(lambda pem: base64.b64encode(pem.encode()).decode()),
-            digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
-        )
-        return volcano_objects(manifest, settings, certificate), None
+        return volcano_objects(manifest, settings, certificate_of(made, made.authority)), None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stacks.commands.check.command import FOUND, MISUSED, ended
-from stacks.commands.status.command import Context, Stack, failing, settings_of, target_of
+from stacks.commands.status.command import Context, Stack, failing, meant, settings_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
@@ -64,11 +64,7 @@ def cancel(
     Exit code: 0 deleted; 1 refused, with the reason; 2 wrong use, or the cluster cannot be read.
     """
     with failing():
-        from stacks.program.identity import cluster_of_stack
-
-        settings = settings_of(stack)
-        cluster = cluster_of_stack(settings, context)
-        target = target_of(cluster, settings, name)
+        settings, cluster, target = meant(stack, context, name)
 
         from stacks.commands.run.live import RefusedError
         from stacks.commands.run.live import cancel as delete

@@ -90,11 +90,8 @@ def logs(
     """
     with failing():
         from stacks.commands.status.targets import NoLogError, place_of_log
-        from stacks.program.identity import cluster_of_stack
 
-        settings = settings_of(stack)
-        cluster = cluster_of_stack(settings, context)
-        target = target_of(cluster, settings, name)
+        _, cluster, target = meant(stack, context, name)
         try:
             place = place_of_log(target, pod, cluster.connection)
         except NoLogError as error:
@@ -138,11 +135,8 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
     with failing():
         from components.cluster import ForbiddenError
         from stacks.commands.status.targets import WHO_WAKES, NotWokenError, wake_patch
-        from stacks.program.identity import cluster_of_stack
 
-        settings = settings_of(stack)
-        cluster = cluster_of_stack(settings, context)
-        target = target_of(cluster, settings, name)
+        settings, cluster, target = meant(stack, context, name)
         try:
             if (asked := wake_patch(target, settings)) is None:
                 typer.echo(f"{target.title} is not suspended")
@@ -214,6 +208,15 @@ def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterab
     from stacks.commands.status.cml import cml_statuses
 
     return cml_statuses(settings.cml, stack)
+
+
+def meant(stack: str, context: str | None, name: str) -> "tuple[StackSettings, Cluster, Target]":
+    """What the arguments of a command name. Raises StackFileError, and all that `target_of` raises."""
+    from stacks.program.identity import cluster_of_stack
+
+    settings = settings_of(stack)
+    cluster = cluster_of_stack(settings, context)
+    return settings, cluster, target_of(cluster, settings, name)
 
 
 def target_of(cluster: "Cluster", settings: "StackSettings", name: str) -> "Target":
