@@ -46,11 +46,6 @@ class Board:
     tenant: str = ""
 
     @property
-    def queries(self) -> list[str]:
-        """The queries of all panels."""
-        return [panel.query for panel in self.panels]
-
-    @property
     def body(self) -> Body:
         """The dashboard as Grafana reads it (grafana.com, Dashboard JSON model)."""
         variables = [{"name": "datasource", "type": "datasource", "query": "prometheus"}]

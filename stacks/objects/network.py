@@ -63,13 +63,9 @@ def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
     ]
 
 
-def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
-    """The policies of a tenant's namespace: default deny and DNS, then what its RayClusters and settings allow."""
-    return [body for _, body in policies_of_clusters(stack, tenant)]
-
-
 def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str | None, Body]]:
-    """The same, each with the name of its RayCluster, RayJob or RayService; None if it is for all of them."""
+    """The policies of a tenant's namespace: default deny and DNS, then what its RayClusters and settings allow. Each
+    with the name of its RayCluster, RayJob or RayService; None if it is for all of them."""
     settings = tenant.network
     if not (stack.network.policies and settings.policies):
         return

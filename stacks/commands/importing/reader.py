@@ -286,15 +286,6 @@ def has_content(value: Any) -> bool:
     return value is not None and value is not False and value != ""
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all leaves of a value."""
-    if isinstance(value, Mapping | list):
-        for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from leaves(each, (*path, key))
-    elif has_content(value):
-        yield path
-
-
 def _unsettled(value: Any, path: Path, settled: set[Path], touched: set[Path]) -> Iterator[Path]:
     """The largest parts that contain nothing settled; `touched` has the settled paths and all their parents."""
     if path in settled or not has_content(value):

@@ -21,6 +21,7 @@ from core.pods import PodSecurityLevel
 from core.problems import Path, Problems
 from core.stack_file import PROJECT
 from core.types import Settings
+from core.values import inside
 from core.yaml_writer import FastFileDumper
 from kuberay.formats import is_dns_subdomain
 from stacks.checks.namespaces import DEFAULT
@@ -160,6 +161,7 @@ _REFERENCES = {
     ("secret", "secretName"): "Secret",
     ("secret", "name"): "Secret",  # of a projected volume
     ("nodePublishSecretRef", "name"): "Secret",
+    ("imagePullSecrets", "name"): "Secret",
     ("azureFile", "secretName"): "Secret",
     ("configMapKeyRef", "name"): "ConfigMap",
     ("configMapRef", "name"): "ConfigMap",
@@ -176,17 +178,12 @@ _NAMES = {
 _IN_EACH_NAMESPACE = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 
 
-def _references(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, list):
-        for each in value:
-            yield from _references(each, key)
-            if key == "imagePullSecrets" and each.get("name"):
-                yield "Secret", each["name"]
-    for inner, each in value.items() if isinstance(value, Mapping) else ():
-        kind = _REFERENCES.get((key, inner)) or _NAMES.get(inner)
-        if kind and isinstance(each, str):
-            yield kind, each
-        yield from _references(each, inner)
+def _references(value: Any) -> Iterator[tuple[str, str]]:
+    for path, name in inside(value):
+        keys = ["", "", *(step for step in path if isinstance(step, str))]
+        kind = _REFERENCES.get((keys[-2], keys[-1])) or _NAMES.get(keys[-1])
+        if kind and name and isinstance(name, str):
+            yield kind, name
 
 
 MODELINE = "# yaml-language-server: $schema=./stack-file.schema.json\n"
