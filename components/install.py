@@ -31,8 +31,6 @@ NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError,
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a program to install."""
-
     objects: Sequence[Body]
     """Definitions are references (`crds.definitions`)."""
 
@@ -183,7 +181,6 @@ class Installed:
 
 
 def installation_of(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Installation:
-    """The versions of a CRD and a Deployment."""
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"] if deployment else ""
     versions = crd["spec"]["versions"] if crd else []
     return Installation(image_release(image), tuple(version["name"] for version in versions if version["served"]))

@@ -193,7 +193,6 @@ and jobs on clusters that the user may use."""
 
 
 def run_of(template: str) -> tuple[Rule, ...]:
-    """Use of a job template."""
     return (rule(RAY_GROUP, ["raycronjobs"], [RUN], [template]),)
 
 

@@ -117,7 +117,6 @@ class Nodes:
     """The nodes of a stack's pools with their pods."""
 
     def __init__(self, pools: Sequence[NodePool]) -> None:
-        """Starts with empty nodes."""
         self.pools = pools
         self.placed: list[Placed] = []
         """Placed pods, in the order of placement."""

@@ -229,7 +229,6 @@ def file_name(dashboard: Dashboard) -> str:
 
 
 def content(dashboard: Dashboard) -> str:
-    """A dashboard as Grafana reads it."""
     if board := BOARDS.get(dashboard):
         return shortest(board.body)
     return (FOLDER / file_name(dashboard)).read_text()

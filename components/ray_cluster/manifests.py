@@ -89,7 +89,6 @@ NO_SCHEDULING = Scheduling()
 
 
 def _scheduling_labels(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
-    """The labels of the RayCluster."""
     topology = settings.network_topology
     tier = topology.highest_tier_allowed if topology else None
     values: dict[str, str | None] = {}
@@ -448,7 +447,6 @@ modes have no limit (Ray: python/ray/autoscaler/_private/kuberay/autoscaling_con
 
 
 def _autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
-    """The options of a cluster that scales."""
     options = {
         # The operator reads the version, so Ray's default of v2 is not enough.
         "version": "v2",

@@ -31,8 +31,6 @@ class UnfitError(Exception):
 
 @dataclass(frozen=True)
 class Observed:
-    """Properties that a Redis reports."""
-
     role: str
     policy: str
     """Its `maxmemory-policy`."""

@@ -50,7 +50,6 @@ def _elsewhere(tenant: TenantSettings) -> tuple[str, ...]:
 
 
 def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:
-    """The tenants that use a Redis."""
     return tuple(tenant for tenant in stack.tenants if uses_redis(tenant))
 
 

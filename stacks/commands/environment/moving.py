@@ -25,8 +25,6 @@ class MoveError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a move."""
-
     states: Mapping[str, State]
     """The states before the move, by stack, with secrets in plain text: they stay in memory."""
 

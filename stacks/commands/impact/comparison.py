@@ -36,8 +36,6 @@ ALL = "all tenants"
 
 @dataclass(frozen=True)
 class Amounts:
-    """GPUs, and their cost."""
-
     always: str
     most: str
     cost: str

@@ -259,7 +259,6 @@ NODE_CONFIG = "describe the machines under nodes, and set what a pod needs in cp
 
 
 def _note_top_level(document: Reader) -> None:
-    """Notes the keys of the file that have no counterpart."""
     for key, (why, instead) in TOP_LEVEL.items():
         part = document.at(key)
         for each in [each for _, each in part.items()] or [part]:

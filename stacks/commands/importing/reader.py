@@ -99,8 +99,6 @@ class Answers:
 
 @dataclass(frozen=True)
 class Document:
-    """One document of a file."""
-
     yaml: yaml_document.Document
 
     first_line: int = 1

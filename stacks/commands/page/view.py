@@ -272,7 +272,6 @@ class View:
 
 
 def of_plan(name: str, plan: Plan) -> View:
-    """The page of a plan alone."""
     return View(name, report_of(name, plan), tuple(planned(plan)))
 
 

@@ -39,8 +39,6 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """The report of one or several stacks."""
-
     title: str
     tables: tuple[Table, ...]
     sentences: tuple[str, ...]

@@ -43,8 +43,6 @@ _STACK_FILES = "Pulumi.*.yaml"
 
 @dataclass(frozen=True)
 class Touched:
-    """A stack file that a change touches."""
-
     file: Path
     edited: bool = False
     """Whether the file itself differs, or is new."""
