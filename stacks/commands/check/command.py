@@ -1,5 +1,7 @@
 """`python -m stacks check`: reports the errors of stack files, without Pulumi and without a cluster."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -67,3 +69,12 @@ def ended(message: object, code: int) -> typer.Exit:
     """The end of a command with a message, to be raised."""
     typer.echo(message, err=True)
     return typer.Exit(code)
+
+
+@contextmanager
+def ending(code: int, *errors: type[Exception]) -> Iterator[None]:
+    """Ends the command with the message of such an error."""
+    try:
+        yield
+    except errors as error:
+        raise ended(error, code) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, Price, ended, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, Price, ended, ending, stack_path
 
 if TYPE_CHECKING:
     from stacks.commands.plan.history.jobs import Job
@@ -74,10 +74,8 @@ def plan(
         raise ended("--history is for one stack: name it, without --all-stacks and --format svg", MISUSED)
     if save and history != LIVE:
         raise ended("--save is for --history live: a file is not saved into another", MISUSED)
-    try:
+    with ending(FOUND, StackFileError):
         settings = {str(path): load(path) for path in paths}
-    except StackFileError as error:
-        raise ended(error, FOUND) from error
     if history:
         _chosen(next(iter(settings.values())), history, save, cluster, output)
         return
@@ -134,12 +132,10 @@ def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: st
     from stacks.commands.plan.history.jobs import HistoryError, read
     from stacks.commands.plan.past import NoSuchClusterError, as_object, chosen, compare, report
 
-    try:
+    with ending(MISUSED, HistoryError, NoSuchClusterError, ClusterUnreachableError):
         name = chosen(stack, cluster)
         jobs, notes = _live(stack, name, save) if history == LIVE else (read(Path(history)), ())
         compared = compare(stack, name, jobs, notes)
-    except (HistoryError, NoSuchClusterError, ClusterUnreachableError) as error:
-        raise ended(error, MISUSED) from error
     if output is Format.JSON:
         typer.echo(json.dumps(as_object(compared), indent=2))
     else:

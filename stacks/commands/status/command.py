@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, ending, stack_path
 from stacks.program.cancelled import EXIT_CODE
 
 if TYPE_CHECKING:
@@ -92,10 +92,8 @@ def logs(
         from stacks.commands.status.targets import NoLogError, place_of_log
 
         _, cluster, target = meant(stack, context, name)
-        try:
+        with ending(FOUND, NoLogError):
             place = place_of_log(target, pod, cluster.connection)
-        except NoLogError as error:
-            raise ended(error, FOUND) from error
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
         for part in cluster.log(place.namespace, place.pod, place.container, follow=follow, tail=tail):
             sys.stdout.buffer.write(part)
