@@ -17,6 +17,12 @@ Price = Annotated[
 ]
 
 
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
+]
+
+
 class Format(StrEnum):
     TEXT = "text"
     JSON = "json"
@@ -24,10 +30,7 @@ class Format(StrEnum):
 
 
 def check(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
-    ] = None,
+    files: Files = None,
     output: Annotated[
         Format, typer.Option("--format", help="For a terminal, for programs, or for annotations of a pull request.")
     ] = Format.TEXT,
@@ -36,9 +39,7 @@ def check(
 
     Exit code: 0 no errors, 1 errors, 2 a file cannot be read or the command is used incorrectly.
     """
-    paths = [stack_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
-    if not paths:
-        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
+    paths = stack_paths(files)
 
     from stacks.commands.check.findings import check as checked_file
 
@@ -56,6 +57,14 @@ def check(
         raise typer.Exit(MISUSED)
     if any(each.findings for each in checked):
         raise typer.Exit(FOUND)
+
+
+def stack_paths(words: list[str] | None) -> list[Path]:
+    """The files that the words name; without words, all of this folder."""
+    paths = [stack_path(each) for each in words] if words else sorted(Path().glob("Pulumi.*.yaml"))
+    if not paths:
+        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
+    return paths
 
 
 def stack_path(word: str) -> Path:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, Price, ended, ending, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, Files, Price, ended, ending, stack_paths
 
 if TYPE_CHECKING:
     from stacks.commands.plan.history.jobs import Job
@@ -27,10 +27,7 @@ class Format(StrEnum):
 
 
 def plan(
-    stacks: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
-    ] = None,
+    stacks: Files = None,
     output: Annotated[
         Format, typer.Option("--format", help="For a terminal, programs, a pull request, a browser; or nodes alone.")
     ] = Format.TEXT,
@@ -65,9 +62,7 @@ def plan(
     from stacks.planning import sharing
     from stacks.planning.plan import plan_of
 
-    paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
-    if not paths:
-        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
+    paths = stack_paths(stacks)
     if output is Format.SVG and (len(paths) > 1 or all_stacks):
         raise ended("--format svg draws the nodes of one stack: name one, without --all-stacks", MISUSED)
     if history and (len(paths) > 1 or all_stacks or output is Format.SVG):
