@@ -20,14 +20,11 @@ from core.stack_file import PROJECT
 from core.strategic_merge import difference
 from core.yaml_writer import FileDumper
 from stacks.commands.adopt.live import CannotAdoptError
-from stacks.commands.importing.manifests import from_manifest
+from stacks.commands.importing.manifests import LAST_APPLIED, from_manifest
 from stacks.commands.importing.reader import RefusedError
 from stacks.objects.queues import queue_of, scheduling_of
 from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
-
-_NOT_OURS = "kubectl.kubernetes.io/last-applied-configuration"
-"""Annotations of `kubectl apply`; they are useless once the stack has the object."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,8 @@ def _as_applied(body: Body) -> Body:
 
 
 def _annotations(body: Body) -> dict[str, str]:
-    return {key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != _NOT_OURS}
+    # That of `kubectl apply` is useless once the stack has the object.
+    return {key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != LAST_APPLIED}
 
 
 def tenant_name(namespace: str) -> str:
