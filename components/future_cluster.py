@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from components.cluster import Cluster, ClusterUnreachableError, Connection
+from core.body import Body
 
 
 class FutureCluster(Cluster):
@@ -15,13 +16,13 @@ class FutureCluster(Cluster):
         """`connection`: its kubeconfig is an output that is not known yet."""
         self.connection = connection
 
-    def request(self, *_: Any, **__: Any) -> None:
+    def request(self, *_: Any, **__: Any) -> Body | None:
         return None
 
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
         return iter(())
 
-    def ask_pod(self, *_: Any) -> None:
+    def ask_pod(self, *_: Any) -> bytes | None:
         return None
 
     def exec(self, *_: Any, **__: Any) -> tuple[str, str]:
