@@ -50,7 +50,6 @@ class ExternalStatus:
 
     @property
     def ok(self) -> bool:
-        """Whether it could be reached."""
         return self.state is Reachability.CONNECTED
 
 
