@@ -48,8 +48,6 @@ class ConflictError(ClusterUnreachableError):
 
 @dataclass(frozen=True)
 class Connection:
-    """How to connect to a cluster."""
-
     context: str | None = None
     """Context of the kubeconfig; None for its current one."""
 

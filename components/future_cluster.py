@@ -1,8 +1,9 @@
 """A cluster that does not exist yet."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from typing import Any
 
-from components.cluster import NO_PAIRS, Cluster, ClusterUnreachableError, Connection, Sent
+from components.cluster import Cluster, ClusterUnreachableError, Connection
 from core.body import Body
 
 
@@ -15,26 +16,16 @@ class FutureCluster(Cluster):
         """`connection`: its kubeconfig is an output that is not known yet."""
         self.connection = connection
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = NO_PAIRS,
-        headers: Mapping[str, str] = NO_PAIRS,
-        body: Sent = None,
-    ) -> Body | None:
+    def request(self, *_: Any, **__: Any) -> Body | None:
         return None
 
-    def stream(self, path: str, *, query: Mapping[str, str] = NO_PAIRS, follow: bool = False) -> Iterator[bytes]:
+    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
         return iter(())
 
-    def ask_pod(self, namespace: str, pod: str, port: int, path: str) -> bytes | None:
+    def ask_pod(self, *_: Any) -> bytes | None:
         return None
 
-    def exec(
-        self, namespace: str, pod: str, container: str, command: Sequence[str], *, seconds: int
-    ) -> tuple[str, str]:
+    def exec(self, *_: Any, **__: Any) -> tuple[str, str]:
         raise ClusterUnreachableError("the cluster does not exist yet")
 
     def renew(self) -> None:

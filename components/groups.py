@@ -11,8 +11,6 @@ from components.objects import Object
 
 @dataclass(frozen=True)
 class ObjectsArgs:
-    """Arguments of Objects."""
-
     objects: Sequence[Object]
 
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)

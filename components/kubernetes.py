@@ -61,7 +61,6 @@ def create(
 
 
 def uid(made: KubernetesObject) -> pulumi.Output[str | None]:
-    """The UID of an object, once it exists."""
     return made.metadata.apply(lambda metadata: (metadata or {}).get("uid"))
 
 

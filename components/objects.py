@@ -11,8 +11,6 @@ from core.problems import Path
 
 @dataclass(frozen=True)
 class Object:
-    """One object of Kubernetes."""
-
     name: str
     """Last part of the name of its Pulumi resource, unique in its list: `head-disruption-budget`."""
 

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -43,6 +43,15 @@ def raise_problems(found: Iterable[Problem]) -> None:
     """Raises Problems if there are any."""
     if problems := tuple(found):
         raise Problems(problems)
+
+
+def repeats(named: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, str, Path]]:
+    """Each place whose name another one has before it, with the name, and the first place with it."""
+    first: dict[str, Path] = {}
+    for path, name in named:
+        if name in first:
+            yield path, name, first[name]
+        first.setdefault(name, path)
 
 
 def dotted(path: Path) -> str:

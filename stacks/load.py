@@ -13,6 +13,7 @@ from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
 from core.secrets import ADVICE, secret_in
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
+from core.values import inside
 from stacks.checks.references import problems_of
 from stacks.objects.cml import plain_key, without_key
 from stacks.objects.redis import gateway_without_image
@@ -29,8 +30,8 @@ def parse(values: Mapping[str, Any], group: int | None = None) -> StackSettings:
     """
     secrets = [
         *plain_key(values),
-        *(encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), without_key(values))),
-        *(_plain((f"{PREFIX}{path[0]}", *path[1:]), kind) for path, kind in _secrets((), values)),
+        *(encrypted(path) for path, value in _inside(without_key(values)) if _is_encrypted(value)),
+        *(_plain(path, kind) for path, value in _inside(values) if (kind := _kind_of_secret(value))),
     ]
     hidden = [each.path for each in secrets]
     try:
@@ -105,30 +106,19 @@ def encrypted(path: Place) -> Finding:
     return Finding(path, None, message, "encrypted-value")
 
 
-def _encrypted(path: Place, value: Any) -> Iterator[Place]:
-    """The paths of values that Pulumi has encrypted (`pulumi config set --secret`)."""
-    if isinstance(value, Mapping):
-        if path and list(value) == ["secure"] and isinstance(value["secure"], str):
-            yield path
-            return
-        for key, item in value.items():
-            yield from _encrypted((*path, key), item)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _encrypted((*path, index), item)
+def _inside(values: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
+    for key, value in values.items():
+        yield from inside(value, (f"{PREFIX}{key}",))
 
 
-def _secrets(path: Place, value: Any) -> Iterator[tuple[Place, str]]:
-    """The paths of texts that contain a secret which is known by its look, and what it is."""
-    if isinstance(value, str):
-        if len(value) > _SHORTEST_SECRET and (kind := secret_in(value)):
-            yield path, kind
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _secrets((*path, key), item)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _secrets((*path, index), item)
+def _is_encrypted(value: Any) -> bool:
+    """Whether Pulumi has encrypted it (`pulumi config set --secret`)."""
+    return isinstance(value, Mapping) and list(value) == ["secure"] and isinstance(value["secure"], str)
+
+
+def _kind_of_secret(value: Any) -> str | None:
+    """What a text contains, if that is a secret which is known by its look."""
+    return secret_in(value) if isinstance(value, str) and len(value) > _SHORTEST_SECRET else None
 
 
 def _plain(path: Place, kind: str) -> Finding:

@@ -204,7 +204,6 @@ class TenantSettings(Settings):
 
     @property
     def namespace_name(self) -> str:
-        """The namespace's name."""
         return self.namespace or self.name
 
     @property

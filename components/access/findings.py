@@ -37,7 +37,6 @@ class Listed:
 
     @property
     def validation(self) -> Body:
-        """The validation of a policy."""
         applies = f"{self.unless} || " if self.unless else ""
         now, earlier = f"variables.{self.name}", f"variables.{self.name}Before"
         stays = f"{earlier}.exists(it, item in {before(self.wrong)})"

@@ -52,7 +52,6 @@ class Grant:
 
 
 def service_account(name: str) -> Body:
-    """A ServiceAccount."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
 
 

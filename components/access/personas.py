@@ -68,7 +68,6 @@ class RayUserSettings(Settings):
     """Job templates, by name, that the user may run. Default: all of the tenant's; none for users who only read."""
 
     def runs(self, template: str) -> bool:
-        """Whether the user may run the job template of that name."""
         return self.clusters != () if self.job_templates is None else template in self.job_templates
 
 
@@ -194,7 +193,6 @@ and jobs on clusters that the user may use."""
 
 
 def run_of(template: str) -> tuple[Rule, ...]:
-    """Use of a job template."""
     return (rule(RAY_GROUP, ["raycronjobs"], [RUN], [template]),)
 
 

@@ -107,7 +107,6 @@ class Account:
         return at_most
 
     def take(self, usage: Usage, times: int = 1) -> None:
-        """Subtracts the usage `times` times from the limits."""
         for entry in self.limits if times else ():
             if entry in usage:
                 self.used[entry] = self.used.get(entry, _NONE) + usage[entry] * times

@@ -105,8 +105,6 @@ class Placed:
 
 @dataclass(eq=False)
 class Node:
-    """A node with its pods."""
-
     pool: NodePool
     number: int
     """Number in its pool, from 0."""
@@ -119,7 +117,6 @@ class Nodes:
     """The nodes of a stack's pools with their pods."""
 
     def __init__(self, pools: Sequence[NodePool]) -> None:
-        """Starts with empty nodes."""
         self.pools = pools
         self.placed: list[Placed] = []
         """Placed pods, in the order of placement."""
@@ -181,7 +178,6 @@ class Nodes:
             self._take_back(before)
 
     def eligible(self, worker: Workers) -> tuple[NodePool, ...]:
-        """The pools whose nodes a worker may run on."""
         if worker not in self._eligible:
             self._eligible[worker] = eligible(worker.spec, self.pools)
         return self._eligible[worker]
@@ -206,7 +202,6 @@ class Nodes:
 
     @property
     def nodes(self) -> list[Node]:
-        """Each node with its pods."""
         made = [Node(pool, number, capacity(pool)) for pool in self.pools for number in range(pool.count)]
         alike: dict[tuple[str, Free], list[Node]] = defaultdict(list)
         for node in reversed(made):

@@ -23,7 +23,6 @@ class Application:
 
     @classmethod
     def of(cls, project: str, body: Mapping[str, Any]) -> Self:
-        """Reads the API's object."""
         status = str(body.get("status") or "UNKNOWN").upper().removeprefix("APPLICATION_")
         return cls(body["id"], project, body.get("name") or "", status, body, _environment(body.get("environment")))
 

@@ -106,7 +106,6 @@ class Client:
         )
 
     def close(self) -> None:
-        """Ends its connections."""
         self._http.close()
 
     def applications(self, project: str, prefix: str = "") -> list[Application]:
@@ -126,7 +125,6 @@ class Client:
             self._call("DELETE", f"projects/{quote(application.project, safe='')}/applications/{application.id}")
 
     def upload(self, project: str, path: str, content: bytes) -> None:
-        """Writes a file of a project."""
         self._call("PUT", f"projects/{quote(project, safe='')}/files", files={path: (path, content)})
 
     def remove(self, project: str, path: str) -> None:

@@ -13,8 +13,6 @@ from components.payloads.cml_application import serve_key
 
 @dataclass(frozen=True)
 class CmlRayClusterArgs:
-    """Arguments of CmlRayCluster."""
-
     settings: CmlSettings
     cluster: CmlRayClusterSettings
 

@@ -39,7 +39,6 @@ class Head:
         )
 
     def close(self) -> None:
-        """Ends its connections."""
         self._http.close()
 
     def nodes(self, live: Iterable[Application]) -> Nodes | None:

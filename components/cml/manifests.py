@@ -236,7 +236,6 @@ def script_path(inputs: Inputs) -> str:
 
 @cache
 def script() -> bytes:
-    """The script that its applications run."""
     return payloads.text("cml_application").encode()
 
 

@@ -18,7 +18,7 @@ from components.external_cluster.settings import parse
 from components.ray_cluster.settings import ClusterName
 from components.ray_service.llm import LanguageModelSettings
 from components.ray_service.serve_config import ServeConfigSettings
-from core.problems import Problem, Problems
+from core.problems import Problem, raise_problems, repeats
 from core.types import CheckedSettings, Duration, Env, NonEmptyText, Settings, Timeout, Version
 from core.versions import version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
@@ -164,15 +164,10 @@ class CmlRayClusterSettings(CheckedSettings):
 
 
 def _clusters(clusters: tuple[CmlRayClusterSettings, ...]) -> tuple[CmlRayClusterSettings, ...]:
-    first: dict[str, int] = {}
-    problems = []
-    for at, cluster in enumerate(clusters):
-        if cluster.name in first:
-            message = f"{cluster.name!r} is used already, in clusters[{first[cluster.name]}]: set a unique name"
-            problems.append(Problem((at, "name"), cluster.name, message, "repeated-name"))
-        first.setdefault(cluster.name, at)
-    if problems:
-        raise Problems(problems)
+    raise_problems(
+        Problem(path, name, f"{name!r} is used already, in clusters[{first[0]}]: set a unique name", "repeated-name")
+        for path, name, first in repeats(((at, "name"), cluster.name) for at, cluster in enumerate(clusters))
+    )
     return clusters
 
 

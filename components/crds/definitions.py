@@ -46,7 +46,6 @@ def referred(objects: Iterable[Body]) -> list[Body]:
 
 
 def definitions_of(objects: Iterable[Body]) -> list[Definition]:
-    """The definitions that objects refer to."""
     return [
         Definition(body["metadata"]["name"], body[_DIGEST], body[_RESOURCE])
         for body in objects

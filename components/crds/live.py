@@ -68,7 +68,8 @@ def other_managers(found: Mapping[str, Any], manager: str) -> list[str]:
         for entry in found.get("managedFields") or ()
         if entry["manager"] != manager and entry.get("subresource") != "status"
     ]
-    return list(dict.fromkeys(entry["manager"] for entry in sorted(entries, key=_time, reverse=True)))
+    latest = sorted(entries, key=lambda entry: str(entry.get("time") or ""), reverse=True)
+    return list(dict.fromkeys(entry["manager"] for entry in latest))
 
 
 def apply(
@@ -148,10 +149,6 @@ def _wait(names: Iterable[str], is_done: Callable[[str], bool], problem: str) ->
                 "help, `kubectl describe crd` shows the reason in the conditions"
             )
         time.sleep(0.2)
-
-
-def _time(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("time") or "")
 
 
 _NAMED = 10

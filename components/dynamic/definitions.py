@@ -5,20 +5,19 @@ See docs/decisions/0024-definitions-outside-the-state.md.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
-from components.cluster import Cluster
+from components.cluster import AMBIENT, Connection
 from components.crds import live
 from components.crds.definitions import Definition, resource_of
-from components.crds.live import differences
 from components.dynamic import Provider, Resource
 from components.dynamic.guards import CrdGuardProvider
 from components.kubernetes import field_manager
-from components.kubernetes_cluster import KubernetesCluster, cluster_of
+from components.kubernetes_cluster import cluster_of
 from components.pulumi_internals import without_traceback
 
 _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
@@ -117,8 +116,6 @@ def _refuse_existing(props: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class DefinitionsArgs:
-    """Arguments of CustomResourceDefinitions."""
-
     owner: str
     """The program that they belong to, in messages: `KubeRay`."""
 
@@ -130,10 +127,13 @@ class DefinitionsArgs:
     guard: CrdGuardProvider
     """Blocks their deletion while objects of their kinds exist."""
 
-    cluster: Cluster = field(default_factory=KubernetesCluster)
+    connection: Connection = AMBIENT
 
     webhook: Mapping[str, pulumi.Input[str]] | None = None
     """`namespace` and `caBundle` of the conversion webhook, if there is one."""
+
+    changes: Sequence[str] = ()
+    """What they change in the cluster (`crds.live.differences`)."""
 
 
 class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomResourceDefinitions"):
@@ -141,21 +141,18 @@ class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomRes
 
     Creation and update use server-side apply and return once the API server has established the definitions. A refresh
     reports who changed one, and the next update corrects it. Deletion fails while objects of their kinds exist. A
-    preview reports which fields an update adds, removes and changes.
-
-    Raises ClusterUnreachableError if definitions in the cluster cannot be read.
+    preview reports the changes that the arguments name.
     """
 
     def __init__(self, name: str, args: DefinitionsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        manager = field_manager()
         inputs = {
             "owner": args.owner,
             "release": args.release,
             "definitions": {each.name: each.digest for each in args.definitions},
-            **args.cluster.connection.inputs(),
-            "fieldManager": manager,
+            **args.connection.inputs(),
+            "fieldManager": field_manager(),
             "webhook": args.webhook,
         }
         super().__init__(DefinitionsProvider(args.guard), name, inputs, opts)
-        for line in differences(args.cluster, args.definitions, manager):
+        for line in args.changes:
             pulumi.log.info(line, self)

@@ -57,6 +57,7 @@ def kept(keeper: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 _BYTES = 32
+"""Random bytes of a password."""
 
 GENERATIONS_KEY = "generations"
 """Key of the Secret with the generations of its passwords, in the order of the passwords."""
@@ -69,7 +70,7 @@ class PasswordProvider(Provider):
         secret = kept(props["keeper"])
         known = zip(secret.get(GENERATIONS_KEY, "").split(), secret.get(props["key"], "").split(), strict=False)
         found = dict(known).get(str(int(props["generation"])))
-        return CreateResult("password", {**props, "password": found or new_password()})
+        return CreateResult("password", {**props, "password": found or secrets.token_urlsafe(_BYTES)})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         return DiffResult(changes=False)
@@ -77,8 +78,6 @@ class PasswordProvider(Provider):
 
 @dataclass(frozen=True)
 class PasswordArgs:
-    """Arguments of Password."""
-
     purpose: str
     """A description for readers of the state."""
 
@@ -114,14 +113,7 @@ class Password(Resource, module="ray-platform", name="Password"):
         )
 
 
-def new_password() -> str:
-    """256 random bits."""
-    return secrets.token_urlsafe(_BYTES)
-
-
 class AuthorityProvider(Provider):
-    """Issues and renews the certificate of an authority."""
-
     def create(self, props: dict[str, Any]) -> CreateResult:
         # Imported here and below: the program itself does not need `cryptography`.
         from components.tls.issuing import ends_soon, new_authority
@@ -146,8 +138,6 @@ class AuthorityProvider(Provider):
 
 @dataclass(frozen=True)
 class AuthorityArgs:
-    """Arguments of Authority."""
-
     name: str
     """Subject of its certificate."""
 

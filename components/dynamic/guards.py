@@ -111,8 +111,6 @@ class CrdGuardProvider(GuardProvider):
 
 @dataclass(frozen=True)
 class CrdGuardArgs:
-    """Arguments of CrdGuard."""
-
     provider: CrdGuardProvider
 
     resources: list[str]
@@ -181,8 +179,6 @@ def refuse_tenant_in_use(cluster: Cluster, tenant: str, namespace: str) -> None:
 
 @dataclass(frozen=True)
 class TenantGuardArgs:
-    """Arguments of TenantGuard."""
-
     tenant: str
 
     namespace: pulumi.Input[str]
@@ -242,8 +238,6 @@ def refuse_queue_in_use(cluster: Cluster, queue: str, label: str) -> None:
 
 @dataclass(frozen=True)
 class QueueGuardArgs:
-    """Arguments of QueueGuard."""
-
     queue: str
 
     label: str

@@ -60,8 +60,6 @@ def apply_settings(props: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class PodGroupArgs:
-    """Arguments of PodGroup."""
-
     namespace: pulumi.Input[str]
 
     cluster: str

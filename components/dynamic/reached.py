@@ -13,11 +13,12 @@ from pulumi.dynamic import CreateResult, UpdateResult
 
 from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
 from components.dynamic import Provider, Resource
+from components.kubernetes import KubernetesObject, uid
 from components.kubernetes_cluster import cluster_of
 
 Kind = Literal["RayCluster", "RayJob", "RayService", "Job"]
 
-Wait = Callable[[str, Callable[[str], None]], Awaitable[None]]
+Wait = Callable[[str, Callable[[str], None]], Awaitable[Any]]
 """Waits for an object in a namespace. Its second argument is called with the current state whenever it changes. Raises
 an error with the reason if the object does not get there."""
 
@@ -65,18 +66,16 @@ def _with_status(props: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ReachedArgs:
-    """Arguments of Reached."""
-
     kind: Kind
 
     namespace: pulumi.Input[str]
 
     name: str
 
-    wait: Wait
+    made: KubernetesObject
+    """The object; another one of its name is waited for again."""
 
-    uid: pulumi.Input[str | None]
-    """UID of the object: another one is waited for again."""
+    wait: Wait
 
     version: pulumi.Input[str]
     """Identifies what was applied: another version is waited for again."""
@@ -111,7 +110,7 @@ class Reached(Resource, module="ray-platform", name="Reached"):
             "kind": args.kind,
             "namespace": args.namespace,
             "name": args.name,
-            "uid": args.uid,
+            "uid": uid(args.made),
             "version": args.version,
             **args.connection.inputs(),
         }
@@ -119,5 +118,5 @@ class Reached(Resource, module="ray-platform", name="Reached"):
             ReachedProvider(),
             name,
             {**inputs, "status": None},
-            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding)),
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[args.made], hooks=binding)),
         )

@@ -75,8 +75,6 @@ def _kept(live: dict[str, Any]) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True)
 class StorageNamespaceArgs:
-    """Arguments of StorageNamespace."""
-
     namespace: pulumi.Input[str]
 
     cluster: str
@@ -165,8 +163,6 @@ class RedisCleanUpProvider(Provider):
 
 @dataclass(frozen=True)
 class RedisCleanUpArgs:
-    """Arguments of RedisCleanUp."""
-
     namespace: pulumi.Input[str]
 
     owner: str

@@ -67,8 +67,6 @@ def _desired(props: dict[str, Any]) -> Desired:
 
 @dataclass(frozen=True)
 class RolloutArgs:
-    """Arguments of Rollout."""
-
     namespace: pulumi.Input[str]
 
     cluster: str

@@ -14,7 +14,7 @@ from components.dynamic.reached import Reached, ReachedArgs, Wait
 from components.external_cluster.manifests import connection
 from components.external_cluster.progress import ConnectionFailedError, next_check, until_reached
 from components.external_cluster.settings import ExternalClusterSettings
-from components.kubernetes import create, uid
+from components.kubernetes import create
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object
 from components.ray_cluster.readiness import status_summary
@@ -29,8 +29,6 @@ _START_SECONDS = 60
 
 @dataclass(frozen=True)
 class ExternalRayClusterArgs:
-    """Arguments of ExternalRayCluster."""
-
     settings: ExternalClusterSettings
 
     objects: Sequence[Object]
@@ -80,11 +78,8 @@ class ExternalRayCluster(pulumi.ComponentResource):
         self.connection = job.metadata.apply(lambda metadata: connection(settings, metadata["namespace"]))
         limit = seconds(settings.ready_timeout) + _START_SECONDS
         wait = _until(args.cluster, f"External Ray cluster {settings.name}", metadata["name"], "succeeded", limit)
-        waited = ReachedArgs(
-            "Job", args.namespace, metadata["name"], wait, uid(job), described, args.cluster.connection
-        )
-        below_check = pulumi.ResourceOptions(parent=self, depends_on=[job])
-        checked = Reached(f"{name}-connected", waited, below_check).status.apply(
+        waited = ReachedArgs("Job", args.namespace, metadata["name"], job, wait, described, args.cluster.connection)
+        checked = Reached(f"{name}-connected", waited, pulumi.ResourceOptions(parent=self)).status.apply(
             lambda message: _summary("ready", _reported(message or ""))
         )
         self.worker_groups = []
@@ -105,8 +100,6 @@ class ExternalRayCluster(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class SubmittedJobArgs:
-    """Arguments of SubmittedJob."""
-
     settings: RayJobSettings
 
     objects: Sequence[Object]
@@ -159,9 +152,9 @@ class SubmittedJob(pulumi.ComponentResource):
             limit = seconds(settings.wait_timeout)
             wait = _until(args.session, f"Job {settings.name}", at["name"], settings.wait_for, limit)
             run = f"{at['annotations'][RUN_ANNOTATION]} {settings.wait_for}"
-            waited = ReachedArgs("Job", args.namespace, at["name"], wait, uid(job), run, args.session.connection)
-            below_job = pulumi.ResourceOptions(parent=self, depends_on=[job])
-            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_job).status
+            waited = ReachedArgs("Job", args.namespace, at["name"], job, wait, run, args.session.connection)
+            below_self = pulumi.ResourceOptions(parent=self)
+            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_self).status
         self.register_outputs({"connection": self.connection, "status": self.status})
 
 

@@ -63,7 +63,6 @@ def job_name(name: str) -> str:
 
 
 def connection_check(settings: ExternalClusterSettings, pull_secrets: Sequence[str]) -> Body:
-    """The Job that checks the connection."""
     task = {"version": settings.ray_version}
     spec = {"backoffLimit": 0, "template": _pod(settings, settings.name, task, pull_secrets, {})}
     return _job(settings.name, checked_as(settings), spec)

@@ -15,8 +15,6 @@ from components.owned_cluster.component import OwnedClusterArgs, prerequisites
 
 @dataclass(frozen=True)
 class JobTemplatesArgs:
-    """Arguments of JobTemplates."""
-
     objects: Sequence[Object]
     """The templates, their schedules, and what is beside the RayClusters of their runs."""
 

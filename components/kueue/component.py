@@ -1,86 +1,18 @@
 """How Kueue is provisioned, or found."""
 
-import hashlib
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import pulumi
 
-from components.crds.definitions import definitions_of
-from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuardProvider
-from components.install import NOT_INSTALLED, InstallArgs, Installed, SchedulerArgs, install
-from components.kueue.manifests import MANAGER, Certificate, bundle, kueue_objects, webhook_names
+from components.install import Installed, Scheduler, SchedulerArgs, certificate_of
+from components.kueue.manifests import MANAGER, kueue_objects, webhook_names
 from components.kueue.settings import RELEASES, KueueSettings
 from components.manifest_files import render
 from components.queues.kueue import API_VERSION
-
-
-class KueueArgs(SchedulerArgs[KueueSettings]):
-    """Arguments of Kueue."""
-
-
-class Kueue(pulumi.ComponentResource):
-    """Kueue's CRDs as one resource; then its access and configuration, then its manager, a resource for each object.
-
-    CRDs are never deleted while objects of their kinds exist. With `install: existing` nothing is created: the existing
-    installation is read and checked, in previews too.
-
-    Resources that need Kueue depend on this component, which is complete once its Deployment is available. It depends
-    on the operator, whose CRDs Kueue looks for when it starts.
-
-    Outputs:
-        version: Kueue's version.
-
-    Raises pulumi.RunError if the tree cannot be rendered or is of another release, or if the existing installation is
-    not supported.
-    """
-
-    version: pulumi.Output[str]
-
-    def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ray-platform:index:Kueue", name, None, opts)
-        # Children do not inherit the dependencies of a component.
-        below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
-        settings = args.settings
-        try:
-            if settings.install == "existing":
-                version = args.existing
-                if version is None:
-                    version = KUEUE.version(args.cluster, settings.namespace)
-            else:
-                tree = render(settings.tree, pinned=settings.location is None)
-                certificate = self._certificate(name, settings)
-                first, access, last = kueue_objects(tree, settings, certificate)
-                definitions = DefinitionsArgs(
-                    "Kueue",
-                    settings.version,
-                    definitions_of(tree),
-                    CrdGuardProvider("Kueue"),
-                    args.cluster,
-                    {"namespace": settings.namespace, "caBundle": certificate.bundle},
-                )
-                install(
-                    name,
-                    InstallArgs(definitions, (first, [*access, *args.policies], last), mirrors=args.mirrors),
-                    below,
-                )
-                version = settings.version
-        except NOT_INSTALLED as error:
-            raise pulumi.RunError(str(error)) from error
-        self.version = pulumi.Output.from_input(version)
-        self.register_outputs({"version": self.version})
-
-    def _certificate(self, name: str, settings: KueueSettings) -> Certificate:
-        own = pulumi.ResourceOptions(parent=self)
-        made = KueueCertificate(f"{name}-webhook-certificate", webhook_names(settings), own)
-        return Certificate(
-            made.certificate,
-            made.key,
-            bundle=made.certificate.apply(bundle),
-            digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
-        )
-
+from core.body import Body
 
 KUEUE = Installed(
     "Kueue",
@@ -89,7 +21,27 @@ KUEUE = Installed(
     "clusterqueues.kueue.x-k8s.io",
     crd_version=API_VERSION.rpartition("/")[2],
     releases=RELEASES,
+    read=lambda settings: render(settings.tree, pinned=settings.location is None),
 )
+
+KueueArgs = SchedulerArgs[KueueSettings]
+
+
+class Kueue(Scheduler):
+    """Kueue (`install.Scheduler`). It depends on the operator, whose CRDs Kueue looks for when it starts."""
+
+    program = KUEUE
+    guard = CrdGuardProvider("Kueue")
+
+    def _objects(
+        self, name: str, manifest: Sequence[Body], settings: KueueSettings
+    ) -> tuple[tuple[list[Body], ...], Mapping[str, pulumi.Input[str]]]:
+        own = pulumi.ResourceOptions(parent=self)
+        made = KueueCertificate(f"{name}-webhook-certificate", webhook_names(settings), own)
+        # Its own authority: the API server accepts no other certificate.
+        certificate = certificate_of(made, made.certificate)
+        webhook = {"namespace": settings.namespace, "caBundle": certificate.bundle}
+        return kueue_objects(manifest, settings, certificate), webhook
 
 
 class KueueCertificate(ServerCertificate, module="ray-platform", name="KueueCertificate"):

@@ -5,18 +5,16 @@ for people, who have those of the stack; rights and webhooks for job kinds witho
 block Jobs, Deployments and StatefulSets of the whole cluster; and other clusters (MultiKueue).
 """
 
-import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from components.bodies import disruption_budget, first_container, moved
+from components.bodies import disruption_budget, first_container
 from components.kueue.settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
 from components.manifest_files import UnexpectedManifestError
 from components.queues.volcano import KUEUE_QUEUE_LABEL
+from components.scheduler_manifest import CONFIGURATION, Certificate, staged
 from core.body import Body
-from core.pods import level_labels
 from core.versions import image_release, release_of
 from core.yaml_writer import go_yaml
 
@@ -46,9 +44,6 @@ INTEGRATIONS = {"ray.io/raycluster": "raycluster", "ray.io/rayjob": "rayjob"}
 """The enabled integrations, each with the suffix of its webhooks' names. Kueue 0.15 has none for RayServices; KubeRay
 copies the label of a RayService to its RayCluster."""
 
-CONFIGURATION = "ray-platform/configuration"
-"""Annotation of pods: a digest of the configuration that they read at start. A change replaces the pods."""
-
 _OF_PODS = frozenset({"kueue-leader-election", "kueue-manager-secrets"})
 _OF_METRICS = frozenset({"kueue-metrics-auth", "kueue-metrics-reader", "kueue-controller-manager-metrics-service"})
 
@@ -64,27 +59,6 @@ _OWN_KINDS = frozenset({"clusterqueue", "cohort", "resourceflavor", "workload"})
 """The webhooks of Kueue's own kinds: their names after `m` or `v` and before `.kb.io`."""
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """The certificate of the webhook. It is also its own authority, so the API server accepts no other certificate.
-
-    Values may be Outputs.
-    """
-
-    certificate: Any
-    """PEM."""
-    key: Any
-    """PEM, secret."""
-    bundle: Any
-    """The certificate for webhook configurations, in base64."""
-    digest: Any
-
-
-def bundle(pem: str) -> str:
-    """A certificate for webhook configurations."""
-    return base64.b64encode(pem.encode()).decode()
-
-
 def webhook_names(settings: KueueSettings) -> list[str]:
     """The names in the certificate: the webhook's, and that of Kueue's authority."""
     return [f"{WEBHOOK_SERVICE}.{settings.namespace}.svc", AUTHORITY]
@@ -96,28 +70,19 @@ def kueue_image(version: str) -> str:
 
 
 def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Certificate) -> tuple[list[Body], ...]:
-    """The objects of Kueue in three stages, each of which needs the one before it: namespace; access, configuration and
-    webhook configurations; Deployment and Services. CRDs are not among them: all stages need these.
+    """The objects of Kueue, as `staged` has them. CRDs are not among them: all stages need these.
 
     `tree`: the objects of Kueue's `config/default`, as kustomize renders them; they are not changed.
     Raises UnexpectedManifestError if it is of another release.
     """
     check_release(tree, settings)
-    namespace = {"name": settings.namespace, "labels": level_labels("restricted")}
-    first: list[Body] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": namespace}]
-    access: list[Body] = []
-    last: list[Body] = []
-    for original in tree:
-        if not _is_needed(original, settings):
-            continue
-        body = moved(original, settings.namespace, NAMESPACE)
-        match body["kind"]:
-            case "Deployment":
-                last.append(_deployment(body, settings, certificate))
-            case "Service":
-                last.append(body)
-            case _:
-                access.append(_adapted(body, settings, certificate))
+    first, access, last = staged(
+        (each for each in tree if _is_needed(each, settings)),
+        settings.namespace,
+        NAMESPACE,
+        lambda body: _deployment(body, settings, certificate),
+        lambda body: _adapted(body, settings, certificate),
+    )
     if settings.replicas > 1:
         last.append(disruption_budget(MANAGER, settings.namespace, MANAGER_LABELS))
     return first, access, last

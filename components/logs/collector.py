@@ -191,7 +191,6 @@ _SEVERITY = (
 
 
 def config_map(settings: LogsSettings, tenant: str) -> Config:
-    """The ConfigMap for the tenant of that name."""
     content = go_yaml(collector_config(settings, tenant), sort_keys=False, width=1000)
     return {
         "apiVersion": "v1",
@@ -202,7 +201,6 @@ def config_map(settings: LogsSettings, tenant: str) -> Config:
 
 
 def collector_config(settings: LogsSettings, tenant: str) -> Config:
-    """The configuration for the pods of a tenant."""
     exporter, options = _exporter(settings)
     return {
         "extensions": {"file_storage": {"directory": STATE}},

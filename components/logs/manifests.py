@@ -76,7 +76,6 @@ def sidecar(settings: LogsSettings, user: int | None, pull_policy: str) -> Body:
 
 
 def volumes(settings: LogsSettings) -> tuple[Body, ...]:
-    """The volumes of the pod."""
     made: list[Body] = [
         {"name": RAY_VOLUME, "emptyDir": {}},
         {"name": NAME, "configMap": {"name": CONFIG_MAP}},

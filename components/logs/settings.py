@@ -119,13 +119,11 @@ class LogsSettings(CheckedSettings):
 def _credentials(headers: Mapping[str, str | SecretKey]) -> Iterator[Problem]:
     """Headers with a credential in plain text. The problems do not contain it."""
     for name, value in headers.items():
-        if isinstance(value, str) and (_SECRET_HEADER.search(name) or _looks_secret(value)):
+        if isinstance(value, str) and (
+            _SECRET_HEADER.search(name) or any(re.search(pattern, value) for pattern in FORMATS.values())
+        ):
             message = (
                 f"{name!r} is a credential, and a stack file is plain text: keep it in a Secret of each tenant's "
                 "namespace, and set {secret: NAME, key: KEY}"
             )
             yield Problem(("headers", name), None, message, "plaintext-secret")
-
-
-def _looks_secret(value: str) -> bool:
-    return any(re.search(pattern, value) for pattern in FORMATS.values())

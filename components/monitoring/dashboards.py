@@ -46,11 +46,6 @@ class Board:
     tenant: str = ""
 
     @property
-    def queries(self) -> list[str]:
-        """The queries of all panels."""
-        return [panel.query for panel in self.panels]
-
-    @property
     def body(self) -> Body:
         """The dashboard as Grafana reads it (grafana.com, Dashboard JSON model)."""
         variables = [{"name": "datasource", "type": "datasource", "query": "prometheus"}]
@@ -234,7 +229,6 @@ def file_name(dashboard: Dashboard) -> str:
 
 
 def content(dashboard: Dashboard) -> str:
-    """A dashboard as Grafana reads it."""
     if board := BOARDS.get(dashboard):
         return shortest(board.body)
     return (FOLDER / file_name(dashboard)).read_text()

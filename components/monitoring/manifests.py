@@ -36,11 +36,10 @@ def _of_prometheus(settings: MonitoringSettings, monitored: Monitored) -> list[B
     if settings.mode == "scrapeConfig":
         files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
         return [_object("v1", "ConfigMap", NAME, settings, monitored, {"data": files})]
+    kinds = {"pod": "PodMonitor", "service": "ServiceMonitor"}
     monitors = [
-        _object(
-            OPERATOR_API, _monitor_kind(target), target.job, settings, monitored, {"spec": _monitor(target, settings)}
-        )
-        for target in targets(monitored)
+        _object(OPERATOR_API, kinds[each.of], each.job, settings, monitored, {"spec": _monitor(each, settings)})
+        for each in targets(monitored)
     ]
     rules = {"spec": {"groups": rule_groups(settings, monitored)}}
     return [*monitors, _object(OPERATOR_API, "PrometheusRule", NAME, settings, monitored, rules)]
@@ -98,10 +97,6 @@ def scrape_file(settings: MonitoringSettings, monitored: Monitored) -> str:
 
 def _text(content: Body) -> str:
     return go_yaml(content, sort_keys=False, width=1000)
-
-
-def _monitor_kind(target: Target) -> str:
-    return "PodMonitor" if target.of == "pod" else "ServiceMonitor"
 
 
 def _monitor(target: Target, settings: MonitoringSettings) -> Body:

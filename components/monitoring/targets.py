@@ -119,7 +119,6 @@ _KUEUE = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "met
 
 
 def targets(monitored: Monitored) -> Iterator[Target]:
-    """All targets of a stack."""
     watched = monitored.watched
     for job, node_type in ((Job.HEAD, "head"), (Job.WORKER, "worker")):
         yield Target(job, {NODE_TYPE_LABEL: node_type}, "metrics", watched, labelled=_OF_RAY_PODS)

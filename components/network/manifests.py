@@ -65,7 +65,6 @@ class RayPods:
 
     @property
     def selector(self) -> Body:
-        """Selects its pods in the namespace."""
         if self.other_than is None:
             return {"matchLabels": {self.label: self.name}}
         known = {"key": CLUSTER_LABEL, "operator": "NotIn", "values": sorted(self.other_than)}
@@ -292,7 +291,6 @@ def redis_metrics_policy(redis: Mapping[str, str], port: int, monitoring: Sequen
 
 
 def ingress(cluster: str, head_service: str, settings: IngressSettings, port: int) -> Body:
-    """The Ingress of a cluster's dashboard."""
     backend = {"service": {"name": head_service, "port": {"number": port}}}
     return {
         "apiVersion": "networking.k8s.io/v1",

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.cluster import Cluster
-from components.crds.definitions import definitions_of
-from components.dynamic.definitions import DefinitionsArgs
 from components.dynamic.guards import CrdGuardProvider
-from components.install import NOT_INSTALLED, InstallArgs, install
+from components.install import NOT_INSTALLED, InstallArgs, Manifest, install
+from components.kubernetes import below
 from components.kubernetes_cluster import KubernetesCluster
-from components.manifest_files import render
+from components.manifest_files import Objects, render
 from components.operator import upgrade
 from components.operator.manifests import operator_objects
 from components.operator.settings import OperatorSettings
@@ -24,8 +23,6 @@ REFUSED = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)
 
 @dataclass(frozen=True)
 class KubeRayOperatorArgs:
-    """Arguments of KubeRayOperator."""
-
     settings: OperatorSettings
 
     ray_versions: tuple[str, ...] = ()
@@ -44,6 +41,9 @@ class KubeRayOperatorArgs:
 
     judged: upgrade.Judged | None = None
     """The comparison with the live operator. Default: it is read while the component is constructed."""
+
+    manifest: Manifest | None = None
+    """KubeRay's. Default: it is rendered while the component is constructed, and not compared with the cluster."""
 
 
 class KubeRayOperator(pulumi.ComponentResource):
@@ -70,7 +70,6 @@ class KubeRayOperator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KubeRayOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:KubeRayOperator", name, None, opts)
-        below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         settings = args.settings
         judged = args.judged
         try:
@@ -79,15 +78,21 @@ class KubeRayOperator(pulumi.ComponentResource):
             if judged and judged.warning:
                 pulumi.log.warn(judged.warning, self)
             if settings.install == "manifests":
-                tree = render(settings.tree, pinned=settings.location is None)
-                first, access, last = operator_objects(tree, settings)
-                definitions = DefinitionsArgs(
-                    "KubeRay", settings.version, definitions_of(tree), CrdGuardProvider("KubeRay"), args.cluster
+                manifest = args.manifest or Manifest(operator_tree(settings))
+                first, access, last = operator_objects(manifest.objects, settings)
+                stages, guard = (first, [*access, *args.policies], last), CrdGuardProvider("KubeRay")
+                connection = args.cluster.connection
+                installed = InstallArgs(
+                    "KubeRay", settings.version, manifest, guard, stages, connection, args.namespaces, args.mirrors
                 )
-                stages = (first, [*access, *args.policies], last)
-                install(name, InstallArgs(definitions, stages, args.namespaces, args.mirrors), below)
+                install(name, installed, below(self, opts))
         except REFUSED as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(judged.version if judged else unknown())
         self.namespace = pulumi.Output.from_input(settings.namespace)
         self.register_outputs({"version": self.version, "namespace": self.namespace})
+
+
+def operator_tree(settings: OperatorSettings) -> Objects:
+    """The objects of KubeRay's kustomize tree. Raises ManifestError."""
+    return render(settings.tree, pinned=settings.location is None)

@@ -203,7 +203,6 @@ def arguments(args: Iterable[str]) -> dict[str, str]:
 
 
 def feature_gates(given: Mapping[str, str]) -> dict[str, bool]:
-    """The feature gates that arguments set."""
     gates = (gate.partition("=")[::2] for gate in given.get("feature-gates", "").split(",") if gate)
     return {gate: enabled.lower() == "true" for gate, enabled in gates}
 

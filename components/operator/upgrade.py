@@ -85,7 +85,8 @@ def look(cluster: Cluster, namespace: str) -> Live:
 def live_operator(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Live:
     """The versions of a RayCluster CRD and of the operator's Deployment."""
     operator = _version(deployment) if deployment else None
-    marks = operator is None or deployment is None or marks_hosts(operator, _feature_gates(deployment))
+    args = _container(deployment).get("args") if deployment else None
+    marks = operator is None or marks_hosts(operator, feature_gates(arguments(args or [])))
     if crd is None:
         return Live(operator, None, marks_hosts=marks)
     served = tuple(version["name"] for version in crd["spec"]["versions"] if version["served"])
@@ -134,10 +135,6 @@ def _later(version: str) -> str | None:
 def _container(deployment: dict[str, Any]) -> dict[str, Any]:
     containers: list[dict[str, Any]] = deployment["spec"]["template"]["spec"]["containers"]
     return next((container for container in containers if container["name"] == NAME), containers[0])
-
-
-def _feature_gates(deployment: dict[str, Any]) -> dict[str, bool]:
-    return feature_gates(arguments(_container(deployment).get("args") or []))
 
 
 def _version(deployment: dict[str, Any]) -> str | None:

@@ -1,24 +1,43 @@
 """What a stack creates for the RayClusters of a RayJob, a RayService or the runs of a job template, before these."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import pulumi
 
 from components.cluster import Cluster
 from components.dynamic.redis_keys import RedisCleanUp, RedisCleanUpArgs
 from components.kubernetes import dependencies
+from components.kubernetes_cluster import KubernetesCluster
+from components.objects import Object
 from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.settings import OwnedClusterSettings
 from components.redis_gateway.manifests import UnsupportedKubernetesError, check_kubernetes, has_gateway
 from components.tls.authority import ClusterAuthorityArgs, generated_authority
 
+SettingsT = TypeVar("SettingsT")
+
+
+@dataclass(frozen=True)
+class OwnerArgs(Generic[SettingsT]):
+    """Arguments of a RayJob, and of a RayService."""
+
+    settings: SettingsT
+
+    objects: Sequence[Object]
+    """All objects of the RayJob (ray_job_objects) or of the RayService (ray_service_objects)."""
+
+    namespace: pulumi.Input[str]
+
+    operator_namespace: str = "ray-system"
+    """Where to look for the operator when it does not start."""
+
+    cluster: Cluster = field(default_factory=KubernetesCluster)
+
 
 @dataclass(frozen=True)
 class OwnedClusterArgs:
-    """Arguments of `prerequisites`."""
-
     settings: OwnedClusterSettings
 
     spec: Mapping[str, Any]

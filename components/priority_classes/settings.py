@@ -92,7 +92,6 @@ class PriorityClassesSettings(CheckedSettings):
 
 
 def priority_classes(settings: PriorityClassesSettings) -> list[Body]:
-    """The PriorityClasses that the stack creates."""
     if settings.install != "manifests":
         return []
     return [

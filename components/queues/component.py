@@ -13,8 +13,6 @@ from components.objects import Object
 
 @dataclass(frozen=True)
 class QueuesArgs:
-    """Arguments of Queues."""
-
     objects: Sequence[Object]
     """The queues and what they need (manifests.queue_objects). The scheduler's CRDs exist."""
 

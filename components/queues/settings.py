@@ -210,8 +210,14 @@ class SchedulerSettings(CheckedSettings):
 
     @property
     def backend(self) -> Backend:
-        """The configured scheduler."""
         return "volcano" if self.volcano else "kueue"
+
+    @property
+    def configured(self) -> VolcanoSettings | KueueSettings:
+        """The settings of the backend."""
+        found = self.volcano or self.kueue
+        assert found
+        return found
 
     def problems(self) -> Iterator[Problem]:
         if self.volcano and self.kueue:

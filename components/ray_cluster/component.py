@@ -12,7 +12,7 @@ from components.dynamic.pod_group import PodGroup, PodGroupArgs
 from components.dynamic.reached import Reached, ReachedArgs, Wait
 from components.dynamic.redis_keys import StorageNamespace, StorageNamespaceArgs
 from components.dynamic.rollout import Rollout, RolloutArgs
-from components.kubernetes import KubernetesObject, create, dependencies, field_manager, uid
+from components.kubernetes import KubernetesObject, create, dependencies, field_manager
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object, the_object
 from components.ray_cluster.changes import deletion_options, scaling_hooks
@@ -49,8 +49,6 @@ _OPEN = (
 
 @dataclass(frozen=True)
 class RayClusterArgs:
-    """Arguments of RayCluster."""
-
     settings: RayClusterSettings
 
     objects: Sequence[Object]
@@ -166,11 +164,11 @@ class RayCluster(pulumi.ComponentResource):
                 namespace=args.namespace,
                 name=settings.name,
                 wait=self._wait(args, queued=queued),
-                uid=uid(cluster),
+                made=cluster,
                 version=sent.version,
                 connection=args.cluster.connection,
             ),
-            pulumi.ResourceOptions(parent=self, depends_on=[cluster, *rolled]),
+            pulumi.ResourceOptions(parent=self, depends_on=rolled),
         )
         self.status = ready.status.apply(lambda status: status or status_summary(None))
         self.state = self.status.apply(lambda status: status["state"])

@@ -78,8 +78,6 @@ SETTINGS_BY_LABEL = {
 
 @dataclass(frozen=True)
 class Scheduling:
-    """The scheduler and the queue of a RayCluster."""
-
     backend: Backend | None = None
     """None: Kubernetes' own scheduler, or one that the stack file does not name."""
 
@@ -91,7 +89,6 @@ NO_SCHEDULING = Scheduling()
 
 
 def _scheduling_labels(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
-    """The labels of the RayCluster."""
     topology = settings.network_topology
     tier = topology.highest_tier_allowed if topology else None
     values: dict[str, str | None] = {}
@@ -450,7 +447,6 @@ modes have no limit (Ray: python/ray/autoscaler/_private/kuberay/autoscaling_con
 
 
 def _autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
-    """The options of a cluster that scales."""
     options = {
         # The operator reads the version, so Ray's default of v2 is not enough.
         "version": "v2",

@@ -236,7 +236,6 @@ def _joined(detail: dict[str, Any]) -> str:
 
 
 def about(events: Iterable[dict[str, Any]], names: Collection[str]) -> tuple[dict[str, Any], ...]:
-    """The events about objects of these names."""
     return tuple(event for event in events if event["involvedObject"].get("name") in names)
 
 

@@ -21,7 +21,7 @@ from components.ray_cluster.settings import (
     WorkersSettings,
 )
 from core.nodes import NodePool
-from core.problems import Path, Problem, Problems, raise_problems
+from core.problems import Path, Problem, Problems, raise_problems, repeats
 from core.quantities import amount
 
 _NUMBERS = {
@@ -175,12 +175,9 @@ def _fit(group: WorkerGroup, reserve: Path | None) -> Iterator[Problem]:
 
 
 def _names_used_twice(groups: list[WorkerGroup]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for group in groups:
-        if group.name in seen:
-            message = f"worker group name {group.name} is used twice: give each group its own name"
-            yield Problem(group.path, group.name, message, "group-name-used-twice")
-        seen.add(group.name)
+    for path, name, _ in repeats((group.path, group.name) for group in groups):
+        message = f"worker group name {name} is used twice: give each group its own name"
+        yield Problem(path, name, message, "group-name-used-twice")
 
 
 def _numbers_of_no_group(settings: RayClusterSettings, groups: list[WorkerGroup]) -> Iterator[Problem]:

@@ -1,18 +1,16 @@
 """How a RayJob is provisioned."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 
 from components.bodies import by_force, in_namespace
-from components.cluster import Cluster
-from components.dynamic.reached import Reached, ReachedArgs, Wait
-from components.kubernetes import create, dependencies, uid
-from components.kubernetes_cluster import KubernetesCluster
-from components.objects import Object, the_object
-from components.owned_cluster.component import OwnedClusterArgs, prerequisites
+from components.dynamic.reached import Reached, ReachedArgs
+from components.kubernetes import create, dependencies
+from components.objects import the_object
+from components.owned_cluster.component import OwnedClusterArgs, OwnerArgs, prerequisites
 from components.ray_job.manifests import RAY_JOB, RUN_ANNOTATION
 from components.ray_job.progress import until_reached
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
@@ -20,21 +18,7 @@ from core.types import seconds
 
 
 @dataclass(frozen=True)
-class RayJobArgs:
-    """Arguments of RayJob."""
-
-    settings: RayJobSettings
-
-    objects: Sequence[Object]
-    """All objects of the RayJob (manifests.ray_job_objects)."""
-
-    namespace: pulumi.Input[str]
-
-    operator_namespace: str = "ray-system"
-    """Where to look for the operator when the job does not start."""
-
-    cluster: Cluster = field(default_factory=KubernetesCluster)
-
+class RayJobArgs(OwnerArgs[RayJobSettings]):
     queued: bool = False
     """Whether Kueue may suspend it while it waits in a queue."""
 
@@ -100,28 +84,19 @@ class RayJob(pulumi.ComponentResource):
             }
         )
         self.status = pulumi.Output.from_input(None)
-        if settings.wait_for != "nothing":
-            run = f"{itself.body['metadata']['annotations'][RUN_ANNOTATION]} {settings.wait_for} {settings.suspend}"
+        if (stage := settings.wait_for) != "nothing":
+            run = f"{itself.body['metadata']['annotations'][RUN_ANNOTATION]} {stage} {settings.suspend}"
+            where, limit = args.operator_namespace, seconds(settings.wait_timeout)
             waited = ReachedArgs(
-                "RayJob", args.namespace, settings.name, self._wait(args), uid(job), run, args.cluster.connection
-            )
-            below_job = pulumi.ResourceOptions(parent=self, depends_on=[job])
-            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_job).status
-        self.register_outputs({"connection": self.connection, "status": self.status})
-
-    def _wait(self, args: RayJobArgs) -> Wait:
-        async def until_stage(namespace: str, show: Callable[[str], None]) -> None:
-            settings = args.settings
-            assert settings.wait_for != "nothing"
-            await until_reached(
-                args.cluster,
-                namespace,
+                "RayJob",
+                args.namespace,
                 settings.name,
-                settings.wait_for,
-                args.operator_namespace,
-                seconds(settings.wait_timeout),
-                show,
-                args.queued,
+                job,
+                lambda namespace, show: until_reached(
+                    args.cluster, namespace, settings.name, stage, where, limit, show, args.queued
+                ),
+                run,
+                args.cluster.connection,
             )
-
-        return until_stage
+            self.status = Reached(f"{name}-{stage}", waited, pulumi.ResourceOptions(parent=self)).status
+        self.register_outputs({"connection": self.connection, "status": self.status})

@@ -170,12 +170,10 @@ def demand_of_job(body: Mapping[str, Any], limits: LimitSettings | None) -> Dema
         submitter = group_of(
             ("spec", "submitterPodTemplate"), f"the {SUBMITTER_GROUP}", {"template": template}, defaults(limits)
         )
-        containers = tuple(replace(each, path=_without_template(each.path)) for each in submitter.containers)
+        # In a RayJob the pod template stands alone.
+        containers = tuple(
+            replace(each, path=tuple(step for step in each.path if step != "template")) for each in submitter.containers
+        )
         groups = (*groups, replace(submitter, containers=containers))
         objects |= {"count/jobs.batch": Decimal(1)}
     return Demand(name, () if spec.get("suspend") else groups, objects, scales)
-
-
-def _without_template(path: Path) -> Path:
-    """A path in a pod template that stands alone."""
-    return tuple(step for step in path if step != "template")

@@ -27,7 +27,6 @@ _PAST_THE_PROXY = ("RAY_SERVE_ENABLE_HA_PROXY", "RAY_SERVE_ENABLE_DIRECT_INGRESS
 
 
 def config_map(service: str) -> Body:
-    """The ConfigMap with the program."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

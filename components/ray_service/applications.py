@@ -40,7 +40,6 @@ class Application:
 
 
 def applications(status: Mapping[str, Any]) -> list[Application]:
-    """The applications in a RayService's `status`."""
     return [each for role in ROLES for each in _on(role, status.get(f"{role}ServiceStatus") or {})]
 
 
@@ -57,7 +56,6 @@ def is_serving(status: Mapping[str, Any]) -> bool:
 
 
 def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
-    """A condition of a status, by its type."""
     return next((each for each in status.get("conditions") or () if each["type"] == kind), None)
 
 

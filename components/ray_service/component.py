@@ -1,39 +1,21 @@
 """How a RayService is provisioned."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pulumi
 
 from components.bodies import by_force, digest, in_namespace
-from components.cluster import Cluster
-from components.dynamic.reached import Reached, ReachedArgs, Wait
-from components.kubernetes import create, uid
-from components.kubernetes_cluster import KubernetesCluster
-from components.objects import Object, the_object
-from components.owned_cluster.component import OwnedClusterArgs, prerequisites
+from components.dynamic.reached import Reached, ReachedArgs
+from components.kubernetes import create
+from components.objects import the_object
+from components.owned_cluster.component import OwnedClusterArgs, OwnerArgs, prerequisites
 from components.ray_cluster.manifests import head_ports
 from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
 from components.ray_service.progress import until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.types import seconds
 
-
-@dataclass(frozen=True)
-class RayServiceArgs:
-    """Arguments of RayService."""
-
-    settings: RayServiceSettings
-
-    objects: Sequence[Object]
-    """All objects of the RayService (manifests.ray_service_objects)."""
-
-    namespace: pulumi.Input[str]
-
-    operator_namespace: str = "ray-system"
-    """Where to look for the operator when the service does not become ready."""
-
-    cluster: Cluster = field(default_factory=KubernetesCluster)
+RayServiceArgs = OwnerArgs[RayServiceSettings]
 
 
 class RayService(pulumi.ComponentResource):
@@ -70,23 +52,16 @@ class RayService(pulumi.ComponentResource):
         self.status = pulumi.Output.from_input(None)
         if settings.wait_for != "nothing":
             version = f"{digest(itself.body)} {settings.wait_for}"
+            operator, limit = args.operator_namespace, seconds(settings.wait_timeout)
             waited = ReachedArgs(
                 "RayService",
                 args.namespace,
                 settings.name,
-                self._wait(args),
-                uid(service),
+                service,
+                lambda namespace, show: until_serving(args.cluster, namespace, settings.name, operator, limit, show),
                 version,
                 args.cluster.connection,
             )
-            below_service = pulumi.ResourceOptions(parent=self, depends_on=[service])
-            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_service).status
+            below_self = pulumi.ResourceOptions(parent=self)
+            self.status = Reached(f"{name}-{settings.wait_for}", waited, below_self).status
         self.register_outputs({"connection": self.connection, "status": self.status})
-
-    def _wait(self, args: RayServiceArgs) -> Wait:
-        async def until_it_serves(namespace: str, show: Callable[[str], None]) -> None:
-            settings, operator = args.settings, args.operator_namespace
-            limit = seconds(settings.wait_timeout)
-            await until_serving(args.cluster, namespace, settings.name, operator, limit, show)
-
-        return until_it_serves

@@ -105,7 +105,6 @@ class LlmSettings(LanguageModelSettings):
 
 
 def serve_config_of(llm: LanguageModelSettings) -> ServeConfigSettings:
-    """The Serve config of the model."""
     scaled = {"autoscaling_config": {"min_replicas": llm.replicas, "max_replicas": llm.most}}
     config: dict[str, Any] = {
         "model_loading_config": {"model_id": llm.model, "model_source": llm.source or llm.model},

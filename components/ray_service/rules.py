@@ -21,7 +21,7 @@ from components.ray_service.serve_config import (
     ServeConfigSettings,
 )
 from components.ray_service.settings import RayServiceSettings
-from core.problems import Path, Problem, place, raise_problems
+from core.problems import Path, Problem, place, raise_problems, repeats
 from kuberay.ray_service import INCREMENTAL
 
 
@@ -87,12 +87,9 @@ def problems_of_serve_config(config: ServeConfigSettings) -> Iterator[Problem]:
 
 
 def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
-    first: dict[str, Path] = {}
-    for path, name in named:
-        if name in first:
-            message = f"{name!r} is that of {place(first[name][:-1])} already: set a unique {path[-1]}"
-            yield Problem(path, name, message, _CONFIG)
-        first.setdefault(name, path)
+    for path, name, first in repeats(named):
+        message = f"{name!r} is that of {place(first[:-1])} already: set a unique {path[-1]}"
+        yield Problem(path, name, message, _CONFIG)
 
 
 def _of_application(application: ApplicationSettings) -> Iterator[Problem]:

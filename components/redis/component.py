@@ -32,11 +32,9 @@ from components.redis.existing_server import ExternalSettings
 from components.redis.manifests import (
     STATEFUL_SET,
     USERS_KEYS,
-    certificate_secret,
     secret,
     tenant_secret,
     users_files,
-    users_secret,
 )
 from components.redis.settings import RedisSettings
 from core.body import Body
@@ -44,8 +42,6 @@ from core.body import Body
 
 @dataclass(frozen=True)
 class RedisHaArgs:
-    """Arguments of RedisHa."""
-
     settings: RedisSettings
 
     objects: Sequence[Object]
@@ -85,7 +81,7 @@ class RedisHa(pulumi.ComponentResource):
         self._generations = {GENERATIONS_KEY: newest_first([str(each) for each in settings.password_generations])}
         texts = pulumi.Output.all(**passwords).apply(lambda known: {**users_files(known), **self._generations})
         authority, certificates = self._certificates(name, args)
-        secrets = [self._secret_of_nodes(name, body, args) for body in (users_secret(texts), *certificates)]
+        secrets = [self._secret_of_nodes(name, body, args) for body in (secret(USERS_SECRET, texts), *certificates)]
         inside = [replace(each, body=in_namespace(each.body, args.namespace)) for each in args.objects]
         made = create(name, [each for each in inside if each.name != STATEFUL_SET], self._below)
         # Pods of Redis mount the Secrets.
@@ -128,7 +124,8 @@ class RedisHa(pulumi.ComponentResource):
         names = names_of_nodes(args.namespace_name, settings.nodes, settings.cluster_domain)
         keeper = Keeper(args.namespace, CERTIFICATE_SECRET, args.connection)
         made = NodesCertificate(f"{name}-certificate", names, self._below, keeper)
-        return made.authority, [certificate_secret(made.authority, made.certificate, made.key)]
+        texts = {"ca.crt": made.authority, "tls.crt": made.certificate, "tls.key": made.key}
+        return made.authority, [secret(CERTIFICATE_SECRET, texts)]
 
     def _secret(
         self,
@@ -138,19 +135,16 @@ class RedisHa(pulumi.ComponentResource):
         passwords: pulumi.Output[list[str]],
         authority: pulumi.Input[str | None],
     ) -> pulumi.Output[str]:
-        """The Secret in a tenant's namespace."""
         texts: pulumi.Output[dict[str, Any]] = pulumi.Output.all(passwords, authority).apply(
             lambda known: {**tenant_secret(tenant, known[0], known[1]), **self._generations}
         )
-        body = secret(texts)
+        body = secret(SECRET, texts)
         made = KubernetesObject(f"{name}-secret-{tenant}", in_namespace(body, namespace), self._below)
         return made.id.apply(lambda _: str(body["metadata"]["name"]))
 
 
 @dataclass(frozen=True)
 class ExternalRedisArgs:
-    """Arguments of ExternalRedis."""
-
     settings: ExternalSettings
 
     tenants: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
@@ -191,7 +185,7 @@ class ExternalRedis(pulumi.ComponentResource):
             for tenant, namespace in args.tenants.items():
                 KubernetesObject(
                     f"{name}-secret-{tenant}",
-                    in_namespace(secret(pulumi.Output.secret(texts)), namespace),
+                    in_namespace(secret(SECRET, pulumi.Output.secret(texts)), namespace),
                     pulumi.ResourceOptions(parent=self),
                 )
         self.register_outputs({})

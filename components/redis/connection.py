@@ -57,7 +57,6 @@ def host(pod: str, namespace: str, domain: str) -> str:
 
 
 def hosts(namespace: str, nodes: int, domain: str) -> tuple[str, ...]:
-    """The names of all nodes."""
     return tuple(host(f"{NAME}-{index}", namespace, domain) for index in range(nodes))
 
 

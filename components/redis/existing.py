@@ -31,8 +31,6 @@ class UnfitError(Exception):
 
 @dataclass(frozen=True)
 class Observed:
-    """Properties that a Redis reports."""
-
     role: str
     policy: str
     """Its `maxmemory-policy`."""
@@ -126,8 +124,6 @@ def _split(address: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Seen:
-    """The result of the check of an external Redis."""
-
     secret: dict[str, str] | None
     """Data of its Secret; None: it could not be read, or the cluster does not exist yet."""
     warning: str | None
@@ -151,7 +147,7 @@ def see(external: ExternalSettings, cluster: Cluster, namespace: str) -> Seen:
         if external.secret_namespace:
             raise UnfitError(f"has no credentials: {reason}")
         return Seen(None, reason)
-    secret = _decoded(live)
+    secret = {key: base64.b64decode(value).decode().strip() for key, value in (live.get("data") or {}).items()}
     lacking = [key for key in ("username", "password", *(["ca.crt"] if external.tls else [])) if key not in secret]
     if lacking:
         raise UnfitError(f"has no {' and no '.join(lacking)} in Secret {where}/{name}: add it there")
@@ -162,7 +158,3 @@ def see(external: ExternalSettings, cluster: Cluster, namespace: str) -> Seen:
     except NotReachedError as error:
         return Seen(secret, f"it does not answer from here: {error}".rstrip("."))
     return Seen(secret, None)
-
-
-def _decoded(secret: dict[str, Any]) -> dict[str, str]:
-    return {key: base64.b64decode(value).decode().strip() for key, value in (secret.get("data") or {}).items()}

@@ -22,12 +22,10 @@ from components.redis.connection import (
     REDIS_PORT,
     RESTORE,
     SCRIPTS,
-    SECRET,
     SELECTOR,
     SENTINEL_PORT,
     SENTINELS,
     USERNAME_KEY,
-    USERS_SECRET,
     Passwords,
     gateway_password,
     names_of_nodes,
@@ -48,7 +46,6 @@ from components.redis.pods import (
     template,
 )
 from components.redis.settings import RedisBackupSettings, RedisSettings, RedisStorageSettings, resources
-from components.tls.manifests import IssuerSettings
 from core.body import Body
 from core.pods import level_labels
 
@@ -58,16 +55,8 @@ USERS_KEYS = {NODES_USER: "passwords", EXPORTER_USER: "exporter-password"}
 
 def namespace(name: str) -> Body:
     """The Namespace that is created for it, with the strictest Pod Security level."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {**LABELS, **level_labels("restricted")}},
-    }
-
-
-def users_secret(texts: Any) -> Body:
-    """The Secret with the users and their rights. `texts`: the result of `users_files`, or its Output."""
-    return _secret(USERS_SECRET, texts)
+    labels = {**LABELS, **level_labels("restricted")}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
 def users_files(passwords: Passwords) -> dict[str, str]:
@@ -94,50 +83,14 @@ def tenant_secret(username: str, passwords: Sequence[str], authority: str | None
     }
 
 
-def secret(texts: Any) -> Body:
-    """The Secret in a tenant's namespace. `texts`: the result of `tenant_secret`, or its Output."""
-    return _secret(SECRET, texts)
+def secret(name: str, texts: Any) -> Body:
+    """A Secret of that name: SECRET with the result of `tenant_secret`, USERS_SECRET with that of `users_files`, or
+    CERTIFICATE_SECRET. `texts` may be an Output."""
+    return _object("v1", "Secret", name, stringData=texts)
 
 
-def certificate_secret(authority: Any, certificate: Any, key: Any) -> Body:
-    """The Secret with the nodes' certificate, if the stack creates it. All PEM, or Outputs."""
-    return _secret(CERTIFICATE_SECRET, {"ca.crt": authority, "tls.crt": certificate, "tls.key": key})
-
-
-def _secret(name: str, texts: Any) -> Body:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name, "labels": dict(LABELS)},
-        "stringData": texts,
-    }
-
-
-def _requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body:
-    """The Certificate with which cert-manager creates the same Secret."""
-    return {
-        "apiVersion": "cert-manager.io/v1",
-        "kind": "Certificate",
-        "metadata": {"name": CERTIFICATE_SECRET, "labels": dict(LABELS)},
-        "spec": {
-            "secretName": CERTIFICATE_SECRET,
-            "dnsNames": list(names),
-            # Nodes are also clients of each other.
-            "usages": ["server auth", "client auth"],
-            "privateKey": {"algorithm": "ECDSA", "size": 256},
-            "issuerRef": {"group": "cert-manager.io", **issuer.model_dump()},
-        },
-    }
-
-
-def _scripts_config_map() -> Body:
-    """The ConfigMap with the scripts of the containers."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": SCRIPTS, "labels": dict(LABELS)},
-        "data": scripts(),
-    }
+def _object(api_version: str, kind: str, name: str, **parts: Any) -> Body:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": dict(LABELS)}, **parts}
 
 
 def services(settings: RedisSettings) -> list[Body]:
@@ -164,24 +117,20 @@ def _service(name: str, spec: Body) -> Body:
 
 def stateful_set(settings: RedisSettings, namespace: str, clusters: int, priority_class: str | None = None) -> Body:
     """The StatefulSet. `namespace` as it is in the nodes' names; `clusters`: how many RayClusters use it."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": NAME, "labels": dict(LABELS)},
-        "spec": {
-            "serviceName": NAME,
-            "replicas": settings.nodes,
-            # All at once: after a loss of all nodes, none is ready before a majority runs.
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": dict(SELECTOR)},
-            "template": template(settings, namespace, clusters, priority_class),
-            "volumeClaimTemplates": [
-                {"metadata": {"name": "data", "labels": dict(LABELS)}, "spec": claim(settings.storage)}
-            ],
-            # A replaced StatefulSet keeps its data. They are deleted with the namespace.
-            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-        },
+    spec = {
+        "serviceName": NAME,
+        "replicas": settings.nodes,
+        # All at once: after a loss of all nodes, none is ready before a majority runs.
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": dict(SELECTOR)},
+        "template": template(settings, namespace, clusters, priority_class),
+        "volumeClaimTemplates": [
+            {"metadata": {"name": "data", "labels": dict(LABELS)}, "spec": claim(settings.storage)}
+        ],
+        # A replaced StatefulSet keeps its data. They are deleted with the namespace.
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
     }
+    return _object("apps/v1", "StatefulSet", NAME, spec=spec)
 
 
 def claim(storage: RedisStorageSettings) -> Body:
@@ -192,17 +141,13 @@ def claim(storage: RedisStorageSettings) -> Body:
 
 def disruption_budget() -> Body:
     """At most one node is drained at a time: two would be the majority."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": NAME, "labels": dict(LABELS)},
-        "spec": {
-            "maxUnavailable": 1,
-            "selector": {"matchLabels": dict(SELECTOR)},
-            # A node that is not ready may be evicted: no data depend on it.
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        },
+    spec = {
+        "maxUnavailable": 1,
+        "selector": {"matchLabels": dict(SELECTOR)},
+        # A node that is not ready may be evicted: no data depend on it.
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
+    return _object("policy/v1", "PodDisruptionBudget", NAME, spec=spec)
 
 
 def redis_objects(
@@ -218,7 +163,7 @@ def redis_objects(
     """
     backups = backup_objects(settings, settings.backup, namespace, clusters) if settings.backup else []
     bodies = [
-        _scripts_config_map(),
+        _object("v1", "ConfigMap", SCRIPTS, data=scripts()),
         *services(settings),
         *([disruption_budget()] if settings.mode == "managed" else []),
         *_certificate(settings, namespace),
@@ -242,11 +187,18 @@ def _name(body: Body) -> str:
 
 
 def _certificate(settings: RedisSettings, namespace: str) -> list[Body]:
-    """The Certificate of cert-manager, if the settings name an issuer."""
+    """The Certificate with which cert-manager creates the same Secret, if the settings name an issuer."""
     if settings.tls is None or settings.tls.issuer is None:
         return []
-    names = names_of_nodes(namespace, settings.nodes, settings.cluster_domain)
-    return [_requested_certificate(settings.tls.issuer, names)]
+    spec = {
+        "secretName": CERTIFICATE_SECRET,
+        "dnsNames": list(names_of_nodes(namespace, settings.nodes, settings.cluster_domain)),
+        # Nodes are also clients of each other.
+        "usages": ["server auth", "client auth"],
+        "privateKey": {"algorithm": "ECDSA", "size": 256},
+        "issuerRef": {"group": "cert-manager.io", **settings.tls.issuer.model_dump()},
+    }
+    return [_object("cert-manager.io/v1", "Certificate", CERTIFICATE_SECRET, spec=spec)]
 
 
 _FOLDER = "/backup"
@@ -326,16 +278,12 @@ def _cron_job(
         "backoffLimit": 1,
         "template": {"metadata": {"labels": labels}, "spec": pod},
     }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": name, "labels": dict(LABELS)},
-        "spec": {
-            "schedule": backup.schedule,
-            "suspend": does == "restore",
-            "concurrencyPolicy": "Forbid",
-            "successfulJobsHistoryLimit": 1,
-            "failedJobsHistoryLimit": 3,
-            "jobTemplate": {"metadata": {"labels": labels}, "spec": job},
-        },
+    spec = {
+        "schedule": backup.schedule,
+        "suspend": does == "restore",
+        "concurrencyPolicy": "Forbid",
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 3,
+        "jobTemplate": {"metadata": {"labels": labels}, "spec": job},
     }
+    return _object("batch/v1", "CronJob", name, spec=spec)

@@ -78,7 +78,7 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
             # Configuration files contain the nodes' password, so they stay in memory.
             *(
                 {"name": f"{each}-run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
-                for each in _servers(settings)
+                for each in (("redis", "sentinel") if settings.mode == "managed" else ("redis",))
             ),
         ],
         **scheduling(settings, priority_class),
@@ -118,7 +118,6 @@ def scheduling(settings: RedisSettings, priority_class: str | None) -> Body:
 
 
 def script(name: str, *arguments: str) -> list[str]:
-    """The command that runs one of the scripts."""
     return ["sh", f"{_SCRIPTS}/{name}.sh", *arguments]
 
 
@@ -163,10 +162,6 @@ def pod_volumes(settings: RedisSettings) -> list[Body]:
         {"name": "scripts", "configMap": {"name": SCRIPTS}},
         *([{"name": "tls", "secret": certificate}] if settings.tls else []),
     ]
-
-
-def _servers(settings: RedisSettings) -> tuple[str, ...]:
-    return ("redis", "sentinel") if settings.mode == "managed" else ("redis",)
 
 
 def _server(settings: RedisSettings, name: str, port: int, env: list[Body], given: ComputeResources) -> Body:

@@ -224,7 +224,6 @@ class RedisSettings(CheckedSettings):
 
     @property
     def nodes(self) -> int:
-        """The number of nodes."""
         return 3 if self.mode == "managed" else 1
 
 

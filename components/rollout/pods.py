@@ -76,7 +76,6 @@ def kind(pod: Pod) -> str | None:
 
 
 def group(pod: Pod) -> str | None:
-    """Name of a worker's group."""
     return (pod["metadata"].get("labels") or {}).get(GROUP_LABEL)
 
 
@@ -93,5 +92,4 @@ def started(pod: Pod) -> bool:
 
 
 def named(pods: Iterable[Pod]) -> str:
-    """The names of pods for a message."""
     return ", ".join(sorted(pod["metadata"]["name"] for pod in pods))

@@ -24,8 +24,6 @@ ENDING_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Desired:
-    """The desired state of a rollout."""
-
     strategy: Strategy
 
     limit: float

@@ -34,8 +34,6 @@ WAITING = {"cpu": "200m", "memory": "256Mi"}
 
 @dataclass(frozen=True)
 class Container:
-    """A container and its resources."""
-
     path: Path
     """In the body of the RayCluster; for a container that KubeRay adds, where its settings are."""
 
@@ -50,7 +48,6 @@ class Container:
 
     @functools.cached_property
     def limits(self) -> dict[str, Decimal]:
-        """The configured limits."""
         return self._amounts("limits")
 
     @functools.cached_property
@@ -185,7 +182,6 @@ def defaults(limits: LimitSettings | None) -> Given:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """The sum of usages."""
     summed: Usage = {}
     for usage in usages:
         # Most sums have one part that is not empty. A copy takes a tenth of the time of additions.
@@ -316,8 +312,6 @@ _KEYS = {entry: key for key, entries in ENTRIES.items() for entry in entries}
 
 @dataclass(frozen=True)
 class TenantProblem:
-    """A problem of a tenant's cluster or quota."""
-
     cluster: int | None
     """Index of the cluster in whose body the path is; None: the path is in the quota."""
     problem: Problem

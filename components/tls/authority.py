@@ -14,8 +14,6 @@ from components.tls.manifests import TlsSettings, authority_secret, secret_name
 
 @dataclass(frozen=True)
 class ClusterAuthorityArgs:
-    """Arguments of ClusterAuthority."""
-
     cluster: str
     """Name of the RayCluster."""
 

@@ -72,7 +72,6 @@ def authority_certificate(cluster: str, issuer: IssuerSettings) -> Body:
 
 
 def volumes(cluster: str) -> list[Body]:
-    """The volumes of a pod of Ray."""
     return [
         {"name": _CERTIFICATE_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         {"name": _AUTHORITY_VOLUME, "secret": {"secretName": secret_name(cluster)}},

@@ -7,12 +7,12 @@ request signed certificates; and the namespace of Volcano's own Prometheus.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from components.bodies import disruption_budget, first_container, moved
+from components.bodies import disruption_budget, first_container
 from components.manifest_files import UnexpectedManifestError
 from components.operator.settings import ComputeResources
+from components.scheduler_manifest import CONFIGURATION, Certificate, staged
 from components.volcano.settings import (
     CONTROLLERS_REQUESTS,
     NAMESPACE,
@@ -23,7 +23,6 @@ from components.volcano.settings import (
     VolcanoSettings,
 )
 from core.body import Body
-from core.pods import level_labels
 from core.versions import image_release, release_of
 from core.yaml_writer import go_yaml
 
@@ -46,28 +45,9 @@ METRICS_PORTS = (8080, 8081)
 SCHEDULER_CONF_FILE = "volcano-scheduler.conf"
 """Name of the file that configures the scheduler, and its key in the ConfigMap."""
 
-CONFIGURATION = "ray-platform/configuration"
-"""Annotation of pods: a digest of the configuration that they read at start. A change replaces the pods."""
-
 _METRICS = frozenset({"volcano-scheduler-service", "volcano-controllers-service"})
 
 _WEBHOOK_KINDS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """The certificate of the webhook. Values may be Outputs."""
-
-    authority: Any
-    """The authority with which the API server validates it, PEM."""
-    certificate: Any
-    """PEM."""
-    key: Any
-    """PEM, secret."""
-    bundle: Any
-    """The authority for webhook configurations, in base64."""
-    digest: Any
-    """Digest of the certificate."""
 
 
 def webhook_names(settings: VolcanoSettings) -> list[str]:
@@ -78,8 +58,7 @@ def webhook_names(settings: VolcanoSettings) -> list[str]:
 def volcano_objects(
     manifest: Sequence[Body], settings: VolcanoSettings, certificate: Certificate
 ) -> tuple[list[Body], ...]:
-    """The objects of Volcano in three stages, each of which needs the one before it: namespace; access and
-    configuration; Deployments and Services. CRDs are not among them: all stages need these.
+    """The objects of Volcano, as `staged` has them. CRDs are not among them: all stages need these.
 
     Webhook configurations are among the second, because the webhook listens only once it has seen them
     (cmd/webhook-manager/app/server.go).
@@ -88,29 +67,16 @@ def volcano_objects(
     Raises UnexpectedManifestError if it is of another release.
     """
     check_release(manifest, settings)
-    first: list[Body] = [
-        {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": settings.namespace, "labels": level_labels("restricted")},
-        }
-    ]
-    access: list[Body] = [_secret(settings, certificate)]
-    last: list[Body] = []
-    for original in manifest:
-        if not _is_needed(original, settings):
-            continue
-        body = moved(original, settings.namespace, NAMESPACE)
-        match body["kind"]:
-            case "Deployment":
-                last.append(_deployment(body, settings, certificate))
-            case "Service":
-                last.append(body)
-            case _:
-                access.append(_adapted(body, settings, certificate))
+    first, access, last = staged(
+        (each for each in manifest if _is_needed(each, settings)),
+        settings.namespace,
+        NAMESPACE,
+        lambda body: _deployment(body, settings, certificate),
+        lambda body: _adapted(body, settings, certificate),
+    )
     if settings.webhook.replicas > 1:
         last.append(disruption_budget(WEBHOOK, settings.namespace, WEBHOOK_LABELS))
-    return first, access, last
+    return first, [_secret(settings, certificate), *access], last
 
 
 def check_release(manifest: Iterable[Body], settings: VolcanoSettings) -> None:

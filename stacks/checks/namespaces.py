@@ -45,11 +45,10 @@ def _parts(stack: StackSettings) -> Iterator[_Part]:
     yield _Part(
         ("operator", "namespace"), stack.operator.namespace, "the operator", stack.operator.install == "manifests"
     )
-    if stack.scheduler and (volcano := stack.scheduler.volcano):
-        path = ("scheduler", "volcano", "namespace")
-        yield _Part(path, volcano.namespace, "Volcano", volcano.install == "manifests")
-    if stack.scheduler and (kueue := stack.scheduler.kueue):
-        yield _Part(("scheduler", "kueue", "namespace"), kueue.namespace, "Kueue", kueue.install == "manifests")
+    if stack.scheduler:
+        backend, program = stack.scheduler.backend, stack.scheduler.configured
+        path = ("scheduler", backend, "namespace")
+        yield _Part(path, program.namespace, backend.capitalize(), program.install == "manifests")
     redis = stack.redis
     # Without a namespace of its own, or with the operator's, Redis is beside the operator.
     if redis and redis.mode != "external" and redis.namespace not in (None, stack.operator.namespace):
@@ -75,5 +74,4 @@ def _of_tenants(stack: StackSettings, owners: dict[str, str]) -> Iterator[Proble
 
 
 def namespace_setting(index: int, tenant: TenantSettings) -> Path:
-    """The setting of a tenant's namespace."""
     return ("tenants", index, "namespace" if tenant.namespace else "name")

@@ -10,7 +10,7 @@ from components.external_cluster.manifests import job_name
 from components.network.rules import ingress_problems
 from components.ray_service.llm import llm_setting_at
 from core.nodes import NodePool
-from core.problems import Path, Problem, place
+from core.problems import Path, Problem, place, repeats
 from stacks.checks.namespaces import namespace_setting, problems_of_namespaces
 from stacks.checks.rendered import problems_of_clusters
 from stacks.checks.storage import problems_of_storage
@@ -106,12 +106,9 @@ def _external_names(index: int, tenant: TenantSettings) -> Iterator[tuple[Path, 
 
 
 def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
-    first: dict[str, Path] = {}
-    for path, name in named:
-        if name in first:
-            message = f"{name!r} is used already, in {place(first[name][:-1])}: set a unique name"
-            yield Problem(path, name, message, "repeated-name")
-        first.setdefault(name, path)
+    for path, name, first in repeats(named):
+        message = f"{name!r} is used already, in {place(first[:-1])}: set a unique name"
+        yield Problem(path, name, message, "repeated-name")
 
 
 def _people(stack: StackSettings) -> Iterator[Problem]:
@@ -128,15 +125,12 @@ def _people(stack: StackSettings) -> Iterator[Problem]:
 
 
 def _named_twice(subjects: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
-    first: dict[str, Path] = {}
-    for path, subject in subjects:
-        if subject in first:
-            message = (
-                f"{subject!r} is named already, in {place(first[subject])}: set all rights there, and remove the "
-                "entry here (admins have all rights of users)"
-            )
-            yield Problem(path, subject, message, "repeated-subject")
-        first.setdefault(subject, path)
+    for path, subject, first in repeats(subjects):
+        message = (
+            f"{subject!r} is named already, in {place(first)}: set all rights there, and remove the entry here "
+            "(admins have all rights of users)"
+        )
+        yield Problem(path, subject, message, "repeated-subject")
 
 
 def _users(tenant: TenantSettings) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from components.payloads.run_history import NAME as RUN_HISTORY
 from components.redis.connection import CERTIFICATE_SECRET, SECRET, USERS_SECRET
 from components.tls.manifests import secret_name
 from core.problems import Path, Problem, Problems
+from core.values import inside
 from kuberay.formats import derived
 from stacks.objects.access import named_cluster
 from stacks.objects.ray_clusters import rendered
@@ -79,20 +80,16 @@ def _used(stack: StackSettings, tenant: TenantSettings) -> dict[str, str]:
     return used
 
 
-def _mounted(value: Any, key: str = "") -> Iterator[str]:
+def _mounted(value: Any) -> Iterator[str]:
     """Names of Secrets that pods mount, take variables from, or pull images with."""
-    if isinstance(value, dict):
-        if key in ("secretKeyRef", "secretRef") and isinstance(value.get("name"), str):
-            yield value["name"]
-        if key == "secret":
-            yield from (value[name] for name in ("secretName", "name") if isinstance(value.get(name), str))
-        for name, part in value.items():
-            yield from _mounted(part, name)
-    elif isinstance(value, list):
-        for part in value:
-            if key == "imagePullSecrets" and isinstance(part, dict) and isinstance(part.get("name"), str):
-                yield part["name"]
-            yield from _mounted(part)
+    for path, name in inside(value):
+        match path:
+            case (
+                (*_, "secretKeyRef" | "secretRef" | "secret", "name")
+                | (*_, "secret", "secretName")
+                | (*_, "imagePullSecrets", int(), "name")
+            ) if isinstance(name, str):
+                yield name
 
 
 def _accounts(tenant: TenantSettings) -> Iterator[Problem]:

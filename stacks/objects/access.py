@@ -166,7 +166,7 @@ def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:
     """The namespaces of the programs that the stack installs for all tenants."""
     found = [stack.operator.namespace]
     if stack.scheduler:
-        found += [each.namespace for each in (stack.scheduler.volcano, stack.scheduler.kueue) if each]
+        found.append(stack.scheduler.configured.namespace)
     return tuple(found)
 
 

@@ -13,7 +13,6 @@ from stacks.settings import StackSettings
 
 @cached
 def monitored(stack: StackSettings) -> Monitored:
-    """The parts of the stack that have metrics."""
     exported = [part for part in redis_parts(stack) if part.settings.exporter]
     volcano, kueue = (stack.scheduler.volcano, stack.scheduler.kueue) if stack.scheduler else (None, None)
     return Monitored(

@@ -36,13 +36,12 @@ def operator_policies(stack: StackSettings) -> list[Body]:
 
 def scheduler_policies(stack: StackSettings) -> list[Body]:
     """The policies of the namespace of Volcano or Kueue; none if the scheduler is an existing one."""
-    volcano, kueue = (stack.scheduler.volcano, stack.scheduler.kueue) if stack.scheduler else (None, None)
-    installed = volcano or kueue
-    if installed is None or not stack.network.policies or installed.install == "existing":
+    if stack.scheduler is None or not stack.network.policies or stack.scheduler.configured.install == "existing":
         return []
+    installed = stack.scheduler.configured
     name, webhook, port, metrics = (
         ("volcano", WEBHOOK_LABELS, WEBHOOK_PORT, METRICS_PORTS)
-        if volcano
+        if stack.scheduler.volcano
         else ("kueue", MANAGER_LABELS, KUEUE_WEBHOOK_PORT, (METRICS_PORT,))
     )
     return manifests.scheduler_policies(
@@ -64,13 +63,9 @@ def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
     ]
 
 
-def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
-    """The policies of a tenant's namespace: default deny and DNS, then what its RayClusters and settings allow."""
-    return [body for _, body in policies_of_clusters(stack, tenant)]
-
-
 def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str | None, Body]]:
-    """The same, each with the name of its RayCluster, RayJob or RayService; None if it is for all of them."""
+    """The policies of a tenant's namespace: default deny and DNS, then what its RayClusters and settings allow. Each
+    with the name of its RayCluster, RayJob or RayService; None if it is for all of them."""
     settings = tenant.network
     if not (stack.network.policies and settings.policies):
         return

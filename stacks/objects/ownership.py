@@ -27,11 +27,9 @@ class Ownership:
         return self.group is None
 
     def has(self, namespace: str) -> bool:
-        """Whether the stack has the resources of a tenant's namespace."""
         return not self.groups or self.group == group_for(namespace, self.groups)
 
     def tenants(self, settings: StackSettings) -> tuple[TenantSettings, ...]:
-        """The tenants of the stack."""
         return tuple(tenant for tenant in settings.tenants if self.has(tenant.namespace_name))
 
 
@@ -46,7 +44,6 @@ def group_for(namespace: str, groups: int) -> int:
 
 
 def in_group(tenant: TenantSettings, group: int, settings: StackSettings) -> bool:
-    """Whether a tenant is in a group of tenants."""
     return settings.split is not None and group_for(tenant.namespace_name, settings.split.stacks) == group
 
 

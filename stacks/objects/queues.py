@@ -60,7 +60,6 @@ def queue_of(tenant: TenantSettings, cluster: RayClusterSettings | None = None) 
 
 
 def scheduling_of(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Scheduling:
-    """The scheduler and queue of a tenant's RayCluster."""
     return Scheduling(stack.scheduler.backend, queue_of(tenant, cluster)) if stack.scheduler else NO_SCHEDULING
 
 

@@ -16,8 +16,6 @@ from stacks.settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class RedisPart:
-    """A Redis that the stack creates."""
-
     settings: RedisSettings
 
     namespace: str
@@ -52,13 +50,11 @@ def _elsewhere(tenant: TenantSettings) -> tuple[str, ...]:
 
 
 def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:
-    """The tenants that use a Redis."""
     return tuple(tenant for tenant in stack.tenants if uses_redis(tenant))
 
 
 @cached
 def redis_parts(stack: StackSettings) -> list[RedisPart]:
-    """All Redis instances that the stack creates."""
     settings = stack.redis
     if settings is None or settings.mode == "external" or stack.platform is not None:
         return []

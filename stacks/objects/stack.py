@@ -85,7 +85,6 @@ def ray_clusters(stack: StackSettings) -> Objects:
 
 
 def key_of(body: Body) -> Key:
-    """The key of an object in `Objects`."""
     metadata = body["metadata"]
     inside = f"{metadata['namespace']}/" if "namespace" in metadata else ""
     return body["kind"], f"{inside}{metadata['name']}"
@@ -118,8 +117,7 @@ def _images_of_programs(stack: StackSettings) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if installs_operator(stack):
         found["KubeRay"] = [stack.operator.image or f"quay.io/kuberay/operator:v{stack.operator.version}"]
-    if stack.scheduler and stack.scheduler.volcano and stack.scheduler.volcano.install == "manifests":
-        found["Volcano"] = volcano_images(stack.scheduler.volcano.version)
-    if stack.scheduler and stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
-        found["Kueue"] = [kueue_image(stack.scheduler.kueue.version)]
+    if stack.scheduler and (program := stack.scheduler.configured).install == "manifests":
+        images = volcano_images(program.version) if stack.scheduler.volcano else [kueue_image(program.version)]
+        found[stack.scheduler.backend.capitalize()] = images
     return found

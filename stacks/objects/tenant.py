@@ -39,7 +39,6 @@ def parts_of_tenant(stack: StackSettings, tenant: TenantSettings) -> Parts:
 
 
 def tenant_namespace(tenant: TenantSettings) -> Object:
-    """The Namespace that is created for a tenant."""
     body = namespace(
         tenant.namespace_name, tenant.name, tenant.pod_security, tenant.owner, tenant.cost_center, tenant.labels
     )

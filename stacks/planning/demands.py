@@ -58,7 +58,6 @@ def updates_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[W
 
 
 def redis_pods(stack: StackSettings) -> list[Workers]:
-    """The pods of all Redis instances of the stack."""
     found = []
     for part in redis_parts(stack):
         body = redis_stateful_set(stack, part)

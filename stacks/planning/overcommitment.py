@@ -38,6 +38,7 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
             "with less, or set its upgradeStrategy to None"
         )
         yield Problem(SETTING, None, message, "updates-fit-nodes")
+    in_turn = sum((each.in_turn[GPU_RESOURCE] for each in plan.tenants), Decimal(0))
     if beyond := more_than(plan.promised, on_nodes(plan.pools)):
         shares = sorted(plan.tenants, key=lambda each: -each.greatest[GPU_RESOURCE])
         parts = few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares], MOST_NAMED)
@@ -46,7 +47,7 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
             "quotas or capabilities of queues that fit, or add nodes"
         )
         yield Problem(SETTING, None, message, "promises-fit-nodes")
-    elif not plan.left_out and (short := plan.promised.get(GPU_RESOURCE, Decimal(0)) - _in_turn(plan)) > 0:
+    elif not plan.left_out and (short := plan.promised.get(GPU_RESOURCE, Decimal(0)) - in_turn) > 0:
         less = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
         parts = few(
             [f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less], MOST_NAMED
@@ -66,10 +67,6 @@ def more_than(promised: Usage, there: Usage) -> str:
         for resource in RESOURCES
         if promised.get(resource, Decimal(0)) > there.get(resource, Decimal(0))
     )
-
-
-def _in_turn(plan: Plan) -> Decimal:
-    return sum((each.in_turn[GPU_RESOURCE] for each in plan.tenants), Decimal(0))
 
 
 def _gpus(usage: Usage) -> str:

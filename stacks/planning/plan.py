@@ -82,8 +82,6 @@ class GroupPlan:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """A RayCluster."""
-
     name: str
     """`<namespace>/<name>`."""
 
@@ -104,8 +102,6 @@ class ClusterPlan:
 
 @dataclass(frozen=True)
 class TenantPlan:
-    """A tenant."""
-
     settings: TenantSettings
 
     clusters: tuple[ClusterPlan, ...]
@@ -128,8 +124,6 @@ class TenantPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a stack on its nodes."""
-
     pools: tuple[NodePool, ...]
 
     tenants: tuple[TenantPlan, ...]
@@ -160,7 +154,6 @@ class Plan:
 
     @property
     def clusters(self) -> list[ClusterPlan]:
-        """The RayClusters of all tenants."""
         return [cluster for tenant in self.tenants for cluster in tenant.clusters]
 
     @property

@@ -19,8 +19,6 @@ CURRENT = "the kubeconfig's current context"
 
 
 class Shared:
-    """Stacks on the same cluster."""
-
     def __init__(self, cluster: str, stacks: Sequence[Planned]) -> None:
         """`cluster`: the context of the kubeconfig."""
         self.cluster, self.stacks = cluster, stacks

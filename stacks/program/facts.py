@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.cluster import Cluster
+from components.install import Manifest, compared
 from components.kueue.component import KUEUE
 from components.monitoring.manifests import OPERATOR_API
-from components.operator.component import REFUSED
+from components.operator.component import REFUSED, operator_tree
 from components.operator.upgrade import Judged, judged
 from components.ray_cluster.request import Scaled, UnknownScaleError, read_scaled
 from components.redis.component import look as look_at_redis
@@ -38,8 +39,14 @@ class Facts:
     operator: Judged | None = None
     """The operator, compared with the live one."""
 
+    operator_manifest: Manifest | None = None
+    """What installs the operator, compared with the live CRDs."""
+
     scheduler: pulumi.Input[str] | None = None
     """Version of the existing scheduler that the stack uses."""
+
+    scheduler_manifest: Manifest | None = None
+    """What installs the scheduler, compared with the live CRDs."""
 
     redis: Seen | None = None
     """The check of the external Redis."""
@@ -51,12 +58,13 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
     Of a cluster that does not exist yet it returns the UID that `last` has, so that no preview shows its removal.
 
     Raises pulumi.RunError if it is another cluster, if a RayCluster that scales cannot be read, if a storage does not
-    fit its use, if it lacks a kind of the Prometheus operator that is used, or if an existing operator, scheduler or
-    Redis is not supported or cannot be read.
+    fit its use, if it lacks a kind of the Prometheus operator that is used, if an existing operator, scheduler or
+    Redis is not supported or cannot be read, or if a manifest to install cannot be read.
     """
     if not cluster.exists:
         return Facts(recorded_uid(last))
-    operator = scheduler = None
+    operator = manifest = None
+    scheduler: tuple[pulumi.Input[str] | None, Manifest | None] = (None, None)
     try:
         uid = uid_of(cluster, stack, last)
         if owns.platform and not stack.platform:
@@ -64,6 +72,8 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
             check_kinds(cluster, used)
             operator = judged(cluster, stack.operator_in_force, stack.ray_versions)
             scheduler = _scheduler(cluster, stack)
+            if stack.operator_in_force.install == "manifests":
+                manifest = compared(cluster, operator_tree(stack.operator_in_force))
     except (OtherClusterError, MissingKindsError, *REFUSED) as error:
         raise pulumi.RunError(str(error)) from error
     if any(each.fault_tolerance for tenant in owns.tenants(stack) for each in tenant.all_clusters):
@@ -74,7 +84,7 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
         if not stack.platform:
             _check_storage(cluster, tenant)
         scaled |= _scaled(cluster, tenant)
-    return Facts(uid, scaled, operator, scheduler, _redis(cluster, stack, owns))
+    return Facts(uid, scaled, operator, manifest, *scheduler, _redis(cluster, stack, owns))
 
 
 class MissingKindsError(Exception):
@@ -93,12 +103,15 @@ def check_kinds(cluster: Cluster, kinds: Iterable[str]) -> None:
         )
 
 
-def _scheduler(cluster: Cluster, stack: StackSettings) -> pulumi.Input[str] | None:
-    settings = stack.scheduler and (stack.scheduler.volcano or stack.scheduler.kueue)
-    if not stack.scheduler or not settings or settings.install != "existing":
-        return None
+def _scheduler(cluster: Cluster, stack: StackSettings) -> tuple[pulumi.Input[str] | None, Manifest | None]:
+    """The version of an existing scheduler, or what installs one."""
+    if stack.scheduler is None:
+        return None, None
     program = VOLCANO if stack.scheduler.volcano else KUEUE
-    return program.version(cluster, settings.namespace)
+    settings = stack.scheduler.configured
+    if settings.install == "existing":
+        return program.version(cluster, settings.namespace), None
+    return None, compared(cluster, program.read(settings))
 
 
 def _redis(cluster: Cluster, stack: StackSettings, owns: Ownership) -> Seen | None:

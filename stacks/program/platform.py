@@ -30,8 +30,6 @@ from stacks.settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class PlatformArgs:
-    """Arguments of Platform."""
-
     stack: StackSettings
 
     owns: Ownership = field(default_factory=Ownership)
@@ -90,10 +88,11 @@ class Platform(pulumi.ComponentResource):
 
     def _cluster_wide(self, args: StackSettings) -> None:
         mirrors = args.images.mirrors
+        scheduler = self._facts.scheduler, self._facts.scheduler_manifest
         volcano = kueue = None
         if args.scheduler and args.scheduler.volcano:
             policies, own = self._policies("volcano"), pulumi.ResourceOptions(parent=self)
-            found = VolcanoArgs(args.scheduler.volcano, self._cluster, policies, mirrors, self._facts.scheduler)
+            found = VolcanoArgs(args.scheduler.volcano, self._cluster, policies, mirrors, *scheduler)
             volcano = Volcano(f"{self._name}-volcano", found, own)
         self.operator = operator = KubeRayOperator(
             f"{self._name}-kuberay",
@@ -105,14 +104,15 @@ class Platform(pulumi.ComponentResource):
                 cluster=self._cluster,
                 mirrors=mirrors,
                 judged=self._facts.operator,
+                manifest=self._facts.operator_manifest,
             ),
             # The operator does not start without the CRDs of the scheduler that it creates PodGroups for.
             self._after(volcano),
         )
         if args.scheduler and args.scheduler.kueue:
-            policies, scheduler = self._policies("kueue"), self._facts.scheduler
-            kueue_args = KueueArgs(args.scheduler.kueue, self._cluster, policies, mirrors, scheduler)
-            kueue = Kueue(f"{self._name}-kueue", kueue_args, self._after(operator))
+            policies = self._policies("kueue")
+            found_kueue = KueueArgs(args.scheduler.kueue, self._cluster, policies, mirrors, *scheduler)
+            kueue = Kueue(f"{self._name}-kueue", found_kueue, self._after(operator))
         self.scheduler = volcano or kueue
         self._priorities = self._group("priorities", pulumi.ResourceOptions(parent=self))
         # The operator's namespace is created with the operator.

@@ -15,13 +15,17 @@ from components.external_cluster.component import (
     SubmittedJob,
     SubmittedJobArgs,
 )
+from components.external_cluster.settings import ExternalClusterSettings
 from components.groups import GROUPS, ObjectsArgs
 from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.kubernetes import dependencies
 from components.objects import Part
 from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.component import RayJob, RayJobArgs
+from components.ray_job.settings import RayJobSettings
 from components.ray_service.component import RayService, RayServiceArgs
+from components.ray_service.settings import RayServiceSettings
 from components.state import whole
 from stacks.objects.queues import scheduling_of
 from stacks.objects.ray_clusters import external_cluster, with_tenant_defaults
@@ -32,8 +36,6 @@ from stacks.settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class TenantArgs:
-    """Arguments of Tenant and TenantClusters."""
-
     stack: StackSettings
 
     tenant: TenantSettings
@@ -52,7 +54,6 @@ class TenantArgs:
 
     @property
     def namespaces(self) -> dict[str, pulumi.Input[str]]:
-        """The namespace by its name."""
         return {self.tenant.namespace_name: self.namespace}
 
 
@@ -132,17 +133,17 @@ class TenantClusters(pulumi.ComponentResource):
         for part in workloads(args.stack, args.tenant):
             self._parts.setdefault(part.kind, {})[part.name] = part
         tenant = args.tenant
-        clusters = {each.name: self._cluster(each.name) for each in tenant.clusters}
-        external = {each.name: self._external(each.name) for each in tenant.external_clusters}
+        clusters = {each.name: self._cluster(each) for each in tenant.clusters}
+        external = {each.name: self._external(each) for each in tenant.external_clusters}
         summaries = {name: _summary(each) for name, each in clusters.items()}
         summaries |= {name: each.summary for name, each in external.items()}
         self.clusters = {self._key(name): summary for name, summary in summaries.items()}
-        jobs = {name: self._job(name, clusters) for name in self._parts.get("RayJob", {})}
-        submitted = {name: self._submitted(name, external) for name in self._parts.get("SubmittedJob", {})}
-        started: dict[str, RayJob | SubmittedJob] = {**jobs, **submitted}
-        self.jobs = {self._key(name): _reached(each) for name, each in started.items()}
-        services = {each.name: self._service(each.name) for each in tenant.services}
-        self.services = {self._key(name): _reached(each) for name, each in services.items()}
+        jobs = [
+            self._submitted(each, external) if each.external_cluster else self._job(each, clusters)
+            for each in tenant.jobs
+        ]
+        self.jobs = {self._key(each.name): _reached(made) for each, made in zip(tenant.jobs, jobs, strict=True)}
+        self.services = {self._key(each.name): _reached(self._service(each)) for each in tenant.services}
         self.register_outputs({})
 
     def _key(self, name: str) -> str:
@@ -153,9 +154,8 @@ class TenantClusters(pulumi.ComponentResource):
         needed = [*self._needed, *(whole(each) for each in after if each)]
         return pulumi.ResourceOptions(parent=self, depends_on=needed)
 
-    def _cluster(self, name: str) -> RayCluster:
-        args = self._args
-        cluster = next(each for each in args.tenant.clusters if each.name == name)
+    def _cluster(self, cluster: RayClusterSettings) -> RayCluster:
+        args, name = self._args, cluster.name
         own = RayClusterArgs(
             settings=with_tenant_defaults(args.tenant, cluster),
             objects=self._parts["RayCluster"][name].objects,
@@ -171,10 +171,10 @@ class TenantClusters(pulumi.ComponentResource):
         # Neither part contains a slash, so the name is unique.
         return RayCluster(f"{self._name}/{name}", own, self._options())
 
-    def _external(self, name: str) -> ExternalRayCluster:
-        args = self._args
+    def _external(self, settings: ExternalClusterSettings) -> ExternalRayCluster:
+        args, name = self._args, settings.name
         own = ExternalRayClusterArgs(
-            settings=next(each for each in args.tenant.external_clusters if each.name == name),
+            settings=settings,
             objects=self._parts["ExternalRayCluster"][name].objects,
             namespace=args.namespace,
             namespace_name=args.tenant.namespace_name,
@@ -182,10 +182,8 @@ class TenantClusters(pulumi.ComponentResource):
         )
         return ExternalRayCluster(f"{self._name}/{name}", own, self._options())
 
-    def _job(self, name: str, clusters: Mapping[str, RayCluster]) -> RayJob:
-        args = self._args
-        job = next(each for each in args.tenant.jobs if each.name == name)
-        cluster = job.own_cluster
+    def _job(self, job: RayJobSettings, clusters: Mapping[str, RayCluster]) -> RayJob:
+        args, name, cluster = self._args, job.name, job.own_cluster
         scheduling = scheduling_of(args.stack, args.tenant, cluster) if cluster else None
         own = RayJobArgs(
             settings=job,
@@ -198,10 +196,9 @@ class TenantClusters(pulumi.ComponentResource):
         selected = clusters.get(job.cluster_selector.cluster) if job.cluster_selector else None
         return RayJob(f"{self._name}/{name}", own, self._options(selected))
 
-    def _submitted(self, name: str, external: Mapping[str, ExternalRayCluster]) -> SubmittedJob:
+    def _submitted(self, job: RayJobSettings, external: Mapping[str, ExternalRayCluster]) -> SubmittedJob:
         """A job on an external cluster, submitted once its connection has been checked."""
-        args = self._args
-        job = next(each for each in args.tenant.jobs if each.name == name)
+        args, name = self._args, job.name
         settings = external_cluster(args.tenant, job)
         assert settings is not None
         cluster = external[settings.name]
@@ -215,10 +212,10 @@ class TenantClusters(pulumi.ComponentResource):
         )
         return SubmittedJob(f"{self._name}/{name}", own, self._options(cluster))
 
-    def _service(self, name: str) -> RayService:
-        args = self._args
+    def _service(self, settings: RayServiceSettings) -> RayService:
+        args, name = self._args, settings.name
         own = RayServiceArgs(
-            settings=next(each for each in args.tenant.services if each.name == name),
+            settings=settings,
             objects=self._parts["RayService"][name].objects,
             namespace=args.namespace,
             operator_namespace=args.stack.operator.namespace,

@@ -53,7 +53,6 @@ def stack(name: str) -> str:
         with (
             patch("stacks.program.build.read_facts", lambda *_: Facts()),
             patch("components.operator.upgrade.look", lambda *_: Live(None, None)),
-            patch("components.dynamic.definitions.differences", lambda *_: ()),
             patch.dict(os.environ, {"PATH": os.pathsep.join([folder, os.environ["PATH"]])}),
         ):
             pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=name, preview=True, monitor=recorder)

@@ -20,14 +20,11 @@ from core.stack_file import PROJECT
 from core.strategic_merge import difference
 from core.yaml_writer import FileDumper
 from stacks.commands.adopt.live import CannotAdoptError
-from stacks.commands.importing.manifests import from_manifest
+from stacks.commands.importing.manifests import LAST_APPLIED, from_manifest
 from stacks.commands.importing.reader import RefusedError
 from stacks.objects.queues import queue_of, scheduling_of
 from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
-
-_NOT_OURS = "kubectl.kubernetes.io/last-applied-configuration"
-"""Annotations of `kubectl apply`; they are useless once the stack has the object."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,8 @@ def _as_applied(body: Body) -> Body:
 
 
 def _annotations(body: Body) -> dict[str, str]:
-    return {key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != _NOT_OURS}
+    # That of `kubectl apply` is useless once the stack has the object.
+    return {key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != LAST_APPLIED}
 
 
 def tenant_name(namespace: str) -> str:
@@ -220,7 +218,8 @@ def _added(text: str, parent: yaml.Node, entry: Any) -> str:
         lines[-1] += newline
     after = _last_line(lines, parent) + 1
     indent = " " * parent.start_mark.column
-    new = [f"{line}{newline}" for line in textwrap.indent(_dump(entry), indent).splitlines()]
+    written = yaml.dump(entry, Dumper=FileDumper, sort_keys=False, allow_unicode=True, width=110)
+    new = [f"{line}{newline}" for line in textwrap.indent(written, indent).splitlines()]
     return "".join([*lines[:after], *new, *lines[after:]])
 
 
@@ -240,7 +239,3 @@ def _leaves(node: yaml.Node) -> Iterator[yaml.Node]:
     for child in node.value:
         for each in child if isinstance(child, tuple) else (child,):
             yield from _leaves(each)
-
-
-def _dump(entry: Any) -> str:
-    return yaml.dump(entry, Dumper=FileDumper, sort_keys=False, allow_unicode=True, width=110)

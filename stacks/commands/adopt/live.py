@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from components.cluster import Cluster, ClusterUnreachableError
+from components.ray_cluster.manifests import API_VERSION
 from core.body import Body
-
-_RAY = "ray.io/v1"
-
 
 _WITHOUT_ADOPTION = (("RayService", "rayservices"), ("RayJob", "rayjobs"))
 """Kinds that a stack file has, too, but that are never adopted, and their plural names."""
@@ -24,11 +22,11 @@ class CannotAdoptError(Exception):
 def live_cluster(cluster: Cluster, namespace: str, name: str) -> Body:
     """The RayCluster of that name. Raises CannotAdoptError if there is none, or if another object owns it."""
     try:
-        body = cluster.get(_RAY, "rayclusters", namespace, name)
+        body = cluster.get(API_VERSION, "rayclusters", namespace, name)
         if body is None:
-            clusters = cluster.list(_RAY, "rayclusters", namespace)
+            clusters = cluster.list(API_VERSION, "rayclusters", namespace)
             for kind, plural in _WITHOUT_ADOPTION:
-                if clusters is not None and cluster.get(_RAY, plural, namespace, name):
+                if clusters is not None and cluster.get(API_VERSION, plural, namespace, name):
                     raise CannotAdoptError(f"{namespace}/{name} is a {kind}, and only RayClusters are adopted. {_MOVE}")
             raise CannotAdoptError(_not_there(namespace, name, clusters))
     except ClusterUnreachableError as error:

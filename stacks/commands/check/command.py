@@ -1,5 +1,7 @@
 """`python -m stacks check`: reports the errors of stack files, without Pulumi and without a cluster."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,19 +17,20 @@ Price = Annotated[
 ]
 
 
-class Format(StrEnum):
-    """Output formats of findings."""
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
+]
 
+
+class Format(StrEnum):
     TEXT = "text"
     JSON = "json"
     GITHUB = "github"
 
 
 def check(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
-    ] = None,
+    files: Files = None,
     output: Annotated[
         Format, typer.Option("--format", help="For a terminal, for programs, or for annotations of a pull request.")
     ] = Format.TEXT,
@@ -36,9 +39,7 @@ def check(
 
     Exit code: 0 no errors, 1 errors, 2 a file cannot be read or the command is used incorrectly.
     """
-    paths = [stack_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
-    if not paths:
-        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
+    paths = stack_paths(files)
 
     from stacks.commands.check.findings import check as checked_file
 
@@ -58,6 +59,14 @@ def check(
         raise typer.Exit(FOUND)
 
 
+def stack_paths(words: list[str] | None) -> list[Path]:
+    """The files that the words name; without words, all of this folder."""
+    paths = [stack_path(each) for each in words] if words else sorted(Path().glob("Pulumi.*.yaml"))
+    if not paths:
+        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
+    return paths
+
+
 def stack_path(word: str) -> Path:
     """The file that a word names: a path if it looks like one, else the file of the stack, or any file of that name."""
     path, of_stack = Path(word), Path(f"Pulumi.{word}.yaml")
@@ -69,3 +78,12 @@ def ended(message: object, code: int) -> typer.Exit:
     """The end of a command with a message, to be raised."""
     typer.echo(message, err=True)
     return typer.Exit(code)
+
+
+@contextmanager
+def ending(code: int, *errors: type[Exception]) -> Iterator[None]:
+    """Ends the command with the message of such an error."""
+    try:
+        yield
+    except errors as error:
+        raise ended(error, code) from error

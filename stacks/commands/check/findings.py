@@ -25,8 +25,6 @@ from stacks.load import installable, settings_of
 
 @dataclass(frozen=True)
 class Checked:
-    """A stack file and its findings."""
-
     file: str
     """The name that the user gave."""
     findings: tuple[Finding, ...] = ()
@@ -43,7 +41,6 @@ class Checked:
 
 
 def check(file: Path) -> Checked:
-    """Reads a stack file and returns all its findings."""
     text = ""
     try:
         text = read(file)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, ending, stack_path
 
 if TYPE_CHECKING:
     from stacks.commands.environment.driver import Operation, Options
@@ -135,7 +135,7 @@ def move_state(
     stacks, settings = _loaded(stack, config_file)
     from stacks.commands.environment.workspace import StacksError
 
-    try:
+    with ending(FOUND, MoveError, StacksError):
         plan = planned(stacks, settings)
         for line in plan.lines:
             typer.echo(line)
@@ -143,8 +143,6 @@ def move_state(
             _needs_terminal("move-state")
             typer.confirm("Move them?", abort=True)
         move(stacks, plan, backups, typer.echo)
-    except (MoveError, StacksError) as error:
-        raise ended(error, FOUND) from error
 
 
 def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
@@ -153,11 +151,9 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
     from stacks.load import load
 
     file = config_file or stack_path(stack.rpartition("/")[2])
-    try:
+    with ending(MISUSED, StackFileError, StacksError):
         settings = load(file)
         return Stacks(stack, file), settings
-    except (StackFileError, StacksError) as error:
-        raise ended(error, MISUSED) from error
 
 
 def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
@@ -167,12 +163,10 @@ def _in_its_cluster(stacks: "Stacks", settings: "StackSettings") -> None:
     from stacks.commands.environment.workspace import StacksError
     from stacks.program.identity import OtherClusterError, connection_of, uid_of
 
-    try:
+    with ending(MISUSED, OtherClusterError, StacksError):
         stacks.existing()
         cluster = KubernetesCluster(connection_of(settings))
         uid_of(cluster, settings, stacks.outputs(stacks.environment))
-    except (OtherClusterError, StacksError) as error:
-        raise ended(error, MISUSED) from error
 
 
 def _options(

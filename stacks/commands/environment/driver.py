@@ -42,8 +42,6 @@ values."""
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one stack."""
-
     stack: str
     result: Result
     changes: Mapping[str, int] = field(default_factory=dict)
@@ -61,7 +59,6 @@ class Outcome:
 
     @property
     def changed(self) -> bool:
-        """Whether any resource was changed."""
         return any(number for operation, number in self.changes.items() if operation != UNCHANGED)
 
 
@@ -153,8 +150,6 @@ _COLOR = {"color": "never", "suppress_progress": True}
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a command."""
-
     parallel: int
     """Number of stacks at the same time."""
 

@@ -25,8 +25,6 @@ class MoveError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a move."""
-
     states: Mapping[str, State]
     """The states before the move, by stack, with secrets in plain text: they stay in memory."""
 
@@ -44,7 +42,6 @@ class Plan:
 
     @property
     def moves(self) -> bool:
-        """Whether there is anything to do."""
         return bool(self.surplus) or any(self.final[name] != _rows(state) for name, state in self.states.items())
 
 

@@ -30,7 +30,6 @@ _OF_REDIS = f"{PLATFORM}-redis-"
 
 
 def name_in(urn: str) -> str:
-    """The resource's name."""
     return urn.split("::", 3)[3]
 
 
@@ -92,8 +91,6 @@ OwnerOf = Callable[[Row, Mapping[str, Row]], str | None]
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Resources by stack."""
-
     with_gains: Mapping[str, Rows]
     """All resources of each stack at the end, with nothing removed yet."""
 

@@ -50,8 +50,6 @@ class _Stack(automation.Stack):
 
 
 class Stacks:
-    """The Pulumi stacks of an environment."""
-
     def __init__(self, environment: str, file: Path) -> None:
         """`file`: the stack file. Raises StacksError if there is no program, or `pulumi` is missing or too old."""
         if not (ROOT / "Pulumi.yaml").is_file():
@@ -91,7 +89,6 @@ class Stacks:
         return mine
 
     def stack(self, name: str) -> automation.Stack:
-        """An existing stack."""
         return _Stack(name, self._workspace, select_mode())
 
     def create(self, name: str) -> None:

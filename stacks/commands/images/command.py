@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, ended, stack_path
+from stacks.commands.check.command import MISUSED, ending, stack_path
 from stacks.commands.status.command import Format
 
 
@@ -21,8 +21,6 @@ def images(
     from stacks.commands.images.used import as_object, as_text, used
     from stacks.load import load
 
-    try:
+    with ending(MISUSED, StackFileError):
         found = used(load(stack_path(stack)))
-    except StackFileError as error:
-        raise ended(error, MISUSED) from error
     typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else as_text(found))

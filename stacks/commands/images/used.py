@@ -16,8 +16,6 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Image:
-    """An image that pods use."""
-
     name: str
     """Its whole name before any mirror: what a mirror has to copy."""
 
@@ -44,8 +42,6 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Used:
-    """What a stack pulls and downloads."""
-
     images: tuple[Image, ...]
     manifests: tuple[Manifest, ...]
 
@@ -90,7 +86,6 @@ def as_object(found: Used) -> dict[str, Any]:
 
 
 def as_text(found: Used) -> str:
-    """For people."""
     lines = [line for each in found.images for line in _lines(each)]
     lines += [f"{each.program} {each.version}: {each.location}" for each in found.manifests]
     floating = sum(each.digest is None for each in found.images)

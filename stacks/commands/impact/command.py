@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, Price, ended, stack_path
+from stacks.commands.check.command import MISUSED, Price, ending, stack_path
 
 HURTS = 1
 """Exit code: the edit disrupts something that runs."""
 
 
 class Format(StrEnum):
-    """Output formats of an impact."""
-
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
@@ -47,7 +45,7 @@ def impact(
     from stacks.load import load
 
     file = stack_path(to)
-    try:
+    with ending(MISUSED, StackFileError, NoSuchSourceError, ClusterUnreachableError):
         after = load(file)
         if from_ == LIVE:
             from stacks.commands.impact.live import ask, running, with_busy
@@ -59,8 +57,6 @@ def impact(
             found = with_busy(found, live, ask(cluster, found, live))
         else:
             found = impact_of(stack_before(from_, file), after, price)
-    except (StackFileError, NoSuchSourceError, ClusterUnreachableError) as error:
-        raise ended(error, MISUSED) from error
     if output is Format.JSON:
         typer.echo(json.dumps({"from": from_, "to": str(file), **as_object(found)}, indent=2))
     else:

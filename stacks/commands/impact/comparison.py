@@ -36,8 +36,6 @@ ALL = "all tenants"
 
 @dataclass(frozen=True)
 class Amounts:
-    """GPUs, and their cost."""
-
     always: str
     most: str
     cost: str
@@ -76,8 +74,6 @@ ONLY_RAY_CLUSTERS = (
 
 @dataclass(frozen=True)
 class Impact:
-    """The effects of an edit."""
-
     objects: tuple[ObjectImpact, ...]
     """The affected objects, the worst effect first."""
 

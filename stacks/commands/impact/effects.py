@@ -31,8 +31,6 @@ NONE = Range(0, 0)
 
 @dataclass(frozen=True)
 class Effect:
-    """One effect on an object."""
-
     verdict: Verdict
 
     text: str

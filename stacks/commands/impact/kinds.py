@@ -83,7 +83,6 @@ _VOLUME = Kind(
 
 
 def _claim_of(body: Mapping[str, Any]) -> Kind:
-    """What edits of a PersistentVolumeClaim mean."""
     if RETAINED in (body["metadata"].get("annotations") or {}):
         return _RETAINED_CLAIM
     return _BOUND_CLAIM if body["spec"].get("volumeName") else _CLAIM
@@ -328,7 +327,6 @@ ANOTHER_AUTHORITY = Effect(
 
 
 def kind_of(body: Mapping[str, Any]) -> Kind:
-    """What edits of an object mean."""
     if body["kind"] == "PersistentVolumeClaim":
         return _claim_of(body)
     if body["kind"] in ("StatefulSet", "ConfigMap") and body["metadata"]["name"] == RUN_HISTORY:

@@ -217,7 +217,6 @@ _IN_PLACE = {
 
 
 def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect]:
-    """The effects of an edit."""
     was, will = before["spec"], after["spec"]
     replaced = _of_cluster(was[_CLUSTER], will)
     for field, text in _IN_PLACE.items():

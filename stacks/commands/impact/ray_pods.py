@@ -196,7 +196,6 @@ def all_running(before: Known) -> Range:
 
 
 def _running_of(before: Known, groups: Collection[str]) -> Range:
-    """The running pods of some groups."""
     few, many = (sum(bound.get(group, 0) for group in groups) for bound in _bounds(before))
     return range_of(few, many)
 
@@ -264,7 +263,7 @@ def reached(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str
 def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], why: str) -> Effect:
     if rule.pods == "workers":
         of, whose, verdict = tuple(groups), "workers of {groups}", Verdict.ENDS
-    elif rule.pods == "head" and _outlived(before, after):
+    elif rule.pods == "head" and OPTIONS in after["spec"] and OPTIONS in before.body["spec"]:
         of, whose, verdict = (HEAD,), "the head", Verdict.ENDS
     else:
         of, whose, verdict = (), "the head and all workers", Verdict.RECREATES
@@ -272,11 +271,6 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
     text = f"{whose}: {ended.pods()} deleted at once and recreated, busy or not; what runs there is lost"
     safer = "apply the edit when nothing runs; or set `updates: {strategy: drain}` if only workers change"
     return Effect(verdict, text, why, safer, REPLACING, ended, ended, of)
-
-
-def _outlived(before: Known, after: ReadOnlyBody) -> bool:
-    """Whether workers outlive the head."""
-    return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 
 def _replaced_externally(after: ReadOnlyBody) -> bool:

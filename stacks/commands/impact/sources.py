@@ -33,7 +33,8 @@ def stack_before(word: str, file: Path) -> StackSettings | None:
     """
     if Path(word).is_file():
         return load(Path(word))
-    git(file.parent, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", missing=_neither(word))
+    neither = f"{word!r} is neither a file nor a revision of git here: give one, such as origin/main, or `live`"
+    git(file.parent, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", missing=neither)
     found = file_at(word, file)
     return settings_of(found) if found else None
 
@@ -66,10 +67,6 @@ def _base(revision: str, file: Path, path: str) -> tuple[str, str]:
         return f"{revision}:{normpath(file.parent / path)}", _shown(revision, file, path)
     except NoSuchSourceError as error:
         raise StackFileError([Finding((), None, f"cannot be read: {error}", UNREADABLE)]) from error
-
-
-def _neither(word: str) -> str:
-    return f"{word!r} is neither a file nor a revision of git here: give one, such as origin/main, or `live`"
 
 
 def git(folder: Path, *arguments: str, missing: str = "") -> str:

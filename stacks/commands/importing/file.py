@@ -137,8 +137,6 @@ def _below(path: Path, note: Note) -> Note:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of importing a file."""
-
     text: str
     """The stack file; empty if nothing could be imported."""
 

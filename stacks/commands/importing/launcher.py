@@ -54,8 +54,6 @@ class NodeType:
 
 @dataclass(frozen=True)
 class NodeTypes:
-    """The node types of the head and of the workers."""
-
     head: NodeType
     workers: tuple[NodeType, ...]
 
@@ -164,7 +162,6 @@ _OPTIONS = {
 
 
 def _image_of(docker: Reader, which: str) -> str | None:
-    """The image for `head` or `worker`."""
     special, common = docker.text(f"{which}_image"), docker.text("image")
     return special or common
 
@@ -262,7 +259,6 @@ NODE_CONFIG = "describe the machines under nodes, and set what a pod needs in cp
 
 
 def _note_top_level(document: Reader) -> None:
-    """Notes the keys of the file that have no counterpart."""
     for key, (why, instead) in TOP_LEVEL.items():
         part = document.at(key)
         for each in [each for _, each in part.items()] or [part]:
@@ -291,7 +287,6 @@ _KUBERNETES = {"kubernetes", "kuberay"}
 
 
 def is_launcher_file(document: Any) -> bool:
-    """Whether a document is a file of the cluster launcher."""
     return (
         isinstance(document, Mapping) and "kind" not in document and bool({"provider", "cluster_name"} & set(document))
     )

@@ -17,6 +17,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from components.ray_service.settings import SERVICE_LABEL
+from core.pods import RAY_CLUSTERS
 from core.problems import Path, Problems, StackFileError, dotted
 from core.secrets import ADVICE, is_secret, secret_in
 from core.strategic_merge import difference
@@ -45,13 +46,7 @@ from stacks.settings import TenantSettings
 _TENANT = TenantSettings(name="any")
 """A placeholder for the cluster's tenant, without accounts."""
 
-KINDS: dict[str, Path] = {
-    "RayCluster": ("spec",),
-    "RayJob": ("spec", "rayClusterSpec"),
-    "RayService": ("spec", "rayClusterConfig"),
-    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
-}
-"""The path of the cluster spec in each kind."""
+KINDS = RAY_CLUSTERS
 
 _REQUIRED = {"name", "image", "rayVersion", "groupName", "labels", "annotations"}
 """Settings that no override can replace."""
@@ -167,7 +162,6 @@ def _refused_by_kuberay(body: Mapping[str, Any], answers: Answers) -> None:
 
 
 def _label(spec: dict[str, Any], label: str, name: str) -> None:
-    """Gives the pods of a spec a label."""
     for group in (spec.get("headGroupSpec"), *(spec.get("workerGroupSpecs") or ())):
         metadata = ((group or {}).get("template") or {}).setdefault("metadata", {})
         metadata["labels"] = {**(metadata.get("labels") or {}), label: name}

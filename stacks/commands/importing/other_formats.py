@@ -154,7 +154,6 @@ _CPU, _MEMORY = 16, 64
 
 
 def is_cai_file(document: Any) -> bool:
-    """Whether a document is such a file."""
     return isinstance(document, Mapping) and isinstance(document.get("cai"), Mapping)
 
 

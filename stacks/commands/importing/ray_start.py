@@ -51,7 +51,6 @@ class RayStart:
 
 
 def ray_start(commands: Reader) -> RayStart:
-    """Reads a list of start commands."""
     start = RayStart()
     for index, command in commands.items():
         text = commands.text(index)

@@ -55,8 +55,6 @@ class Owner:
 
 @dataclass(frozen=True)
 class Imported:
-    """One cluster of the input."""
-
     cluster: dict[str, Any]
     """The cluster with its name, as an entry of `tenants[].clusters[]`."""
 
@@ -110,8 +108,6 @@ class Answers:
 
 @dataclass(frozen=True)
 class Document:
-    """One document of a file."""
-
     yaml: yaml_document.Document
 
     first_line: int = 1
@@ -119,7 +115,6 @@ class Document:
 
     @property
     def value(self) -> Any:
-        """The parsed value of the document."""
         return self.yaml.value
 
     def line(self, path: Path) -> int:
@@ -219,7 +214,6 @@ class Reader:
         return self._get(key) is not None
 
     def keys(self) -> list[str]:
-        """The keys of a mapping."""
         return list(self.value) if isinstance(self.value, Mapping) else []
 
     def at(self, key: str | int) -> Self:
@@ -304,15 +298,6 @@ def has_content(value: Any) -> bool:
     if isinstance(value, list):
         return any(has_content(each) for each in value)
     return value is not None and value is not False and value != ""
-
-
-def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all leaves of a value."""
-    if isinstance(value, Mapping | list):
-        for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from leaves(each, (*path, key))
-    elif has_content(value):
-        yield path
 
 
 def _unsettled(value: Any, path: Path, settled: set[Path], touched: set[Path]) -> Iterator[Path]:

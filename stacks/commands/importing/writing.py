@@ -22,6 +22,7 @@ from core.pods import PodSecurityLevel
 from core.problems import Path, Problems
 from core.stack_file import PROJECT
 from core.types import Settings
+from core.values import inside
 from core.yaml_writer import FastFileDumper
 from kuberay.formats import is_dns_subdomain
 from stacks.checks.namespaces import DEFAULT
@@ -161,6 +162,7 @@ _REFERENCES = {
     ("secret", "secretName"): "Secret",
     ("secret", "name"): "Secret",  # of a projected volume
     ("nodePublishSecretRef", "name"): "Secret",
+    ("imagePullSecrets", "name"): "Secret",
     ("azureFile", "secretName"): "Secret",
     ("configMapKeyRef", "name"): "ConfigMap",
     ("configMapRef", "name"): "ConfigMap",
@@ -177,17 +179,12 @@ _NAMES = {
 _IN_EACH_NAMESPACE = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 
 
-def _references(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, list):
-        for each in value:
-            yield from _references(each, key)
-            if key == "imagePullSecrets" and each.get("name"):
-                yield "Secret", each["name"]
-    for inner, each in value.items() if isinstance(value, Mapping) else ():
-        kind = _REFERENCES.get((key, inner)) or _NAMES.get(inner)
-        if kind and isinstance(each, str):
-            yield kind, each
-        yield from _references(each, inner)
+def _references(value: Any) -> Iterator[tuple[str, str]]:
+    for path, name in inside(value):
+        keys = ["", "", *(step for step in path if isinstance(step, str))]
+        kind = _REFERENCES.get((keys[-2], keys[-1])) or _NAMES.get(keys[-1])
+        if kind and name and isinstance(name, str):
+            yield kind, name
 
 
 MODELINE = "# yaml-language-server: $schema=./stack-file.schema.json\n"
@@ -199,7 +196,6 @@ NETWORK = "remove what its pods do not reach, and set who reaches them: dashboar
 
 
 def stack_file(imported: Iterable[Imported], answers: Answers) -> str:
-    """The text of a whole stack file."""
     imported = [_in_order(each) for each in imported]
     made = tenants(imported, answers.namespace)
     settings = {**operator_of(answers), "tenants": made}
@@ -239,7 +235,6 @@ def _sorted(settings: dict[str, Any], model: type[Settings]) -> dict[str, Any]:
 
 
 def dump(value: Any) -> str:
-    """Values as the text of a stack file."""
     return yaml.dump(value, Dumper=FastFileDumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
 
 

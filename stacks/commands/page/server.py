@@ -67,7 +67,6 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Its URL."""
         return f"http://{LOOPBACK}:{self.server_port}/"
 
     def known(self, host: str | None) -> bool:
@@ -91,7 +90,6 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _SLOWEST
 
     def do_GET(self) -> None:
-        """Answers a request."""
         if not self.server.known(self.headers.get("Host")):
             self._answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", f"This server is {self.server.url}\n")
         elif urlsplit(self.path).path != "/":
@@ -100,7 +98,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, "text/html", self.server.page())
 
     def do_HEAD(self) -> None:
-        """Answers without the page."""
         self.do_GET()
 
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:

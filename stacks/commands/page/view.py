@@ -58,8 +58,6 @@ class Pods:
 
 @dataclass(frozen=True)
 class NodeShown:
-    """A node with its pods."""
-
     name: str
     gpus: int
     pods: tuple[Pods, ...]
@@ -68,7 +66,6 @@ class NodeShown:
 
     @property
     def held(self) -> int:
-        """GPUs of its pods."""
         return sum(each.gpus for each in self.pods)
 
     @property
@@ -205,7 +202,6 @@ class Bar:
 
     @property
     def words(self) -> str:
-        """The same in words."""
         waits = f", {self.waiting} wait" if self.waiting else ""
         return f"{self.held} of {self.most} GPUs held{waits}"
 
@@ -229,8 +225,6 @@ class Reasons:
 
 @dataclass(frozen=True)
 class TenantShown:
-    """A tenant with everything in its namespace."""
-
     title: str
     ok: bool
     bar: Bar | None
@@ -243,8 +237,6 @@ class TenantShown:
 
 @dataclass(frozen=True)
 class LiveShown:
-    """What runs now."""
-
     at: str
     ok: bool
     figures: tuple[str, ...]
@@ -280,7 +272,6 @@ class View:
 
 
 def of_plan(name: str, plan: Plan) -> View:
-    """The page of a plan alone."""
     return View(name, report_of(name, plan), tuple(planned(plan)))
 
 
@@ -350,7 +341,6 @@ def _marked(table: Table, objects: Iterable[CmlStatus | QueueStatus]) -> Marked:
 
 
 def html(view: View) -> str:
-    """The page."""
     return _template("page.html.jinja").render(view=view, policy=policy(live=view.live is not None))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, Price, ended, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, Files, Price, ended, ending, stack_paths
 
 if TYPE_CHECKING:
     from stacks.commands.plan.history.jobs import Job
@@ -19,8 +19,6 @@ LIVE = "live"
 
 
 class Format(StrEnum):
-    """Output formats of a plan."""
-
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
@@ -29,10 +27,7 @@ class Format(StrEnum):
 
 
 def plan(
-    stacks: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
-    ] = None,
+    stacks: Files = None,
     output: Annotated[
         Format, typer.Option("--format", help="For a terminal, programs, a pull request, a browser; or nodes alone.")
     ] = Format.TEXT,
@@ -67,19 +62,15 @@ def plan(
     from stacks.planning import sharing
     from stacks.planning.plan import plan_of
 
-    paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
-    if not paths:
-        raise ended("this folder has no Pulumi.*.yaml: name a stack or a file", MISUSED)
+    paths = stack_paths(stacks)
     if output is Format.SVG and (len(paths) > 1 or all_stacks):
         raise ended("--format svg draws the nodes of one stack: name one, without --all-stacks", MISUSED)
     if history and (len(paths) > 1 or all_stacks or output is Format.SVG):
         raise ended("--history is for one stack: name it, without --all-stacks and --format svg", MISUSED)
     if save and history != LIVE:
         raise ended("--save is for --history live: a file is not saved into another", MISUSED)
-    try:
+    with ending(FOUND, StackFileError):
         settings = {str(path): load(path) for path in paths}
-    except StackFileError as error:
-        raise ended(error, FOUND) from error
     if history:
         _chosen(next(iter(settings.values())), history, save, cluster, output)
         return
@@ -136,12 +127,10 @@ def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: st
     from stacks.commands.plan.history.jobs import HistoryError, read
     from stacks.commands.plan.past import NoSuchClusterError, as_object, chosen, compare, report
 
-    try:
+    with ending(MISUSED, HistoryError, NoSuchClusterError, ClusterUnreachableError):
         name = chosen(stack, cluster)
         jobs, notes = _live(stack, name, save) if history == LIVE else (read(Path(history)), ())
         compared = compare(stack, name, jobs, notes)
-    except (HistoryError, NoSuchClusterError, ClusterUnreachableError) as error:
-        raise ended(error, MISUSED) from error
     if output is Format.JSON:
         typer.echo(json.dumps(as_object(compared), indent=2))
     else:

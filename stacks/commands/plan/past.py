@@ -137,7 +137,6 @@ def variants(sizes: Sizes, own: Own) -> list[dict[str, Any]]:
 
 
 def as_object(comparison: Comparison) -> dict[str, object]:
-    """The comparison for programs."""
     return {
         "cluster": comparison.cluster,
         "jobs": len(comparison.jobs),

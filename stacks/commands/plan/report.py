@@ -39,8 +39,6 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """The report of one or several stacks."""
-
     title: str
     tables: tuple[Table, ...]
     sentences: tuple[str, ...]
@@ -53,7 +51,6 @@ class Report:
 
 
 def report(name: str, plan: Plan) -> Report:
-    """The report of a stack's plan."""
     made = [_pools(plan), _groups(plan), _clusters(plan), _tenants(plan), _queues(plan)]
     return Report(name, tuple(table for table in made if table.rows), tuple(_sentences(plan)), plan)
 
@@ -72,7 +69,6 @@ def triple(usage: Usage) -> str:
 
 
 def money(cost: tuple[float, float] | None) -> str:
-    """A range of costs."""
     return f"{cost[0]:.2f} to {cost[1]:.2f}" if cost else NONE
 
 
@@ -208,7 +204,6 @@ def _zeros(usage: Usage) -> Usage:
 
 
 def as_object(plan: Plan) -> dict[str, object]:
-    """The plan of a stack."""
     gang = plan.largest_gang
     return {
         "pools": [

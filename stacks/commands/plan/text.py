@@ -72,7 +72,6 @@ def _rich(table: Table) -> RichTable:
 
 
 def markdown(reports: Iterable[Report]) -> str:
-    """The reports as GitHub's Markdown."""
     return "\n".join(line for report in reports for line in _lines(report))
 
 

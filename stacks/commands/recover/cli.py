@@ -130,8 +130,6 @@ class LockedError(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The holder in a lock file."""
-
     user: str
     host: str
     pid: int

@@ -74,8 +74,6 @@ def recover(
 
 @dataclass(frozen=True)
 class _Scope:
-    """What is recovered."""
-
     stacks: Sequence[str]
     whole: bool
     """Whether these are the stacks of a split environment."""

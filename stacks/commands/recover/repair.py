@@ -22,8 +22,6 @@ _CREATOR = "pulumi-kubernetes"
 
 @dataclass(frozen=True)
 class Existing:
-    """The objects that exist."""
-
     own: list[Candidate] = field(default_factory=list)
     """Created by this stack."""
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, ending, stack_path
 
 
 def render(
@@ -31,11 +31,9 @@ def render(
     from stacks.objects.cml import installs_operator, without_kubernetes
 
     file = stack_path(stack)
-    try:
+    with ending(MISUSED, StackFileError):
         parsed = stack_file(file, read(file))
         settings = installable(settings_of(parsed), parsed)
-    except StackFileError as error:
-        raise ended(error, MISUSED) from error
     if without_kubernetes(settings):
         raise ended(f"error: stack {stack_name(file)} is on Cloudera ML alone: it has no manifests", FOUND)
     operator = settings.operator

@@ -5,7 +5,6 @@ The objects are those of `render`, and those of KubeRay's own manifests, as the 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from components.crds.definitions import whole
 from components.operator.manifests import operator_objects
@@ -13,6 +12,7 @@ from components.ray_cluster.request import scales
 from core.body import Body
 from core.images import with_mirrors
 from core.problems import few
+from core.values import inside
 from stacks.objects.stack import Objects, render_as
 from stacks.settings import StackSettings
 
@@ -92,8 +92,6 @@ class SecretReference:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A stack as plain manifests."""
-
     stages: Stages
     """The objects of each stage, in a stable order."""
 
@@ -176,31 +174,25 @@ def _secrets(bodies: Sequence[Body]) -> Iterator[SecretReference]:
             yield SecretReference(namespace, name, tuple(found))
 
 
-_OF_SECRETS = ("secretKeyRef", "secretRef", "nodePublishSecretRef", "imagePullSecrets", "redisPassword")
-"""Fields with the name of a Secret."""
+_OF_SECRETS = ("secretKeyRef", "secretRef", "nodePublishSecretRef", "imagePullSecrets", "redisPassword", "secret")
+"""Fields with the name of a Secret; `secret` of a projected volume."""
 
 
-def _references(value: Any, key: str = "") -> Iterator[str]:
+def _references(body: Body) -> Iterator[str]:
     """The names of Secrets in the pods of an object, and in its own fields that name one."""
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _references(item, key)
-    elif isinstance(value, Mapping):
-        if key in _OF_SECRETS and isinstance(value.get("name"), str):
-            yield value["name"]
-        for inner, item in value.items():
-            if inner == "secretName" and isinstance(item, str):
-                yield item
-            elif key == "secret" and inner == "name" and isinstance(item, str):
-                yield item  # of a projected volume
-            elif inner != "metadata":
-                yield from _references(item, inner)
+    for path, name in inside(body):
+        if isinstance(name, str) and "metadata" not in path:
+            match [step for step in path if isinstance(step, str)]:
+                case [*_, "secretName"]:
+                    yield name
+                case [*_, key, "name"] if key in _OF_SECRETS:
+                    yield name
 
 
 def _left(stack: StackSettings, bodies: Sequence[Body]) -> Iterator[Omission]:
-    for program, install in _schedulers(stack):
-        if install == "manifests":
-            yield Omission(program, "`up` generates the certificate of its webhook: install it before stage 30-rules")
+    if stack.scheduler and (program := stack.scheduler.configured).install == "manifests":
+        why = "`up` generates the certificate of its webhook: install it before stage 30-rules"
+        yield Omission(f"{stack.scheduler.backend.capitalize()} {program.version}", why)
     if jobs := [f"{tenant.namespace_name}/{job.name}" for tenant in stack.tenants for job in tenant.jobs]:
         why = "a job runs once, when it is created; Argo CD and Flux would start it again: submit it yourself"
         yield Omission(f"Jobs {shown_names(jobs)}", why)
@@ -227,14 +219,6 @@ def _left(stack: StackSettings, bodies: Sequence[Body]) -> Iterator[Omission]:
         yield Omission("Guards", why)
     why = "checks against the live cluster (upgrades of the operator, storage classes, its identity) and waiting"
     yield Omission("What a preview does", f"{why}: `kubectl wait`")
-
-
-def _schedulers(stack: StackSettings) -> Iterator[tuple[str, str]]:
-    scheduler = stack.scheduler
-    if scheduler and scheduler.volcano:
-        yield f"Volcano {scheduler.volcano.version}", scheduler.volcano.install
-    if scheduler and scheduler.kueue:
-        yield f"Kueue {scheduler.kueue.version}", scheduler.kueue.install
 
 
 def shown_names(names: Sequence[str]) -> str:

@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, Price, ended
+from stacks.commands.check.command import FOUND, MISUSED, Price, ending
 
 
 class Format(StrEnum):
-    """Output formats of a review."""
-
     MARKDOWN = "markdown"
     JSON = "json"
 
@@ -54,7 +52,7 @@ def review(
     from stacks.commands.review.reviewed import as_object, change
     from stacks.commands.review.reviewed import review as reviewed
 
-    try:
+    with ending(MISUSED, ConfigurationError, NoPreviewError, NoRehearsalError, NoSuchSourceError):
         found = reviewed(
             change(base, Path()),
             load(config or FILE),
@@ -62,8 +60,6 @@ def review(
             rehearsals(rehearsal_json or ()),
             price,
         )
-    except (ConfigurationError, NoPreviewError, NoRehearsalError, NoSuchSourceError) as error:
-        raise ended(error, MISUSED) from error
     typer.echo(json.dumps(as_object(found), indent=2) if output is Format.JSON else comment(found))
     if found.fails:
         raise typer.Exit(FOUND)
@@ -80,9 +76,7 @@ def changes(
     from stacks.commands.review.reports import NoPreviewError
     from stacks.commands.review.reports import changes as found
 
-    try:
+    with ending(MISUSED, NoPreviewError):
         lines = found(preview)
-    except NoPreviewError as error:
-        raise ended(error, MISUSED) from error
     for line in lines:
         typer.echo(line)

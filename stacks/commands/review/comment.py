@@ -59,16 +59,14 @@ def comment(review: Review) -> str:
     for each, part, more in zip(review.stacks, parts, folded, strict=True):
         size = sum(len(line) + 1 for line in more)
         if size > room:
-            more = ["", f"The details are too long for a comment: see {_commands(each, review.change.base)}."]
+            impact = f"python -m stacks impact --from {review.change.base} --to {each.name}"
+            plan = f"python -m stacks plan {each.name}"
+            more = ["", f"The details are too long for a comment: see `{impact}` and `{plan}`."]
         else:
             room -= size
         part += more
     ending = ["", f"Written by `python -m stacks review --base {review.change.base}`."]
     return _within("\n".join([*short, *(line for part in parts for line in part), *ending]))
-
-
-def _commands(each: Reviewed, base: str) -> str:
-    return f"`python -m stacks impact --from {base} --to {each.name}` and `python -m stacks plan {each.name}`"
 
 
 def _within(text: str) -> str:
@@ -179,7 +177,8 @@ def _of_impact(impact: Impact) -> Iterator[str]:
     yield from _some([_effect(each, effect) for each in shown for effect in each.effects if _matters(effect)], "below")
     yield from (f"**Overcommitted from now on**: {plain(each)}" for each in impact.budget.promises)
     yield from _some([_gpus(row) for row in impact.budget.rows if row.whose != ALL], "below")
-    yield from _some([_right(each) for each in rights], "below")
+    changed = [(plain(each.name), "; ".join(map(_strongest_first, each.effects))) for each in rights]
+    yield from _some([f"**Rights** of {name}: {_short(texts)}" for name, texts in changed], "below")
     rest = [each.verdict for each in impact.objects if each.kind != RIGHTS and not any(map(_matters, each.effects))]
     if rest:
         listed = ", ".join(f"{number} {_QUIET.get(verdict, verdict)}" for verdict, number in Counter(rest).items())
@@ -205,10 +204,6 @@ def _gpus(row: Figures) -> str:
     state = " (new)" if row.before is None else " (removed)" if row.after is None else ""
     paid = "" if cost == NONE else f"; cost per hour {cost}"
     return f"**GPUs** of {plain(row.whose)}{state}: {most} at most, {always} always{paid}"
-
-
-def _right(each: ObjectImpact) -> str:
-    return f"**Rights** of {plain(each.name)}: {_short('; '.join(map(_strongest_first, each.effects)))}"
 
 
 def _strongest_first(effect: Effect) -> str:

@@ -43,21 +43,17 @@ class Step:
 
     @property
     def shown(self) -> str:
-        """The fields, for people."""
         return few(self.fields, _SHOWN)
 
 
 @dataclass(frozen=True)
 class Preview:
-    """The preview of one stack."""
-
     steps: tuple[Step, ...]
     errors: int
     """Number of errors that it has reported. Its log has the texts, in which Pulumi hides secrets that it knows."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of resources by operation."""
         return Counter(each.operation for each in self.steps)
 
 
@@ -137,8 +133,6 @@ class Refusal(_Part):
 
 
 class Rehearsal(_Part):
-    """The rehearsal of one stack."""
-
     stack: str
     well: bool
     clusters: tuple[Cluster, ...]
@@ -152,12 +146,10 @@ class Rehearsal(_Part):
 
     @property
     def ready(self) -> int:
-        """The number of RayClusters that are ready."""
         return sum(each.ready for each in self.clusters)
 
     @property
     def number(self) -> int:
-        """The number of RayClusters of the stack."""
         return self.ready + len(self.not_ready)
 
     @property

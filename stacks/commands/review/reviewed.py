@@ -43,8 +43,6 @@ _STACK_FILES = "Pulumi.*.yaml"
 
 @dataclass(frozen=True)
 class Touched:
-    """A stack file that a change touches."""
-
     file: Path
     edited: bool = False
     """Whether the file itself differs, or is new."""
@@ -193,8 +191,6 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Reviewed:
-    """The review of one stack."""
-
     touched: Touched
     name: str
     checked: Checked | None = None
@@ -236,8 +232,6 @@ class Reviewed:
 
 @dataclass(frozen=True)
 class Review:
-    """The review of a change."""
-
     change: Change
     stacks: tuple[Reviewed, ...]
 
@@ -313,7 +307,8 @@ def _stack(each: Reviewed) -> dict[str, Any]:
         "podsEnded": pods_ended(each.impact) if each.impact else None,
         "impact": impact_as_object(each.impact) if each.impact else None,
         "policies": _policies(each.policies) if each.policies else None,
-        "preview": _preview(each.preview) if each.preview else None,
+        "preview": each.preview
+        and {"errors": each.preview.errors, "steps": [asdict(one) for one in each.preview.steps]},
         "rehearsal": _rehearsal(each.rehearsal) if each.rehearsal else None,
     }
 
@@ -336,10 +331,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "fix": finding.rule.fix,
     }
-
-
-def _preview(preview: Preview) -> dict[str, Any]:
-    return {"errors": preview.errors, "steps": [asdict(each) for each in preview.steps]}
 
 
 def _rehearsal(rehearsal: Rehearsal) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended
-from stacks.commands.status.command import Context, Stack, failing, settings_of, target_of
+from stacks.commands.check.command import FOUND, MISUSED, ended, ending
+from stacks.commands.status.command import Context, Stack, failing, meant, settings_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
@@ -41,12 +41,8 @@ def run(
 
         namespace, template = namespace_of_template(settings, name)
         cluster = cluster_of_stack(settings, context)
-        try:
+        with ending(MISUSED, BadArgumentsError), ending(FOUND, RefusedError):
             made = start(cluster, namespace, template, arguments or ())
-        except BadArgumentsError as error:
-            raise ended(error, MISUSED) from error
-        except RefusedError as error:
-            raise ended(error, FOUND) from error
         typer.echo(f"{namespace}/{made}")
         for command in ("logs", "cancel"):
             typer.echo(f"# python -m stacks {command} {stack} {namespace}/{made}", err=True)
@@ -64,11 +60,7 @@ def cancel(
     Exit code: 0 deleted; 1 refused, with the reason; 2 wrong use, or the cluster cannot be read.
     """
     with failing():
-        from stacks.program.identity import cluster_of_stack
-
-        settings = settings_of(stack)
-        cluster = cluster_of_stack(settings, context)
-        target = target_of(cluster, settings, name)
+        settings, cluster, target = meant(stack, context, name)
 
         from stacks.commands.run.live import RefusedError
         from stacks.commands.run.live import cancel as delete
@@ -82,10 +74,8 @@ def cancel(
                 f"{target.title} is in the stack file{of}, and the next `up` would start it again: set suspend there",
                 MISUSED,
             )
-        try:
+        with ending(FOUND, RefusedError):
             delete(cluster, target.namespace, target.name)
-        except RefusedError as error:
-            raise ended(error, FOUND) from error
         typer.echo(f"{target.title} is deleted, and its cluster with it")
 
 

@@ -15,8 +15,6 @@ from stacks.commands.status.targets import needs_namespace
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run."""
-
     namespace: str
     record: Mapping[str, Any]
     """As components/payloads/run_history/record.py writes it, without its pods and events."""

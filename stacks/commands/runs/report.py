@@ -34,7 +34,6 @@ def show(histories: Histories, last: int) -> None:
 
 
 def show_one(record: Record) -> None:
-    """Prints one run."""
     out = open_console()
     first, *others = lines(record)
     out.print(in_one_line(first))

@@ -40,7 +40,6 @@ Model = type[BaseModel]
 
 
 def reference_text() -> str:
-    """The text of the committed page."""
     places = _places()
     tables = [_section(model, where) for model, where in places.items()]
     return "\n".join([HEAD, *tables, _formats(places)])

@@ -119,7 +119,7 @@ def stack_file_schema() -> Schema:
             },
             f"{_PART}.$patch": _INSTRUCTION,
             **{f"{_PART}.{name}": _partial(model) for name, model in whole.items()},
-            **_kuberay_definitions(),
+            **{f"{_PREFIX}{name}": _patch(part) for name, part in _crds().items() if not name.startswith("Ray")},
         },
     }
     return dict(_in_lines(schema))
@@ -188,22 +188,15 @@ def paragraphs(docstring: str) -> str:
 
 
 def schema_text() -> str:
-    """The text of the committed schema."""
     return _text(stack_file_schema())
 
 
 def base_schema_text() -> str:
-    """The text of the committed schema of bases."""
     return _text(base_schema())
 
 
 def _text(schema: Schema) -> str:
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def _kuberay_definitions() -> Schema:
-    """All parts of KubeRay's schema, under unique names."""
-    return {f"{_PREFIX}{name}": _patch(part) for name, part in _crds().items() if not name.startswith("Ray")}
 
 
 @functools.cache

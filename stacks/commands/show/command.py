@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, ended, stack_path
+from stacks.commands.check.command import MISUSED, ending, stack_path
 
 
 def show(
@@ -21,10 +21,8 @@ def show(
     from stacks.load import settings_of
 
     file = stack_path(stack)
-    try:
+    with ending(MISUSED, StackFileError):
         merged = stack_file(file, read(file))
-    except StackFileError as error:
-        raise ended(error, MISUSED) from error
     try:
         settings_of(merged)
         valid = True

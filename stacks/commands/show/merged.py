@@ -38,7 +38,6 @@ class _Writer:
         self._valid = valid
 
     def root(self, file: StackFile) -> Iterator[Line]:
-        """The lines of a whole file."""
         config = file.document.root.children.get("config")
         yield "config:", None
         for key, child in config.children.items() if config else ():

@@ -23,8 +23,6 @@ QUEUES: Mapping[Backend, str] = {"volcano": "queues", "kueue": "clusterqueues"}
 
 @dataclass(frozen=True)
 class QueueStatus:
-    """The status of a queue of the stack."""
-
     name: str
     ok: bool
     used: Usage = field(default_factory=dict)
@@ -43,8 +41,6 @@ class QueueStatus:
 
 @dataclass(frozen=True)
 class QuotaStatus:
-    """A ResourceQuota of a tenant's namespace."""
-
     name: str
     used: Mapping[str, Decimal]
     hard: Mapping[str, Decimal]
@@ -121,7 +117,6 @@ def _of_kueue(body: Body) -> QueueStatus:
 
 
 def quota_status(body: Body) -> QuotaStatus:
-    """The status of a ResourceQuota."""
     status = body.get("status") or {}
     used, hard = status.get("used") or {}, status.get("hard") or body["spec"].get("hard") or {}
     keys = {key: ENTRIES[key][0] for key in COUNTED}

@@ -33,8 +33,6 @@ WAKES = "`python -m stacks wake STACK NAMESPACE/NAME`"
 
 
 class State(StrEnum):
-    """States of a RayCluster."""
-
     READY = "ready"
     SUSPENDED = "suspended"
     RESTING = "resting"
@@ -69,8 +67,6 @@ class Gpus:
 
 @dataclass(frozen=True)
 class Group:
-    """A worker group."""
-
     name: str
     ready: int | None
     """Pods that are Ready; None: this account must not read pods."""
@@ -79,8 +75,6 @@ class Group:
 
 @dataclass(frozen=True)
 class ClusterStatus:
-    """The status of a RayCluster."""
-
     name: str
     state: State
     in_stack_file: bool
@@ -189,7 +183,6 @@ def owner_of(body: Body) -> str | None:
 
 
 def phase(pod: Any) -> str:
-    """Phase of a pod."""
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
@@ -231,7 +224,6 @@ def _gpus(body: Body, pods: Sequence[Any], *, known: bool) -> Gpus:
 
 
 def requested(pod: Any) -> int:
-    """GPUs that a pod requests."""
     amounts = ((each.get("resources") or {}).get("requests") or {} for each in pod["spec"]["containers"])
     return sum(int(amount(str(each[GPU_RESOURCE]))) for each in amounts if GPU_RESOURCE in each)
 

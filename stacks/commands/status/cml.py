@@ -15,8 +15,6 @@ from components.cml.settings import CmlSettings
 
 
 class CmlState(StrEnum):
-    """What a cluster is."""
-
     READY = "ready"
     SUSPENDED = "suspended"
     NOT_READY = "not ready"
@@ -26,8 +24,6 @@ class CmlState(StrEnum):
 
 @dataclass(frozen=True)
 class CmlStatus:
-    """The status of a cluster on Cloudera ML."""
-
     name: str
     state: CmlState
     url: str
@@ -43,7 +39,6 @@ class CmlStatus:
 
     @property
     def ok(self) -> bool:
-        """Whether it is as desired."""
         return self.state in (CmlState.READY, CmlState.SUSPENDED)
 
 

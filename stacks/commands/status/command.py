@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, ended, ending, stack_path
 from stacks.program.cancelled import EXIT_CODE
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ PAUSE_SECONDS = 3.0
 
 
 class Format(StrEnum):
-    """Output formats of a status."""
-
     TEXT = "text"
     JSON = "json"
 
@@ -92,15 +90,10 @@ def logs(
     """
     with failing():
         from stacks.commands.status.targets import NoLogError, place_of_log
-        from stacks.program.identity import cluster_of_stack
 
-        settings = settings_of(stack)
-        cluster = cluster_of_stack(settings, context)
-        target = target_of(cluster, settings, name)
-        try:
+        _, cluster, target = meant(stack, context, name)
+        with ending(FOUND, NoLogError):
             place = place_of_log(target, pod, cluster.connection)
-        except NoLogError as error:
-            raise ended(error, FOUND) from error
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
         for part in cluster.log(place.namespace, place.pod, place.container, follow=follow, tail=tail):
             sys.stdout.buffer.write(part)
@@ -140,11 +133,8 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
     with failing():
         from components.cluster import ForbiddenError
         from stacks.commands.status.targets import WHO_WAKES, NotWokenError, wake_patch
-        from stacks.program.identity import cluster_of_stack
 
-        settings = settings_of(stack)
-        cluster = cluster_of_stack(settings, context)
-        target = target_of(cluster, settings, name)
+        settings, cluster, target = meant(stack, context, name)
         try:
             if (asked := wake_patch(target, settings)) is None:
                 typer.echo(f"{target.title} is not suspended")
@@ -216,6 +206,15 @@ def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterab
     from stacks.commands.status.cml import cml_statuses
 
     return cml_statuses(settings.cml, stack)
+
+
+def meant(stack: str, context: str | None, name: str) -> "tuple[StackSettings, Cluster, Target]":
+    """What the arguments of a command name. Raises StackFileError, and all that `target_of` raises."""
+    from stacks.program.identity import cluster_of_stack
+
+    settings = settings_of(stack)
+    cluster = cluster_of_stack(settings, context)
+    return settings, cluster, target_of(cluster, settings, name)
 
 
 def target_of(cluster: "Cluster", settings: "StackSettings", name: str) -> "Target":

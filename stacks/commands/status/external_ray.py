@@ -50,12 +50,10 @@ class ExternalStatus:
 
     @property
     def ok(self) -> bool:
-        """Whether it could be reached."""
         return self.state is Reachability.CONNECTED
 
 
 def external_status(cluster: ExternalClusterSettings, found: Found) -> ExternalStatus:
-    """The status of an external cluster of the stack file."""
     pods = _pods(cluster.name, found)
     if not pods:
         why = found.absence("pods")[1]

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 
+from components.access.personas import RAY_KINDS
 from components.cluster import Cluster, ForbiddenError
 from components.queues.kueue import API_VERSION as KUEUE
 from components.queues.settings import Backend
@@ -22,8 +23,6 @@ from stacks.commands.status.snapshot import Found, Live
 
 _AT_ONCE = 8
 """Namespaces that are read at the same time."""
-
-RAY_KINDS = ("rayclusters", "rayjobs", "rayservices")
 
 _OF_QUEUES: Mapping[Backend, tuple[str, str]] = {"volcano": (VOLCANO, "podgroups"), "kueue": (KUEUE, "workloads")}
 """API versions of the schedulers, and the kinds by which they keep RayClusters and RayJobs waiting."""
@@ -54,7 +53,6 @@ def nodes(cluster: Cluster) -> Found:
 
 
 def namespace(cluster: Cluster, name: str, backend: Backend | None) -> Found:
-    """The objects of one namespace."""
     reads = {
         **{plural: partial(cluster.list, RAY, plural, name) for plural in RAY_KINDS},
         "pods": partial(cluster.list, "v1", "pods", name),

@@ -27,8 +27,6 @@ _NOT_SUBMITTED = ("", "PENDING")
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The status of a RayJob."""
-
     name: str
     deployment: str
     """KubeRay's `jobDeploymentStatus`, or `New`; of one that was not found `Missing` or `Unknown`."""
@@ -136,8 +134,6 @@ def _cluster_of_job(name: str | None, clusters: Mapping[str, ClusterStatus]) -> 
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """The status of a RayService."""
-
     name: str
     ok: bool
     """Whether it serves, and all active applications run."""

@@ -39,8 +39,6 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report for people."""
-
     title: str
     tables: tuple[Table, ...]
     reasons: tuple[str, ...]
@@ -68,7 +66,6 @@ def summary(name: str, status: StackStatus) -> str:
 
 
 def figures(status: StackStatus) -> list[str]:
-    """The parts of the summary."""
     down = ["the KubeRay operator does not run"] if status.operator else []
     states = Counter(each.state for each in status.clusters)
     others = ", ".join(f"{number} {state}" for state, number in states.items() if state is not State.READY)
@@ -231,7 +228,6 @@ def _unreadable(status: StackStatus) -> Iterator[str]:
 
 
 def as_object(name: str, status: StackStatus) -> dict[str, Any]:
-    """The status for programs."""
     return {
         "stack": name,
         "at": status.live.at.isoformat(timespec="seconds"),

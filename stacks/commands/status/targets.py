@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.access.personas import RAY_KINDS
 from components.cluster import AMBIENT, Connection
 from components.ray_cluster.pods import CLUSTER_LABEL
-from components.ray_job.manifests import SUBMITTER_LABEL
+from components.ray_job.manifests import SUBMITTER, SUBMITTER_LABEL
 from components.ray_service.applications import clusters_of
 from components.rollout.pods import Pod, kind, leaves
 from core.body import Body
 from core.problems import in_one_line
 from core.suggestions import names_hint
 from stacks.commands.status.clusters import phase, waits_in_kueue
-from stacks.commands.status.live import RAY_KINDS
 from stacks.commands.status.snapshot import Found
 from stacks.settings import StackSettings
 
@@ -38,7 +38,6 @@ class Target:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return str(self.body["metadata"]["name"])
 
     @property
@@ -127,9 +126,6 @@ def namespace_of_template(stack: StackSettings, word: str) -> tuple[str, str]:
 HEAD = "head"
 """The word that selects the head's pod."""
 
-_SUBMITTER = "ray-job-submitter"
-"""Container of the head that submits the job in SidecarMode (ray-operator/controllers/ray/utils/constant.go)."""
-
 _DRIVER_LOG = "/tmp/ray/session_latest/logs/job-driver-{job}.log"  # noqa: S108 (in a pod)
 """Ray's log of a submitted job's driver (Ray: dashboard/modules/job/common.py, JOB_LOGS_PATH_TEMPLATE)."""
 
@@ -189,7 +185,7 @@ def _of_driver(target: Target, connection: Connection) -> Place:
             raise NoLogError(f"{target.title} has no submitter pod now: `python -m stacks status` shows why")
         return _place(target, max(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))))
     if mode == "SidecarMode":
-        return _of_head(target, _SUBMITTER)
+        return _of_head(target, SUBMITTER)
     head = _of_head(target)
     job = (target.body.get("status") or {}).get("jobId")
     if not job:

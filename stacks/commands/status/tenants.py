@@ -40,7 +40,6 @@ class TenantStatus:
 
     @property
     def ok(self) -> bool:
-        """Whether everything in it is as desired."""
         clusters, jobs = (each.ok for each in self.clusters), (each.ok for each in self.jobs)
         external, services = (each.ok for each in self.external), (each.ok for each in self.services)
         return all((*clusters, *external, *jobs, *services))
@@ -95,7 +94,6 @@ class StackStatus:
 
     @property
     def clusters(self) -> Sequence[ClusterStatus]:
-        """The RayClusters of all tenants."""
         return [each for tenant in self.tenants for each in tenant.clusters]
 
     @property

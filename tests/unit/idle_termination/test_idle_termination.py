@@ -10,7 +10,7 @@ from components.access.restricted import Restricted
 from components.idle_termination.manifests import LABELS
 from kuberay.pod_security import violations
 from stacks.load import parse
-from stacks.objects.network import tenant_policies
+from stacks.objects.network import policies_of_clusters
 from stacks.objects.tenant_programs import idle_termination
 from stacks.program.build import build
 from stacks.settings import StackSettings
@@ -117,7 +117,9 @@ def test_admission_lets_its_account_suspend_and_no_other_one_of_the_namespace() 
 
 def test_it_reaches_the_heads_of_its_clusters_alone() -> None:
     settings = stack(RESTS, {})
-    policies = {each["metadata"]["name"]: each["spec"] for each in tenant_policies(settings, settings.tenants[0])}
+    policies = {
+        each["metadata"]["name"]: each["spec"] for _, each in policies_of_clusters(settings, settings.tenants[0])
+    }
     itself = {"podSelector": {"matchLabels": LABELS}}
     peers = {
         name: [peer for rule in each.get("ingress", ()) for peer in rule["from"]] for name, each in policies.items()

@@ -13,16 +13,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from components.cluster import Connection
 from components.kueue.component import Kueue, KueueArgs, KueueCertificate
-from components.kueue.manifests import Certificate, kueue_image, kueue_objects, webhook_names
+from components.kueue.manifests import kueue_image, kueue_objects, webhook_names
 from components.kueue.settings import KueueSettings
 from components.manifest_files import UnexpectedManifestError
+from components.scheduler_manifest import Certificate
 from components.tls.issuing import new_certificate
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
 
 Tree = list[dict[str, Any]]
 
-CERTIFICATE = Certificate("certificate", "key", bundle="bundle", digest="digest")
+CERTIFICATE = Certificate("certificate", "certificate", "key", bundle="bundle", digest="digest")
 
 MANAGER = "kueue-controller-manager"
 

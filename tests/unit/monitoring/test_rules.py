@@ -125,7 +125,7 @@ def test_gpu_hours_and_their_cost_are_recorded(promtool: str, tmp_path: Path) ->
 
 def test_the_queries_of_the_dashboards_are_valid(promtool: str, tmp_path: Path) -> None:
     of_ray = (query for name in MADE for query in queries(name))
-    asked = dict.fromkeys([*(query for board in BOARDS.values() for query in board.queries), *of_ray])
+    asked = dict.fromkeys([*(panel.query for board in BOARDS.values() for panel in board.panels), *of_ray])
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(asked)]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
     run(promtool, "check", "rules", str(tmp_path / "rules.yaml"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stacks.load import parse
-from stacks.objects.network import operator_policies, scheduler_policies, tenant_policies
+from stacks.objects.network import operator_policies, policies_of_clusters, scheduler_policies
 from tests.pods.port_matrix import ports_table, reach_table
 
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "network.md"
 def policies(tenant: dict[str, Any], network: dict[str, Any] | None = None) -> dict[str, Any]:
     """The specs of a tenant's policies by name."""
     stack = parse({"network": network or {}, "tenants": [{"name": "team-a", "clusters": [CLUSTER], **tenant}]})
-    return {body["metadata"]["name"]: body["spec"] for body in tenant_policies(stack, stack.tenants[0])}
+    return {body["metadata"]["name"]: body["spec"] for _, body in policies_of_clusters(stack, stack.tenants[0])}
 
 
 def from_namespace(name: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def of_redis(redis: dict[str, Any], tenant: dict[str, Any] | None = None) -> dic
     """The specs of the policies of a tenant whose cluster is fault tolerant, by name."""
     entry = {"name": "team-a", "clusters": [KEPT], **(tenant or {})}
     stack = parse({"network": {"monitoring": ["monitoring"]}, "redis": redis, "tenants": [entry]})
-    return {body["metadata"]["name"]: body["spec"] for body in tenant_policies(stack, stack.tenants[0])}
+    return {body["metadata"]["name"]: body["spec"] for _, body in policies_of_clusters(stack, stack.tenants[0])}
 
 
 def test_head_and_clean_up_job_may_connect_to_redis() -> None:
@@ -220,7 +220,7 @@ def test_clusters_of_rayjobs_are_selected_as_those_without_their_own_policy() ->
 def test_policies_of_different_clusters_have_different_names() -> None:
     clusters = [{**CLUSTER, "name": name} for name in ("a", "a-head", "head-a", "other", "deny")]
     stack = parse({"tenants": [{"name": "t", "clusters": clusters, "network": {"otherClusters": True}}]})
-    names = [body["metadata"]["name"] for body in tenant_policies(stack, stack.tenants[0])]
+    names = [body["metadata"]["name"] for _, body in policies_of_clusters(stack, stack.tenants[0])]
     assert len(names) == len(set(names))
 
 

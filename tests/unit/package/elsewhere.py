@@ -12,7 +12,6 @@ from dataclasses import asdict
 import pulumi
 import recorder  # type: ignore[import-not-found]  # it is there when this file is copied
 
-import components.dynamic.definitions
 import components.operator.upgrade
 import stacks.program.build
 import stacks.program.facts
@@ -21,7 +20,6 @@ for module, name, answer in (
     # As tests/unit/conftest.py has it: there is no cluster to read from.
     (stacks.program.build, "read_facts", stacks.program.facts.Facts()),
     (components.operator.upgrade, "check_change", None),
-    (components.dynamic.definitions, "differences", ()),
 ):
     setattr(module, name, lambda *_, answer=answer: answer)
 

@@ -10,7 +10,7 @@ from components.run_history.manifests import LABELS
 from kuberay.pod_security import violations
 from stacks.commands.impact.kinds import kind_of
 from stacks.load import parse
-from stacks.objects.network import tenant_policies
+from stacks.objects.network import policies_of_clusters
 from stacks.objects.ray_clusters import rendered_job, template_objects
 from stacks.objects.tenant_programs import run_history
 from stacks.planning.demands import program_pods
@@ -99,7 +99,9 @@ def test_all_people_of_the_tenant_may_forward_to_its_pod_and_to_no_other() -> No
 @pytest.mark.parametrize("heads", [False, True])
 def test_it_reaches_heads_only_with_read_heads_and_nothing_reaches_it(heads: bool) -> None:
     settings = stack({"readHeads": heads})
-    policies = {each["metadata"]["name"]: each["spec"] for each in tenant_policies(settings, settings.tenants[0])}
+    policies = {
+        each["metadata"]["name"]: each["spec"] for _, each in policies_of_clusters(settings, settings.tenants[0])
+    }
     itself = {"podSelector": {"matchLabels": LABELS}}
     peers = {
         name: [peer for rule in each.get("ingress", ()) for peer in rule["from"]] for name, each in policies.items()

@@ -36,7 +36,6 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
     for program in ("operator", "volcano", "kueue"):
         component = f"components.{program}.component"
         monkeypatch.setattr(f"{component}.{program}_objects", lambda *_: ([], [], []))
-        monkeypatch.setattr(f"{component}.definitions_of", lambda _: [])
         reads = "read" if program == "volcano" else "render"
         monkeypatch.setattr(f"{component}.{reads}", lambda *_, **__: [])
     monkeypatch.setattr(facts, "uid_of", lambda *_: None)

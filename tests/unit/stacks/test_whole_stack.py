@@ -116,7 +116,7 @@ def test_a_stack_chooses_the_target_of_each_cluster_and_readers_of_outputs_find_
 def test_programs_in_the_cluster_are_read_before_the_first_resource_is_constructed(
     in_memory: FakeCluster, kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Operator, scheduler, external Redis, and the version of Kubernetes: constructors get facts."""
+    """Operator, CRDs, scheduler, external Redis, and the version of Kubernetes: constructors get facts."""
     image = {"spec": {"containers": [{"name": "manager", "image": "kueue:v0.15.2"}]}}
     deployment = {"name": "kueue-controller-manager", "namespace": "kueue-system"}
     in_memory.add(
@@ -126,12 +126,18 @@ def test_programs_in_the_cluster_are_read_before_the_first_resource_is_construct
             "spec": {"versions": [{"name": "v1beta2", "served": True}]},
         },
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": deployment, "spec": {"template": image}},
+        {
+            **{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"},
+            **{"metadata": {"name": "rayjobs.ray.io"}},
+            "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {}}}]},
+        },
     )
 
     def read(*args: Any) -> Facts:
         found = read_facts(*args)
-        for part in ("/version", "/deployments/", "/clusterqueues", "/secrets/"):
-            in_memory.fail(ClusterUnreachableError("it is read again"), part)
+        assert found.operator_manifest
+        assert [line.partition(":")[0] for line in found.operator_manifest.changes] == ["CRD rayjobs.ray.io changes"]
+        in_memory.fail(ClusterUnreachableError("it is read again"))
         return found
 
     monkeypatch.setattr(program, "read_facts", read)

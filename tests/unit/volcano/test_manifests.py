@@ -9,8 +9,9 @@ import yaml
 
 from components.cluster import Connection
 from components.manifest_files import UnexpectedManifestError
+from components.scheduler_manifest import Certificate
 from components.volcano.component import Volcano, VolcanoArgs
-from components.volcano.manifests import Certificate, scheduler_conf, volcano_images, volcano_objects
+from components.volcano.manifests import scheduler_conf, volcano_images, volcano_objects
 from components.volcano.settings import VolcanoSchedulerSettings, VolcanoSettings
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record

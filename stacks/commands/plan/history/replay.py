@@ -22,8 +22,6 @@ from stacks.commands.plan.history.jobs import Job
 
 @dataclass(frozen=True)
 class Running:
-    """A running or starting worker."""
-
     name: str
     group: str
     free_gpus: int
@@ -35,8 +33,6 @@ class Running:
 
 @dataclass(frozen=True)
 class Decision:
-    """The autoscaler's decision."""
-
     launch: Mapping[str, int]
     """Number of workers by group."""
 
@@ -49,8 +45,6 @@ class Decision:
 
 @dataclass(frozen=True)
 class Size:
-    """A worker group."""
-
     gpus: int
     cpus: int
     most: int
@@ -159,8 +153,6 @@ class Worker:
 
 @dataclass
 class Played:
-    """The results of a replay."""
-
     workers: list[Worker]
     waits: list[float]
     used: float = 0.0
