@@ -33,9 +33,9 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
     "check": (CHECK, 558, CLUSTER | RARE | {"rich"}),
-    "plan": (PLAN, 605, CLUSTER | RARE),
+    "plan": (PLAN, 608, CLUSTER | RARE),
     "impact": (IMPACT, 573, CLUSTER | RARE),
-    "review": (REVIEW, 628, CLUSTER | RARE),
+    "review": (REVIEW, 631, CLUSTER | RARE),
     "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 475, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
