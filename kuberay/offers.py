@@ -15,6 +15,7 @@ from core.body import ReadOnlyBody
 from core.problems import Path, Problem
 from core.quantities import NotAQuantityError, amount
 from kuberay.ray_start import is_gpu
+from kuberay.rules import groups_of
 
 Offer = Mapping[str, Decimal | None]
 """Amounts by Ray's names: `CPU`, `GPU`, `memory` in bytes, custom resources. None: only the pod knows it."""
@@ -69,9 +70,8 @@ def problems_for_autoscaler(spec: ReadOnlyBody) -> Iterator[Problem]:
     """What ends Ray's autoscaler while it reads the spec of a RayCluster; paths in its body."""
     if not spec.get("enableInTreeAutoscaling"):
         return
-    yield from _unread(spec["headGroupSpec"], ("spec", "headGroupSpec"))
-    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
-        yield from _unread(group, ("spec", "workerGroupSpecs", index))
+    for path, group in groups_of(spec):
+        yield from _unread(group, path)
 
 
 def _unread(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:

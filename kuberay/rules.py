@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from core.body import ReadOnlyBody
 from core.problems import Path, Problem
 from kuberay.releases import OperatorContext
 
@@ -121,6 +122,13 @@ SETS_V2 = ("1", "true")
 """Its values that enable the autoscaler's second version."""
 
 
+def groups_of(spec: ReadOnlyBody, path: Path = ("spec",)) -> Iterator[tuple[Path, Body]]:
+    """The head group and the worker groups of a RayCluster's spec at `path`, each with its path."""
+    yield (*path, "headGroupSpec"), spec["headGroupSpec"]
+    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
+        yield (*path, "workerGroupSpecs", index), group
+
+
 @dataclass(frozen=True)
 class Cluster:
     """The spec of a RayCluster, in a RayCluster, a RayJob, a RayService or a RayCronJob."""
@@ -143,9 +151,7 @@ class Cluster:
     @property
     def groups(self) -> Iterator[tuple[Path, Body]]:
         """The head group and the worker groups, each with its path."""
-        yield (*self.path, "headGroupSpec"), self.spec["headGroupSpec"]
-        for index, group in enumerate(self.spec.get("workerGroupSpecs", ())):
-            yield (*self.path, "workerGroupSpecs", index), group
+        return groups_of(self.spec, self.path)
 
     @property
     def autoscaling(self) -> bool:

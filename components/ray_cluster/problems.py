@@ -39,6 +39,7 @@ from kuberay.features import ENABLED_ANNOTATION
 from kuberay.offers import problems_for_autoscaler
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
+from kuberay.rules import groups_of
 
 _HEAD: Path = ("spec", "headGroupSpec")
 _OPTIONS: Path = ("spec", "autoscalerOptions")
@@ -62,19 +63,12 @@ def pod_problems(body: ReadOnlyBody, level: PodSecurityLevel) -> Iterator[Proble
     """
     spec, reported = body["spec"], set[Path]()
     options = spec.get("autoscalerOptions") or {} if spec.get("enableInTreeAutoscaling") else None
-    for path, group in _groups(spec):
+    for path, group in groups_of(spec):
         yield from _of_pods(group["template"], path, options if path == _HEAD else None, level)
         refused = list(problems_of_ray_start(spec, group, path))
         reported |= {each.path for each in refused}
         yield from refused
     yield from (each for each in problems_for_autoscaler(spec) if each.path not in reported)
-
-
-def _groups(spec: ReadOnlyBody) -> Iterator[tuple[Path, ReadOnlyBody]]:
-    """The head and the worker groups, each with its path in the body."""
-    yield _HEAD, spec["headGroupSpec"]
-    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
-        yield ("spec", "workerGroupSpecs", index), group
 
 
 def due_to_defaults(settings: RayClusterSettings, problems: Sequence[Problem]) -> list[Problem]:
@@ -232,7 +226,7 @@ OWN_COMMAND = "ray.io/overwrite-container-cmd"
 def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem]:
     """Variables and images of a rendered RayCluster that contradict its settings; paths in its body."""
     spec = body["spec"]
-    for path, group in _groups(spec):
+    for path, group in groups_of(spec):
         ray, at = group["template"]["spec"]["containers"][0], (*path, "template", "spec", "containers", 0)
         for index, variable in enumerate(ray.get("env") or ()):
             if message := _undoing(spec, variable):
@@ -392,7 +386,7 @@ def logs_problems(settings: RayClusterSettings, logs: LogsSettings | None, body:
     if logs is None:
         return
     expected = log_sidecar(settings, logs)
-    for path, group in _groups(body["spec"]):
+    for path, group in groups_of(body["spec"]):
         folder = group["rayStartParams"].get("temp-dir", collector.RAY_FOLDER)
         if folder != collector.RAY_FOLDER:
             message = f"logs are read from {collector.RAY_FOLDER}, and Ray would write them elsewhere: remove it"

@@ -12,6 +12,7 @@ from kuberay.pod_security import APP_ARMOR, HANDLERS, SELINUX_TYPES, SYSCTLS
 from kuberay.pod_template import problems_of_template
 from kuberay.ray_start import problems_of_labels, problems_of_params
 from kuberay.releases import DEFAULT_FEATURE_GATES
+from kuberay.rules import groups_of
 from kuberay.schema import NEXT, stored
 from kuberay.shell import interpreted
 from kuberay.validation import SHAPE
@@ -64,13 +65,11 @@ def spec_valid(owner: Object) -> Violations:
 
 def _in_pods(spec: Any, at: Path) -> Iterator[Problem]:
     """What no pod of a RayCluster would start with."""
-    groups: list[tuple[Path, Any]] = [(("headGroupSpec",), spec["headGroupSpec"])]
-    groups += [(("workerGroupSpecs", index), each) for index, each in enumerate(spec.get("workerGroupSpecs", ()))]
     reported = set()
-    for path, group in groups:
-        params, place = group.get("rayStartParams", {}), (*at, *path)
+    for place, group in groups_of(spec, at):
+        params, head = group.get("rayStartParams", {}), place[-1] == "headGroupSpec"
         found = [
-            *problems_of_params(params, spec.get("rayVersion"), path[0] == "headGroupSpec", (*place, "rayStartParams")),
+            *problems_of_params(params, spec.get("rayVersion"), head, (*place, "rayStartParams")),
             *problems_of_labels(group.get("labels", {}), spec.get("rayVersion"), (*place, "labels")),
             *problems_of_template(group["template"], (*place, "template")),
         ]

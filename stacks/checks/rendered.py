@@ -23,10 +23,11 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import RayJobSettings
 from components.ray_service.settings import RayServiceSettings
 from core.body import Body
-from core.problems import Path, Problem, Problems
+from core.problems import Problem, Problems
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import WORKLOADS_GATE, check_ray, newer_field
+from kuberay.rules import groups_of
 from stacks.checks.capacity import without_room_for
 from stacks.checks.demands import problems_of_entrypoint, problems_of_replicas
 from stacks.checks.owners import (
@@ -144,15 +145,12 @@ _PROGRAMS = (idle_termination.NAME, run_history.NAME)
 def _opening(spec: Body) -> Iterator[Problem]:
     """Labels of pods by which NetworkPolicies know other pods, and open the API server or heads to them; paths in the
     RayCluster."""
-    groups: list[tuple[Path, Body]] = [(("headGroupSpec",), spec["headGroupSpec"])]
-    groups += [(("workerGroupSpecs", at), group) for at, group in enumerate(spec.get("workerGroupSpecs") or ())]
-    for path, group in groups:
+    for path, group in groups_of(spec):
         labels = (group["template"].get("metadata") or {}).get("labels") or {}
         for label, value in labels.items():
             if label == JOB_LABEL or (label == "app.kubernetes.io/name" and value in _PROGRAMS):
                 message = "NetworkPolicies of the stack open connections to pods with this label: use another"
-                place: Path = ("spec", *path, "template", "metadata", "labels", label)
-                yield Problem(place, value, message, "reserved-label")
+                yield Problem((*path, "template", "metadata", "labels", label), value, message, "reserved-label")
 
 
 def _of_job(

@@ -12,6 +12,7 @@ from components.storage.manifests import HF_HOME, WHY, is_object_storage, object
 from components.storage.settings import StorageSettings, Use
 from core.body import Body
 from core.problems import Path, Problem
+from kuberay.rules import groups_of
 from stacks.objects.access import unknown
 from stacks.settings import StackSettings, TenantSettings
 
@@ -94,10 +95,7 @@ def _in_groups(
 ) -> Iterator[Problem]:
     """Paths in the RayCluster's body, or in its settings."""
     home = next(((at, each) for at, each in enumerate(cluster.storage) if each.hf_home), None)
-    groups: list[tuple[Path, Any]] = [(("spec", "headGroupSpec"), spec["headGroupSpec"])]
-    workers = enumerate(spec.get("workerGroupSpecs") or ())
-    groups += [(("spec", "workerGroupSpecs", at), group) for at, group in workers]
-    for path, group in groups:
+    for path, group in groups_of(spec):
         pod, at = group["template"]["spec"], (*path, "template", "spec")
         for index, variable in enumerate(pod["containers"][0].get("env") or ()):
             if home and variable.get("name") == HF_HOME and variable.get("value") != home[1].mount_path:
