@@ -236,7 +236,7 @@ def test_a_stack_file_is_compared_with_the_live_objects(
         kubectl.does("apply", "--server-side", manager, "--filename=-", bodies=[body])
         ready = "--for=condition=HeadPodReady"
         kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=120s")
-        assert "The edit affects nothing that runs." in impact(0)
+        assert "The edit affects no RayCluster that runs; other objects were not compared." in impact(0)
         file.write_text(text.replace("name: training", "name: other"))
         removed = impact(1)
         assert "RayCluster impact-live/training: is deleted, with 1 pod;" in removed

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from core.problems import few
-from stacks.commands.impact.comparison import Amounts, Budget, Figures, Impact
+from stacks.commands.impact.comparison import ONLY_RAY_CLUSTERS, Amounts, Budget, Figures, Impact
 from stacks.commands.impact.effects import Effect, ObjectImpact, Range
 from stacks.commands.plan.report import NONE, Report, Table
 
@@ -86,13 +86,16 @@ def _sentences(impact: Impact) -> Iterator[str]:
             yield f"{each.kind} {each.name}: {_sentence(effect)}"
     yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)
     yield from impact.notes
+    # No verdict on what was not looked at.
+    compared = ONLY_RAY_CLUSTERS not in impact.notes
+    nothing = "nothing that runs." if compared else "no RayCluster that runs; other objects were not compared."
     if not impact.objects:
-        yield "The edit affects nothing that runs."
+        yield f"The edit affects {nothing}"
     elif impact.verdict.hurts:
         disrupted = [each for each in impact.objects if each.verdict.hurts]
         yield f"Disrupts what runs: {', '.join(f'{each.kind} {each.name}' for each in disrupted)}."
     else:
-        yield "The edit disrupts nothing that runs."
+        yield f"The edit disrupts {nothing}"
 
 
 def _sentence(effect: Effect) -> str:
