@@ -24,6 +24,8 @@ def _subject(text: str) -> str:
         raise ValueError(
             f"{text!r} is not a subject: write group:NAME, user:NAME, or serviceAccount:NAMESPACE/NAME in lower case"
         )
+    if "*" in text:
+        raise ValueError(f"{text!r} has a *, and Kubernetes knows no patterns of names: name each, or a group")
     if hidden := next((each for each in text if not each.isprintable()), None):
         raise ValueError(f"{text!r} has U+{ord(hidden):04X}, which nobody sees: remove it")
     if text.partition(":")[2].startswith(_KUBERNETES_OWN) and not _ACCOUNTS_OF_A_NAMESPACE.fullmatch(text):

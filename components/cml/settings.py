@@ -1,6 +1,6 @@
 """Settings of Ray clusters on Cloudera ML."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, Strict
@@ -18,9 +18,10 @@ from components.external_cluster.settings import parse
 from components.ray_cluster.settings import ClusterName
 from components.ray_service.llm import LanguageModelSettings
 from components.ray_service.serve_config import ServeConfigSettings
-from core.problems import Problem, raise_problems, repeats
+from core.problems import Path, Problem, raise_problems, repeats
 from core.types import CheckedSettings, Duration, Env, NonEmptyText, Settings, Timeout, Version
 from core.versions import version_tuple
+from kuberay.ray_start import problems_of_params
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 GROUP = "workers"
@@ -161,6 +162,21 @@ class CmlRayClusterSettings(CheckedSettings):
                 yield Problem(("workerGroups", at, "name"), group.name, message, "repeated-name")
             seen.add(group.name)
         yield from problems_of_serving(self.serve_config_v2, self.llm, self.groups)
+        yield from self._start_params()
+
+    def _start_params(self) -> Iterator[Problem]:
+        """Flags that `ray start` of the version does not know, or not there. Values are no words of a shell here."""
+        placed: list[tuple[Path, Mapping[str, str]]] = [
+            (("headRayStartParams",), self.head_ray_start_params),
+            (("workerRayStartParams",), self.worker_ray_start_params),
+        ]
+        placed += [
+            (("workerGroups", at, "rayStartParams"), group.ray_start_params)
+            for at, group in enumerate(self.worker_groups)
+        ]
+        for path, params in placed:
+            found = problems_of_params(params, self.ray_version, path[0] == "headRayStartParams", path)
+            yield from (each for each in found if each.rule == "ray-start-option")
 
 
 def _clusters(clusters: tuple[CmlRayClusterSettings, ...]) -> tuple[CmlRayClusterSettings, ...]:

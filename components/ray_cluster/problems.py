@@ -8,6 +8,7 @@ pods are not.
 import difflib
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -238,7 +239,26 @@ def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem
         yield from _hidden(ray, at)
     if options := spec.get("autoscalerOptions"):
         yield from _other_version(settings, options, ("spec", "autoscalerOptions"))
+    yield from _two_pythons(spec)
     yield from _without_redis(body)
+
+
+_PYTHON_TAG = re.compile(r"-py(3\d+)(?![0-9])")
+"""Part of the tags of Ray's images (docs.ray.io, Installing Ray: Docker images)."""
+
+
+def _two_pythons(spec: ReadOnlyBody) -> Iterator[Problem]:
+    """Workers of another Python than the head, which Ray refuses (python/ray/_private/utils.py: check_version_info)."""
+    head: str | None = None
+    for path, group in groups_of(spec):
+        image = group["template"]["spec"]["containers"][0].get("image") or ""
+        found = _PYTHON_TAG.search(image)
+        head = head or (found[1] if found and path == _HEAD else None)
+        if head and found and found[1] != head:
+            message = (
+                f"has Python {found[1]}, and the head's image {head}: Ray refuses such workers, so use one of both"
+            )
+            yield Problem((*path, "template", "spec", "containers", 0, "image"), image, message, "image-version")
 
 
 def _without_redis(body: ReadOnlyBody) -> Iterator[Problem]:

@@ -199,7 +199,7 @@ class Variant(Settings):
     """Most workers at a time. Default: the number of the pool's nodes for a worker of a whole node, else 2; with
     `profile: tiling` as many as fit on the pool's nodes. Never more than `budget` allows."""
 
-    idle_timeout: Duration | None = None
+    idle_timeout: Timeout | None = None
     """Idle time after which a worker of this size is removed. Default: the cluster's idleTimeout."""
 
     pod_template: PodTemplate = Field(default_factory=dict)
@@ -313,7 +313,7 @@ class WorkerGroupSettings(Settings):
     """Labels of the workers as nodes of Ray (`workerGroupSpecs[].labels`); their pods have them too. From Ray 2.45
     on."""
 
-    idle_timeout: Duration | None = None
+    idle_timeout: Timeout | None = None
     """Idle time after which a worker of the group is removed. Default: the cluster's idleTimeout."""
 
     pod_template: PodTemplate = Field(default_factory=dict)
@@ -422,7 +422,7 @@ class ClusterTemplateSettings(Settings):
     """Target utilization in percent of older Ray versions. It sets autoScalingMode: 50 and more is `conservative`, less
     is `default`."""
 
-    idle_timeout: Duration = "60s"
+    idle_timeout: Timeout = "60s"
     """Idle time after which a worker is removed."""
 
     idle_timeout_minutes: Annotated[int, Strict(), Field(ge=1, le=MOST_SECONDS // 60)] | None = None

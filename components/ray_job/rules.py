@@ -37,6 +37,10 @@ def problems_of(job: RayJobSettings) -> Iterator[Problem]:
     if job.suspend and job.wait_for != "nothing":
         message = "a suspended job does not run, so `up` would wait in vain: remove waitFor, or suspend"
         yield Problem(("waitFor",), job.wait_for, message, "job-waits")
+    first, whole = job.pre_running_deadline_seconds, job.active_deadline_seconds
+    if first is not None and whole is not None and first >= whole:
+        message = f"has no effect, because activeDeadlineSeconds {whole} includes it: set less, or remove it"
+        yield Problem(("preRunningDeadlineSeconds",), first, message, "job-deadline")
     if "wait_timeout" in job.model_fields_set and job.wait_for == "nothing":
         message = "has no effect, because `up` does not wait for the job: remove it, or set waitFor"
         yield Problem(("waitTimeout",), job.wait_timeout, message, "job-waits")

@@ -101,6 +101,7 @@ def _of_application(application: ApplicationSettings) -> Iterator[Problem]:
     if not _imported(path := application.import_path):
         message = f"{path!r} is not the place of an application: write module:application or package.module:application"
         yield Problem(("import_path",), path, message, _CONFIG)
+    yield from _repeated((("deployments", at, "name"), each.name) for at, each in enumerate(application.deployments))
     yield from _environment(application.runtime_env)
     for at, deployment in enumerate(application.deployments):
         found = [*_of_deployment(deployment)]

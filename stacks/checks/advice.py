@@ -58,6 +58,7 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _labels_of_schedulers(stack)
     yield from _schedules_that_may_stop(stack)
     yield from _long_waits(stack)
+    yield from _quotas_beyond_nodes(stack)
     yield from _unused_mirrors(stack)
     yield from _exports_of_two(stack)
     yield from _volumes_of_redis(stack)
@@ -149,6 +150,16 @@ def _schedules_that_may_stop(stack: StackSettings) -> Iterator[Finding]:
                     "activeDeadlineSeconds of the template"
                 )
                 yield Finding((f"{PREFIX}tenants", at, "jobTemplates", number, "cron"), None, message, "endless-run")
+
+
+def _quotas_beyond_nodes(stack: StackSettings) -> Iterator[Finding]:
+    """Quotas of GPUs that bound nothing, because the nodes have fewer."""
+    most = sum(pool.count * pool.gpus for pool in stack.nodes)
+    for at, tenant in enumerate(stack.tenants):
+        gpus = tenant.quota.gpus if tenant.quota else None
+        if stack.nodes and gpus is not None and int(gpus) > most:
+            message = f"all nodes have {most} GPUs, so that this bounds nothing: set less, or add nodes"
+            yield Finding((f"{PREFIX}tenants", at, "quota", "gpus"), gpus, message, "quota-beyond-nodes")
 
 
 _LONG = "24h"

@@ -12,6 +12,7 @@ from components.run_history.manifests import objects as of_run_history
 from components.run_history.settings import LEAST_TTL_SECONDS
 from core.body import Body
 from core.problems import Path, Problem
+from core.quantities import amount
 from stacks.cached import cached
 from stacks.objects.access import admins_of, named_cluster, unknown
 from stacks.objects.ray_clusters import rendered, with_pod_defaults, with_tenant_defaults
@@ -57,6 +58,10 @@ def problems_of_history(stack: StackSettings, tenant: TenantSettings) -> Iterato
         return
     names = [each.name for each in tenant.storage]
     yield from unknown(tenant, ("runHistory", "storage"), settings.storage, "storage", names, "the tenant's storage")
+    held = next((each.size for each in tenant.storage if each.name == settings.storage), None)
+    if held and amount(settings.log_size) > amount(held):
+        message = f"{settings.log_size} of one log is more than the {held} of storage {settings.storage!r}: set less"
+        yield Problem(("runHistory", "logSize"), settings.log_size, message, "run-history-size")
     if _place(tenant) is None:
         message = f"tenant {tenant.name!r} has no RayCluster, job or service whose image the pod could have: set image"
         yield Problem(("runHistory",), None, message, "run-history-image")
