@@ -243,7 +243,7 @@ def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem
     yield from _without_redis(body)
 
 
-_PYTHON_TAG = re.compile(r"-py(3\d+)(?![0-9])")
+_PYTHON_TAG = re.compile(r"-py3(\d+)(?![0-9])")
 """Part of the tags of Ray's images (docs.ray.io, Installing Ray: Docker images)."""
 
 
@@ -255,9 +255,7 @@ def _two_pythons(spec: ReadOnlyBody) -> Iterator[Problem]:
         found = _PYTHON_TAG.search(image)
         head = head or (found[1] if found and path == _HEAD else None)
         if head and found and found[1] != head:
-            message = (
-                f"has Python {found[1]}, and the head's image {head}: Ray refuses such workers, so use one of both"
-            )
+            message = f"has Python 3.{found[1]}, and the head's image 3.{head}: Ray refuses such workers, so use one"
             yield Problem((*path, "template", "spec", "containers", 0, "image"), image, message, "image-version")
 
 
