@@ -39,8 +39,11 @@ SUBMITTER_AMOUNTS: Body = {
 RAY_JOB = "ray-job"
 """Name of the object that is the RayJob itself."""
 
-_NOT_OF_A_RUN = {"suspend", "wait_for", "wait_timeout"}
-"""Settings whose change does not start the job again."""
+_NOT_OF_A_RUN: dict[str, Any] = {
+    **dict.fromkeys(("suspend", "wait_for", "wait_timeout"), True),
+    "cluster": {"head": {"evictable"}},
+}
+"""Settings whose change does not start the job again: no pod of it reads them."""
 
 
 def ray_job(
@@ -85,6 +88,8 @@ def run(settings: RayJobSettings) -> str:
     the tenant's defaults, must not start an ended job again.
     """
     described = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_NOT_OF_A_RUN)
+    if described.get("cluster", {}).get("head") == {}:
+        del described["cluster"]["head"]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -32,7 +32,7 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 558, CLUSTER | RARE | {"rich"}),
+    "check": (CHECK, 560, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 608, CLUSTER | RARE),
     "impact": (IMPACT, 573, CLUSTER | RARE),
     "review": (REVIEW, 631, CLUSTER | RARE),
