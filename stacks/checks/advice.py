@@ -14,6 +14,8 @@ from core.problems import Finding, Path
 from core.quantities import amount
 from core.stack_file import PREFIX, StackFile
 from core.types import seconds
+from core.versions import version_tuple
+from kuberay.shell import EXPANDED
 from policies.configuration import PoliciesSettings, RuleException
 from stacks.checks.storage import uses
 from stacks.objects.ray_clusters import rendered
@@ -58,6 +60,7 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _labels_of_schedulers(stack)
     yield from _schedules_that_may_stop(stack)
     yield from _long_waits(stack)
+    yield from _faults_of_ray(stack)
     yield from _quotas_beyond_nodes(stack)
     yield from _unused_mirrors(stack)
     yield from _exports_of_two(stack)
@@ -160,6 +163,38 @@ def _quotas_beyond_nodes(stack: StackSettings) -> Iterator[Finding]:
         if stack.nodes and gpus is not None and int(gpus) > most:
             message = f"all nodes have {most} GPUs, so that this bounds nothing: set less, or add nodes"
             yield Finding((f"{PREFIX}tenants", at, "quota", "gpus"), gpus, message, "quota-beyond-nodes")
+
+
+_REQUOTED, _HOSTS = "2.56.0", "2.43.0"
+"""The first releases of Ray without a fault: `ray job submit` joins an entrypoint by list2cmdline, which quotes for
+Windows (python/ray/dashboard/modules/job/cli.py; ray#63797), and the autoscaler does not read numOfHosts
+(autoscaling_config.py)."""
+
+
+def _faults_of_ray(stack: StackSettings) -> Iterator[Finding]:
+    """What a supported release of Ray does otherwise than it says."""
+    for at, tenant in enumerate(stack.tenants):
+        versions = {each.name: each.ray_version for each in tenant.clusters}
+        for place, job in tenant.placed_jobs:
+            selected = job.cluster_selector.cluster if job.cluster_selector else ""
+            version = job.own_cluster.ray_version if job.own_cluster else versions.get(selected)
+            expands = any(each in (job.entrypoint or "") for each in EXPANDED)
+            by_command = job.submission_mode in ("K8sJobMode", "SidecarMode") and not job.external_cluster
+            if version and expands and by_command and version_tuple(version) < version_tuple(_REQUOTED):
+                message = (
+                    f"Ray before {_REQUOTED} quotes it as for Windows, and the head's shell expands $ and ` in it "
+                    "(ray#63797): use a newer Ray, set submissionMode to HTTPMode, or put it into a script"
+                )
+                yield Finding((f"{PREFIX}tenants", at, *place, "entrypoint"), job.entrypoint, message, "fault-of-ray")
+        for place, cluster in tenant.placed_clusters:
+            hosts = [number for number, group in enumerate(cluster.worker_groups) if (group.num_of_hosts or 1) > 1]
+            if hosts and cluster.scales and version_tuple(cluster.ray_version) < version_tuple(_HOSTS):
+                message = (
+                    f"the autoscaler of Ray before {_HOSTS} takes each worker for one host: use a newer Ray, or set "
+                    "autoscaling to false"
+                )
+                path: Path = (f"{PREFIX}tenants", at, *place, "workerGroups", hosts[0], "numOfHosts")
+                yield Finding(path, None, message, "fault-of-ray")
 
 
 _LONG = "24h"

@@ -60,6 +60,18 @@ EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", 
             "quota-beyond-nodes",
             "tenants[0].quota.gpus",
         ),
+        (
+            {
+                "tenants": [
+                    tenant(
+                        clusters=[{**CLUSTERS[0], "rayVersion": "2.52.0", "image": "rayproject/ray:2.52.0"}],
+                        jobs=[{**JOB, "entrypoint": "bash -c 'echo $HOME'"}],
+                    )
+                ]
+            },
+            "fault-of-ray",
+            "tenants[0].jobs[0].entrypoint",
+        ),
         (training(readyTimeout="48h"), "long-wait", "clusters[0].readyTimeout"),
         ({"tenants": [tenant(jobs=[{**JOB, "waitFor": "succeeded", "waitTimeout": "8760h"}])]}, "long-wait", "jobs[0]"),
         ({"tenants": [tenant(jobTemplates=[{**JOB, "cron": {"schedule": "0 3 * * *"}}])]}, "endless-run", "[0].cron"),
