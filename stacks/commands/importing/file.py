@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path as File
 from typing import Any
 
 from core.problems import Finding, Path, StackFileError
 from core.stack_file import PREFIX, PROJECT
 from core.stack_file import stack_file as read_again
+from stacks.checks.advice import advice
 from stacks.commands.importing.launcher import from_launcher, is_launcher_file
 from stacks.commands.importing.manifests import KINDS, OWNERS, NotWrittenError, from_manifest, from_owner, has_cluster
 from stacks.commands.importing.other_formats import (
@@ -175,9 +177,9 @@ def import_file(file: File, answers: Answers) -> Result:
     def placed(finding: Finding) -> str:
         for each in imported:
             if (inner := _inside(finding.path, made, each)) is not None:
-                document, path = origins[id(each)], (*each.path, *_manifest_path(inner))
+                document, path = origins[id(each)], _manifest_path(each.path, inner)
                 return _lines(file, document, [Note(path, finding.message)])[0]
-        return f"{file}: the resulting stack file is invalid: {finding}"
+        return f"{file}: in the resulting stack file: {finding}"
 
     return _judged(file, stack_file(imported, answers), settings, notes, placed)
 
@@ -191,10 +193,14 @@ def _inside(path: Path, made: list[dict[str, Any]], imported: Imported) -> Path 
     return None
 
 
-def _manifest_path(inner: Path) -> Path:
-    """Where a setting of an entry is in the object that it was made of, below the spec of its RayCluster."""
+def _manifest_path(spec: Path, inner: Path) -> Path:
+    """Where a setting of an entry is in the document that it was made of. `spec`: where that has the spec of its
+    RayCluster."""
     path = inner[1:] if inner[:1] == ("cluster",) else inner
     match path:
+        case ("labels" | "annotations", *_):
+            outside = len(spec) - 1 - spec[::-1].index("spec") if "spec" in spec else 0
+            return (*spec[:outside], "metadata", *path)
         case ("head", "podTemplate", *rest):
             found: Path = ("headGroupSpec", "template", *rest)
         case ("head", *rest):
@@ -210,7 +216,7 @@ def _manifest_path(inner: Path) -> Path:
     # Lists of a pod template are merged by name, so that their indexes are not those of the object.
     after = found.index("template") if "template" in found else len(found)
     indexes = [at for at, step in enumerate(found) if at > after and isinstance(step, int)]
-    return found[: indexes[0]] if indexes else found
+    return (*spec, *(found[: indexes[0]] if indexes else found))
 
 
 def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
@@ -224,9 +230,7 @@ def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
         return _refused(_lines(file, document, error.notes))
     text = MODELINE + dump({"config": {f"{PROJECT}:cml": settings}})
     lines = _lines(file, document, notes)
-    return _judged(
-        file, text, {"cml": settings}, lines, lambda each: f"{file}: the resulting stack file is invalid: {each}"
-    )
+    return _judged(file, text, {"cml": settings}, lines, lambda each: f"{file}: in the resulting stack file: {each}")
 
 
 def _judged(
@@ -236,12 +240,12 @@ def _judged(
     what it finds."""
     try:
         written = read_again("", text).values(PREFIX)
-        parse(written)
+        stack = parse(written)
     except StackFileError as error:
         return _refused(map(placed, error.findings))
     if written != settings:
         return _refused([f"{file}: the resulting stack file would have other values: report it, with the file"])
-    return Result(text, tuple(notes))
+    return Result(text, (*notes, *map(placed, advice(stack, "", date.today()))))
 
 
 def _of_tenant(tenant: dict[str, Any]) -> Iterator[str]:

@@ -451,7 +451,7 @@ def test_its_defaults_are_kept_and_the_rest_is_noted(tmp_path: Path) -> None:
     [
         (EXAMPLE, Answers(), "1: cai: the file has no version of Ray; set --ray-version, as in the runtime"),
         ("cai: {project_id: p}\n", VERSION, "1: cai.host: it is not set; set it"),
-        ("cai: {host: 'http://ml.example.com', project_id: p}\n", VERSION, " the resulting stack file is invalid: "),
+        ("cai: {host: 'http://ml.example.com', project_id: p}\n", VERSION, " in the resulting stack file: "),
         (f"{EXAMPLE}---\nkind: Pod\n", VERSION, " has several documents, and one of them has cai"),
     ],
 )

@@ -400,6 +400,7 @@ def test_what_other_programs_set_is_left_to_them(tmp_path: Path) -> None:
     assert cluster["labels"] == {"kueue.x-k8s.io/queue-name": "gpus", "team": "vision"}
     assert "suspend" not in cluster.get("overrides", {})
     assert "annotations" not in cluster
+    assert "metadata.labels.kueue.x-k8s.io/queue-name: is for Kueue, and scheduler.kueue is not set" in said
     for part in ("spec.suspend: Kueue sets it", "release-name: Helm maintains it", "managed-by: Helm maintains it"):
         assert part in said
 
