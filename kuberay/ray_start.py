@@ -10,10 +10,13 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
-from core.problems import Path, shown
+from core.body import ReadOnlyBody
+from core.problems import Path, Problem, shown
 from core.quantities import NotAQuantityError, amount
+from core.quantities import shown as amount_shown
 from core.versions import version_tuple
 from kuberay.rules import Found, problem
 
@@ -256,3 +259,92 @@ def _in_bytes(word: str) -> str | None:
     except NotAQuantityError:
         return None
     return f"write {value:.0f}, in bytes" if value >= 1 else None
+
+
+def problems_of_group(
+    group: ReadOnlyBody, ray_version: str | None, path: Path, ports: Mapping[str, int] | None = None
+) -> Found:
+    """What `ray start` refuses in the pods of a group at `path`, or would offer without having it. `ports`: of a head,
+    by KubeRay's names of them; None: not compared."""
+    params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
+    yield from problems_of_params(params, ray_version, path[-1] == "headGroupSpec", at)
+    yield from problems_of_labels(group.get("labels") or {}, ray_version, (*path, "labels"))
+    yield from _without_memory(group, path)
+    yield from _elsewhere(ports, params, at) if ports else ()
+    yield from _without_gpus(group, params, at)
+
+
+_STORE = "object-store-memory"
+
+_BEYOND = {
+    _STORE: "the object store would be larger than /dev/shm, and Ray does not start",
+    "memory": "tasks would get memory that is not there",
+}
+"""Flags with more bytes than the container has. KubeRay gives /dev/shm the container's memory (pod.go: addEmptyDir),
+and Ray compares its store with it (python/ray/_private/services.py: determine_plasma_store_config)."""
+
+_LEAST = amount_shown("memory", Decimal(LEAST_MEMORY))
+
+
+def _without_gpus(group: ReadOnlyBody, params: Mapping[str, str], at: Path) -> Found:
+    """GPUs that Ray would offer and the container does not have. Of shared ones, of other makers' and of claims
+    (DRA) KubeRay counts none, so that the flag is right there."""
+    offered, resources = params.get("num-gpus", ""), group["template"]["spec"]["containers"][0].get("resources") or {}
+    limits = resources.get("limits") or {}
+    uncounted = [name for name in limits if "/" in name and not is_gpu(name)]
+    gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))
+    if offered.isdecimal() and int(offered) > gpus and not uncounted and not resources.get("claims"):
+        message = (
+            f"Ray would offer {offered} GPUs, and its container has {gpus}: remove it, so that Ray offers those of the "
+            "container"
+        )
+        yield problem("ray-start-gpus", (*at, "num-gpus"), offered, message)
+
+
+def _without_memory(group: ReadOnlyBody, path: Path) -> Found:
+    """Too little memory for Ray to start in a pod of a group; `path`: of the group."""
+    ray = group["template"]["spec"]["containers"][0]
+    limit = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
+    at = (*path, "template", "spec", "containers", 0, "resources", "limits", "memory")
+    if limit is not None and amount(str(limit)) < LEAST_MEMORY:
+        message = f"Ray does not start with {limit} of memory, and needs at least {_LEAST}: raise it"
+        yield problem("ray-start-memory", at, limit, message)
+    params = group.get("rayStartParams") or {}
+    store = params.get(_STORE, "")
+    if store.isdecimal() and int(store) < LEAST_OBJECT_STORE:
+        message = f"`ray start` takes at least {LEAST_OBJECT_STORE} bytes: raise it, or remove it"
+        yield problem("ray-start-memory", (*path, "rayStartParams", _STORE), store, message)
+    for flag, harm in _BEYOND.items() if limit is not None else ():
+        given = params.get(flag, "")
+        if given.isdecimal() and int(given) > amount(str(limit)):
+            message = f"{harm}, because the container has {limit}: lower it, or remove it"
+            yield problem("ray-start-memory", (*path, "rayStartParams", flag), given, message)
+
+
+_PORTS_OF_FLAGS = {
+    "port": "gcs-server",
+    "dashboard-port": "dashboard",
+    "ray-client-server-port": "client",
+    "metrics-export-port": "metrics",
+}
+"""Flags of the head with a port, and KubeRay's names of these ports."""
+
+_ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 (inside the pod; a Service and a token protect it)
+
+
+def _elsewhere(ports: Mapping[str, int], params: Mapping[str, str], at: Path) -> Found:
+    """Flags with which the head does not listen where workers, probes, the operator and Services look for it."""
+    for flag, name in _PORTS_OF_FLAGS.items():
+        given = params.get(flag, "")
+        if given.isdecimal() and int(given) != ports[name]:
+            message = (
+                f"workers, probes, the operator and Services use port {ports[name]}: remove it, or give the head's "
+                f"container in podTemplate a port {given} named {name}"
+            )
+            yield Problem((*at, flag), given, message, "head-port")
+    if params.get("include-dashboard", "").lower() in FALSE:
+        message = "KubeRay's probes and jobs ask the dashboard, so the head would never be ready: remove it"
+        yield Problem((*at, "include-dashboard"), params["include-dashboard"], message, "head-port")
+    if (host := params.get("dashboard-host", _ANYWHERE[0])) not in _ANYWHERE:
+        message = f"only {host} would reach the dashboard, and jobs would not: remove it"
+        yield Problem((*at, "dashboard-host"), host, message, "head-port")

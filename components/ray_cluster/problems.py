@@ -16,7 +16,7 @@ from typing import Any
 from components.kueue.settings import KueueSettings
 from components.logs import manifests as collector
 from components.logs.settings import LogsSettings
-from components.ray_cluster.manifests import Scheduling
+from components.ray_cluster.manifests import Scheduling, head_ports
 from components.ray_cluster.pods import (
     HEAD_CONTAINER,
     RECONNECT_SECONDS,
@@ -28,7 +28,6 @@ from components.ray_cluster.pods import (
     beside_head,
     log_sidecar,
 )
-from components.ray_cluster.ray_start import problems_of_ray_start
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from components.tls.manifests import volumes
@@ -40,6 +39,7 @@ from kuberay.features import ENABLED_ANNOTATION
 from kuberay.offers import problems_for_autoscaler
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
+from kuberay.ray_start import problems_of_group
 from kuberay.rules import groups_of
 
 _HEAD: Path = ("spec", "headGroupSpec")
@@ -66,7 +66,9 @@ def pod_problems(body: ReadOnlyBody, level: PodSecurityLevel) -> Iterator[Proble
     options = spec.get("autoscalerOptions") or {} if spec.get("enableInTreeAutoscaling") else None
     for path, group in groups_of(spec):
         yield from _of_pods(group["template"], path, options if path == _HEAD else None, level)
-        refused = list(problems_of_ray_start(spec, group, path))
+        # Overrides may remove the version.
+        ports = head_ports(spec) if path == _HEAD else None
+        refused = list(problems_of_group(group, spec.get("rayVersion"), path, ports))
         reported |= {each.path for each in refused}
         yield from refused
     yield from (each for each in problems_for_autoscaler(spec) if each.path not in reported)

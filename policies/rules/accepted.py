@@ -10,7 +10,7 @@ from kuberay import OperatorContext, validate
 from kuberay.offers import problems_for_autoscaler
 from kuberay.pod_security import APP_ARMOR, HANDLERS, SELINUX_TYPES, SYSCTLS
 from kuberay.pod_template import problems_of_template
-from kuberay.ray_start import problems_of_labels, problems_of_params
+from kuberay.ray_start import problems_of_group
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.rules import groups_of
 from kuberay.schema import NEXT, stored
@@ -67,10 +67,8 @@ def _in_pods(spec: Any, at: Path) -> Iterator[Problem]:
     """What no pod of a RayCluster would start with."""
     reported = set()
     for place, group in groups_of(spec, at):
-        params, head = group.get("rayStartParams", {}), place[-1] == "headGroupSpec"
         found = [
-            *problems_of_params(params, spec.get("rayVersion"), head, (*place, "rayStartParams")),
-            *problems_of_labels(group.get("labels", {}), spec.get("rayVersion"), (*place, "labels")),
+            *problems_of_group(group, spec.get("rayVersion"), place),
             *problems_of_template(group["template"], (*place, "template")),
         ]
         reported |= {each.path for each in found}

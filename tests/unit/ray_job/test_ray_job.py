@@ -105,7 +105,7 @@ def test_the_head_of_its_cluster_is_not_evicted_unless_configured(evictable: boo
         ({"suspend": True}, False),
         ({"waitFor": "succeeded", "waitTimeout": "1h"}, False),
         ({"cluster": {**CLUSTER, "labels": CLUSTER["labels"]}}, False),
-        ({"cluster": {**CLUSTER, "head": {**CLUSTER.get("head", {}), "evictable": True}}}, False),
+        ({"cluster": {**CLUSTER, "head": {"evictable": True}}}, False),
     ],
 )
 def test_another_setting_or_run_id_starts_it_again_and_suspending_or_waiting_does_not(
