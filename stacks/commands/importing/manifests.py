@@ -90,7 +90,7 @@ def from_manifest(
         spec = spec.mapping(step)
     if not spec.value:
         raise RefusedError(Note(path, f"the {kind} has no cluster of its own", "import the cluster that it uses"))
-    desired = _completed(defaulted(spec.use()))
+    desired = completed(defaulted(spec.use()))
     _of_others(desired, body, path, reader.log)
     if rename:
         _rename_groups(desired, path, reader.log)
@@ -126,7 +126,7 @@ def _at(body: Mapping[str, Any], path: Path) -> Any:
     return part
 
 
-def _completed(spec: dict[str, Any]) -> dict[str, Any]:
+def completed(spec: dict[str, Any]) -> dict[str, Any]:
     """The spec with the empty parts that others than KubeRay need: Ray's autoscaler the list of groups, and Kueue the
     parameters, which it would otherwise write back as null."""
     spec.setdefault("workerGroupSpecs", [])

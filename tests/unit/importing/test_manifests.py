@@ -12,7 +12,7 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
 from core.stack_file import stack_file
 from stacks.commands.importing.file import import_file
-from stacks.commands.importing.manifests import NotWrittenError, defaulted, from_manifest, from_owner
+from stacks.commands.importing.manifests import NotWrittenError, completed, defaulted, from_manifest, from_owner
 from stacks.commands.importing.reader import Answers, Imported, RefusedError
 from stacks.load import parse, settings_of
 from stacks.objects.ray_clusters import rendered_job, rendered_service
@@ -140,10 +140,9 @@ def lines(result: Imported) -> list[str]:
     "body", [PLAIN, FULL, {**PLAIN, "apiVersion": "ray.io/v1alpha1"}], ids=["plain", "full", "old"]
 )
 def test_it_renders_to_the_same_cluster(body: dict[str, Any]) -> None:
-    spec = defaulted(body["spec"])
+    spec = completed(defaulted(body["spec"]))
     for group in spec["workerGroupSpecs"]:
         group.pop("scaleStrategy", None)  # the autoscaler's
-        group.setdefault("rayStartParams", {})  # as Kueue needs it
     assert defaulted(rendered(from_manifest(body))["spec"]) == spec
 
 
