@@ -39,6 +39,7 @@ def working(platform: Platform, on_worker: bool = False) -> Iterator[dict[str, A
         yield noticed
         output, _ = driver.communicate(timeout=END_SECONDS)
         assert driver.returncode == 0, output
-        noticed.update(json.loads(output.splitlines()[-1]))
+        # Ray may print what its other processes have logged after the report.
+        noticed.update(json.loads([line for line in output.splitlines() if line.startswith("{")][-1]))
     finally:
         driver.kill()

@@ -41,7 +41,7 @@ def work_while(head: Head, happens: Callable[[], None]) -> dict[str, Any]:
             assert line, "the driver has ended"
         happens()
         driver.stdin.close()
-        noticed: dict[str, Any] = json.loads(driver.stdout.read().splitlines()[-1])
+        noticed: dict[str, Any] = json.loads([line for line in driver.stdout if line.startswith("{")][-1])
     finally:
         driver.kill()
         driver.wait()

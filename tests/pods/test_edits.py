@@ -79,7 +79,7 @@ def test_an_edit_of_the_environment_drains_a_busy_worker_and_reaches_all(platfor
     platform.stack.up()
     output, _ = task.communicate(timeout=60)
     assert task.returncode == 0, output
-    assert output.splitlines()[-1] == "whole"
+    assert "whole" in output.splitlines()  # Ray may log afterwards
     assert busy not in platform.workers()
     assert platform.in_head("python", "-", given=textwrap.dedent(SHOW)).splitlines()[-1] == "2"
     platform.stack.changes_nothing()

@@ -38,7 +38,7 @@ def test_a_worker_that_is_evicted_finishes_its_task_first(platform: Platform, st
         platform.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(eviction))
         output, _ = task.communicate(timeout=WAIT_SECONDS)
         assert task.returncode == 0, output
-        assert output.splitlines()[-1] == "done"
+        assert "done" in output.splitlines()  # Ray may log afterwards
         until(lambda: worker not in platform.workers(), "the worker is gone")
 
 
