@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from components.ray_cluster.manifests import SETTINGS_BY_LABEL
 from components.ray_cluster.pods import OPTIONS
@@ -114,7 +114,8 @@ def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) ->
     for name, known in was.items():
         if name in will:
             will[name] = _with_external_metadata(known.body, _with_known_keys(known.body, will[name]))
-    return _sorted(_of_ray_clusters(was, will, updates(after)), [*_of_release(after), ONLY_RAY_CLUSTERS])
+    found = _sorted(_of_ray_clusters(was, will, updates(after)), _of_release(after))
+    return replace(found, notes=(*found.notes, ONLY_RAY_CLUSTERS))
 
 
 def made_by(known: Known, stack: str) -> bool:

@@ -85,7 +85,8 @@ def _sentences(impact: Impact) -> Iterator[str]:
         for effect in each.effects:
             yield f"{each.kind} {each.name}: {_sentence(effect)}"
     yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)
-    yield from impact.notes
+    # The last sentence says it, unless something is disrupted.
+    yield from (note for note in impact.notes if impact.verdict.hurts or note != ONLY_RAY_CLUSTERS)
     # No verdict on what was not looked at.
     compared = ONLY_RAY_CLUSTERS not in impact.notes
     nothing = "nothing that runs." if compared else "no RayCluster that runs; other objects were not compared."
