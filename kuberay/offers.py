@@ -8,13 +8,13 @@ group without workers has no node that could say so, and ends if it cannot.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from core.body import ReadOnlyBody
 from core.problems import Path, Problem
 from core.quantities import NotAQuantityError, amount
-from kuberay.ray_start import is_gpu
+from kuberay.ray_start import is_gpu, problems_of_group
 from kuberay.rules import groups_of
 
 Offer = Mapping[str, Decimal | None]
@@ -50,14 +50,14 @@ def offered(group: ReadOnlyBody) -> Offer:
     return found
 
 
-def missing(demand: Mapping[str, float], offers: Iterable[Offer]) -> tuple[str, Decimal] | None:
+def missing(demand: Mapping[str, float], offers: Sequence[Offer]) -> tuple[str, Decimal] | None:
     """A resource of which no node offers as much as is demanded, and the most that one offers; None: there is none."""
-    offers = list(offers)
     for name, value in demand.items():
         amounts = [each.get(name, Decimal(0)) for each in offers]
         known = [each for each in amounts if each is not None]
-        if len(known) == len(amounts) and not name.startswith(_BY_RAY) and Decimal(str(value)) > max(known, default=0):
-            return name, max(known, default=Decimal(0))
+        most = max(known, default=Decimal(0))
+        if len(known) == len(amounts) and not name.startswith(_BY_RAY) and Decimal(str(value)) > most:
+            return name, most
     return None
 
 
@@ -66,19 +66,34 @@ def fits(demand: Mapping[str, float], offer: Offer) -> bool:
     return missing(demand, [offer]) is None
 
 
-def problems_for_autoscaler(spec: ReadOnlyBody) -> Iterator[Problem]:
-    """What ends Ray's autoscaler while it reads the spec of a RayCluster; paths in its body."""
+def problems_of_nodes(
+    spec: ReadOnlyBody, path: Path = ("spec",), ports: Mapping[str, int] | None = None
+) -> Iterator[Problem]:
+    """What neither `ray start` nor Ray's autoscaler can do with the groups of a spec at `path`; of one value the first
+    problem alone. `ports`: of the head, as for `problems_of_group`."""
+    refused: list[Problem] = []
+    for at, group in groups_of(spec, path):
+        # Overrides may remove the version.
+        of_head = ports if at[-1] == "headGroupSpec" else None
+        refused += problems_of_group(group, spec.get("rayVersion"), at, of_head)
+    yield from refused
+    reported = {each.path for each in refused}
+    yield from (each for each in problems_for_autoscaler(spec, path) if each.path not in reported)
+
+
+def problems_for_autoscaler(spec: ReadOnlyBody, path: Path = ("spec",)) -> Iterator[Problem]:
+    """What ends Ray's autoscaler while it reads the spec of a RayCluster at `path`."""
     if not spec.get("enableInTreeAutoscaling"):
         return
-    for path, group in groups_of(spec):
-        yield from _unread(group, path)
+    for at, group in groups_of(spec, path):
+        yield from _unread(group, at)
 
 
 def _unread(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
     params, own = group.get("rayStartParams") or {}, group.get("resources") or {}
     container = group["template"]["spec"]["containers"][0].get("resources") or {}
     amounts = [each.get("cpu") for each in (container.get("limits") or {}, container.get("requests") or {})]
-    if "CPU" not in own and "num-cpus" not in params and not any(amounts):
+    if CPU not in own and "num-cpus" not in params and not any(amounts):
         message = (
             "Ray's autoscaler ends, because it cannot tell how many CPUs such a pod has: set cpu of Ray's container, "
             "or num-cpus"

@@ -202,6 +202,13 @@ class TenantSettings(Settings):
         of_jobs = (job.own_cluster for job in self.jobs if job.own_cluster)
         return (*self.clusters, *of_jobs, *(service.own_cluster for service in self.services))
 
+    def cluster_of(self, job: RayJobSettings) -> RayClusterSettings | None:
+        """The RayCluster of a job, its own or the selected one; None if the stack does not know it."""
+        selector = job.cluster_selector
+        return job.own_cluster or next(
+            (each for each in self.clusters if selector and each.name == selector.cluster), None
+        )
+
     @property
     def namespace_name(self) -> str:
         return self.namespace or self.name

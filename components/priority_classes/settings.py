@@ -1,5 +1,6 @@
 """Settings of the priorities of Ray's pods, and the PriorityClasses that they are rendered into."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -25,6 +26,13 @@ class PriorityNames:
 
 
 NO_PRIORITIES = PriorityNames()
+
+
+def of_kubernetes(path: Path, name: str) -> Iterator[Problem]:
+    """The problem of a class at `path` that only Kubernetes' own pods may have."""
+    if name.startswith("system-"):
+        message = "classes that begin with system- are above all others, and reserved for Kubernetes: choose another"
+        yield Problem(path, name, message, "priority-name")
 
 
 class PriorityClassesSettings(CheckedSettings):
@@ -81,10 +89,9 @@ class PriorityClassesSettings(CheckedSettings):
         return [Problem((key,), getattr(self, key), message, "no-priorities") for key in keys]
 
     def _invalid_names(self) -> list[Problem]:
-        message = "classes that begin with system- are above all others, and reserved for Kubernetes: choose another"
         named: list[tuple[Path, str]] = [(("head",), self.head), (("worker",), self.worker)]
         named += [(("allowed", at), name) for at, name in enumerate(self.allowed)]
-        problems = [Problem(path, name, message, "priority-name") for path, name in named if name.startswith("system-")]
+        problems = [found for path, name in named for found in of_kubernetes(path, name)]
         if self.head == self.worker and self.install not in ("existing", "none"):
             message = f"{self.head!r} is the heads' PriorityClass, which must be above the workers': set another name"
             problems.append(Problem(("worker",), self.worker, message, "priority-name"))

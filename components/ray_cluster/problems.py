@@ -16,6 +16,7 @@ from typing import Any
 from components.kueue.settings import KueueSettings
 from components.logs import manifests as collector
 from components.logs.settings import LogsSettings
+from components.priority_classes.settings import of_kubernetes
 from components.ray_cluster.manifests import Scheduling, head_ports
 from components.ray_cluster.pods import (
     HEAD_CONTAINER,
@@ -30,16 +31,16 @@ from components.ray_cluster.pods import (
 )
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
+from components.storage.settings import PROGRAMS, PYTHON, hides
 from components.tls.manifests import volumes
 from core.body import ReadOnlyBody
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
 from core.versions import image_version
 from kuberay.features import ENABLED_ANNOTATION
-from kuberay.offers import problems_for_autoscaler
+from kuberay.offers import problems_of_nodes
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
-from kuberay.ray_start import problems_of_group
 from kuberay.rules import groups_of
 
 _HEAD: Path = ("spec", "headGroupSpec")
@@ -62,16 +63,11 @@ def pod_problems(body: ReadOnlyBody, level: PodSecurityLevel) -> Iterator[Proble
 
     `level`: the Pod Security level of its namespace; `privileged` if it is not known.
     """
-    spec, reported = body["spec"], set[Path]()
+    spec = body["spec"]
     options = spec.get("autoscalerOptions") or {} if spec.get("enableInTreeAutoscaling") else None
     for path, group in groups_of(spec):
         yield from _of_pods(group["template"], path, options if path == _HEAD else None, level)
-        # Overrides may remove the version.
-        ports = head_ports(spec) if path == _HEAD else None
-        refused = list(problems_of_group(group, spec.get("rayVersion"), path, ports))
-        reported |= {each.path for each in refused}
-        yield from refused
-    yield from (each for each in problems_for_autoscaler(spec) if each.path not in reported)
+    yield from problems_of_nodes(spec, ports=head_ports(spec))
 
 
 def due_to_defaults(settings: RayClusterSettings, problems: Sequence[Problem]) -> list[Problem]:
@@ -236,7 +232,7 @@ def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem
                 yield Problem((*at, "env", index, "name"), variable["name"], message, "env-undoes")
         yield from _other_version(settings, ray, at)
         yield from _not_started(body, group, path)
-        yield from _without_certificates(ray, at)
+        yield from _without_certificates(group, path)
         yield from _of_the_system(group, path)
         yield from _hidden(ray, at)
     if options := spec.get("autoscalerOptions"):
@@ -286,29 +282,20 @@ def _not_started(body: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterato
 _ENCRYPTS, _CERTIFICATE = "RAY_USE_TLS", "RAY_TLS_SERVER_CERT"
 
 
-def _without_certificates(ray: ReadOnlyBody, at: Path) -> Iterator[Problem]:
+def _without_certificates(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
     """Ray that is told to encrypt, and ends without a certificate (python/ray/_private/tls_utils.py)."""
-    variables = {each["name"]: (index, each) for index, each in enumerate(ray.get("env") or ())}
-    index, variable = variables.get(_ENCRYPTS, (0, {}))
-    if variable.get("value", "").lower() in ("1", "true") and _CERTIFICATE not in variables:
+    found = _variable(path, group, _ENCRYPTS)
+    if found and found[1].lower() in ("1", "true") and not _variable(path, group, _CERTIFICATE):
         message = f"Ray would not start without {_CERTIFICATE}: remove it, and set tls of the cluster if that is meant"
-        yield Problem((*at, "env", index, "name"), _ENCRYPTS, message, "env-undoes")
-
-
-_PYTHON = "/home/ray/anaconda3"
-"""Python with Ray in Ray's own images."""
-
-_PROGRAMS = ("/", "/bin", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib")
+        yield Problem((*found[0], "name"), _ENCRYPTS, message, "env-undoes")
 
 
 def _hidden(ray: ReadOnlyBody, at: Path) -> Iterator[Problem]:
     """Volumes over the folders that Ray's container starts from."""
     for index, mount in enumerate(ray.get("volumeMounts") or ()):
         place = mount.get("mountPath", "").rstrip("/") or "/"
-        hides = place in _PROGRAMS or (
-            f"{_PYTHON}/".startswith(f"{place}/") and "rayproject/" in str(ray.get("image", ""))
-        )
-        if hides and "subPath" not in mount:
+        of_ray = "rayproject/" in str(ray.get("image", "")) and hides(place, PYTHON)
+        if (of_ray or place in ("/", "/proc", "/sys", *PROGRAMS)) and "subPath" not in mount:
             message = f"the volume would hide {place} of the image, and Ray would not start: mount it elsewhere"
             yield Problem((*at, "volumeMounts", index, "mountPath"), mount["mountPath"], message, "hidden-folder")
 
@@ -321,9 +308,7 @@ def _of_the_system(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
             "the API server sets it from the class, and refuses pods with another: remove it, set a priorityClassName"
         )
         yield Problem((*path, "template", "spec", "priority"), number, message, "priority-name")
-    if name.startswith("system-"):
-        message = "classes that begin with system- are above all others, and reserved for Kubernetes: choose another"
-        yield Problem((*path, "template", "spec", "priorityClassName"), name, message, "priority-name")
+    yield from of_kubernetes((*path, "template", "spec", "priorityClassName"), name)
 
 
 def _undoing(spec: ReadOnlyBody, variable: ReadOnlyBody) -> str | None:

@@ -178,17 +178,27 @@ class Use:
     """Whether several pods mount it."""
 
 
-_OF_RAY = ("/tmp/ray", "/dev/shm", "/home/ray/anaconda3")  # noqa: S108 (paths in Ray's containers)
+PYTHON = "/home/ray/anaconda3"
+"""Python with Ray in Ray's own images."""
+
+_OF_RAY = ("/tmp/ray", "/dev/shm", PYTHON)  # noqa: S108 (paths in Ray's containers)
 """Ray's sessions and objects of one pod, which pods cannot share, and Ray itself in its images."""
 
 
 _WHOLE = ("/dev", "/proc", "/sys", "/var/run/secrets/kubernetes.io/serviceaccount")
+PROGRAMS = ("/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/usr/bin", "/usr/lib")
+"""Folders of the image without which no program starts."""
+
 _OF_CONTAINERS = (
-    *("/bin", "/boot", "/etc", "/lib", "/lib64", "/root", "/run", "/sbin", "/var", "/var/lib", "/var/run"),
-    *("/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/sbin"),
-    *_WHOLE,
+    *(*PROGRAMS, "/boot", "/root", "/run", "/usr/lib64", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/sbin"),
+    *("/var", "/var/lib", "/var/run", *_WHOLE),
 )
 """Folders that are the image's or the kubelet's. Nothing is mounted over them, and nothing inside the last ones."""
+
+
+def hides(mounted: str, folder: str) -> bool:
+    """Whether a volume that is mounted there hides the folder of the image."""
+    return f"{folder}/".startswith(f"{mounted.rstrip('/')}/")
 
 
 def _beside(mounted: str, folder: str) -> bool:
@@ -215,7 +225,7 @@ def mount_problems(
             message = f"{places[mount.mount_path]} is mounted there already: use another path"
             yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
         places.setdefault(mount.mount_path, f"storage[{at}]")
-        if hidden := [each for each in _OF_RAY if f"{each}/".startswith(f"{mount.mount_path.rstrip('/')}/")]:
+        if hidden := [each for each in _OF_RAY if hides(mount.mount_path, each)]:
             message = f"a mount here would hide {hidden[0]}, which Ray needs: use another path, such as /mnt/data"
             yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
         if wrong := [each for each in _OF_CONTAINERS if _beside(mount.mount_path, each)]:

@@ -7,10 +7,9 @@ from typing import Any
 from core.pods import PROFILES, RAY, RAY_CLUSTERS
 from core.problems import Path, Problem
 from kuberay import OperatorContext, validate
-from kuberay.offers import problems_for_autoscaler
+from kuberay.offers import problems_of_nodes
 from kuberay.pod_security import APP_ARMOR, HANDLERS, SELINUX_TYPES, SYSCTLS
 from kuberay.pod_template import problems_of_template
-from kuberay.ray_start import problems_of_group
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.rules import groups_of
 from kuberay.schema import NEXT, stored
@@ -65,17 +64,9 @@ def spec_valid(owner: Object) -> Violations:
 
 def _in_pods(spec: Any, at: Path) -> Iterator[Problem]:
     """What no pod of a RayCluster would start with."""
-    reported = set()
     for place, group in groups_of(spec, at):
-        found = [
-            *problems_of_group(group, spec.get("rayVersion"), place),
-            *problems_of_template(group["template"], (*place, "template")),
-        ]
-        reported |= {each.path for each in found}
-        yield from found
-    for each in problems_for_autoscaler(spec):
-        if (*at, *each.path[1:]) not in reported:
-            yield replace(each, path=(*at, *each.path[1:]))
+        yield from problems_of_template(group["template"], (*place, "template"))
+    yield from problems_of_nodes(spec, at)
 
 
 def _interpreted(job: Node) -> Violations:

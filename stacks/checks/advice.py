@@ -7,7 +7,9 @@ from datetime import date
 from fnmatch import fnmatchcase
 from ipaddress import ip_address, ip_network
 
+from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from components.ray_cluster.origin import setting_at
+from components.ray_cluster.settings import RayClusterSettings
 from components.redis.settings import max_memory, resources
 from components.storage.manifests import named_as_object_storage
 from core.problems import Finding, Path
@@ -21,7 +23,7 @@ from stacks.checks.storage import uses
 from stacks.objects.ray_clusters import rendered
 from stacks.objects.redis import redis_parts
 from stacks.objects.stack import images_of
-from stacks.settings import StackSettings
+from stacks.settings import StackSettings, TenantSettings
 
 LONGEST_VARIABLE = 128 * 2**10
 """Bytes of an environment variable with its name and a zero at its end (Linux: MAX_ARG_STRLEN in binfmts.h)."""
@@ -68,13 +70,19 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _runs_without_a_limit(stack)
 
 
-def _open_clusters(stack: StackSettings) -> Iterator[Finding]:
-    """RayClusters that run code for everybody who reaches them."""
+def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayClusterSettings]]:
+    """All RayClusters, each with its place in the stack file and its tenant."""
     for at, tenant in enumerate(stack.tenants):
         for place, cluster in tenant.placed_clusters:
-            if cluster.auth_options and cluster.auth_options.mode == "disabled":
-                message = "who reaches the dashboard runs code in the cluster without a token: remove it, or use token"
-                yield Finding((f"{PREFIX}tenants", at, *place, "authOptions", "mode"), "disabled", message, "no-token")
+            yield (f"{PREFIX}tenants", at, *place), tenant, cluster
+
+
+def _open_clusters(stack: StackSettings) -> Iterator[Finding]:
+    """RayClusters that run code for everybody who reaches them."""
+    for path, _, cluster in _clusters(stack):
+        if cluster.auth_options and cluster.auth_options.mode == "disabled":
+            message = "who reaches the dashboard runs code in the cluster without a token: remove it, or use token"
+            yield Finding((*path, "authOptions", "mode"), "disabled", message, "no-token")
 
 
 _NOT_COUNTED = re.compile(
@@ -86,20 +94,19 @@ _NOT_COUNTED = re.compile(
 
 def _uncounted_gpus(stack: StackSettings) -> Iterator[Finding]:
     """Groups with an accelerator that Ray does not see, so that tasks for it wait."""
-    for at, tenant in enumerate(stack.tenants):
-        for place, cluster in tenant.placed_clusters:
-            spec = rendered(stack, tenant, cluster)["spec"]
-            for number, group in enumerate(spec.get("workerGroupSpecs") or ()):
-                resources = group["template"]["spec"]["containers"][0].get("resources") or {}
-                names = [name for name in resources.get("limits") or {} if _NOT_COUNTED.fullmatch(name)]
-                names += ["a claim of devices (DRA)"] if resources.get("claims") else []
-                if names and not {"num-gpus", "resources"} & (group.get("rayStartParams") or {}).keys():
-                    message = (
-                        f"Ray's autoscaler counts no GPU for {names[0]}, so that a group without workers gets none for "
-                        "tasks that need one: set num-gpus, or resources, in its rayStartParams"
-                    )
-                    inside = setting_at(cluster, stack.nodes, spec, ("spec", "workerGroupSpecs", number))
-                    yield Finding((f"{PREFIX}tenants", at, *place, *inside), None, message, "uncounted-gpus")
+    for path, tenant, cluster in _clusters(stack):
+        spec = rendered(stack, tenant, cluster)["spec"]
+        for number, group in enumerate(spec.get("workerGroupSpecs") or ()):
+            resources = group["template"]["spec"]["containers"][0].get("resources") or {}
+            names = [name for name in resources.get("limits") or {} if _NOT_COUNTED.fullmatch(name)]
+            names += ["a claim of devices (DRA)"] if resources.get("claims") else []
+            if names and not {"num-gpus", "resources"} & (group.get("rayStartParams") or {}).keys():
+                message = (
+                    f"Ray's autoscaler counts no GPU for {names[0]}, so that a group without workers gets none for "
+                    "tasks that need one: set num-gpus, or resources, in its rayStartParams"
+                )
+                inside = setting_at(cluster, stack.nodes, spec, ("spec", "workerGroupSpecs", number))
+                yield Finding((*path, *inside), None, message, "uncounted-gpus")
 
 
 def _workers_without_proxies(stack: StackSettings) -> Iterator[Finding]:
@@ -117,8 +124,8 @@ def _workers_without_proxies(stack: StackSettings) -> Iterator[Finding]:
 
 
 _SCHEDULERS = {
-    "kueue.x-k8s.io/queue-name": "Kueue",
-    "volcano.sh/queue-name": "Volcano",
+    KUEUE_QUEUE_LABEL: "Kueue",
+    QUEUE_LABEL: "Volcano",
     "kai.scheduler/queue": "KAI",
     "runai/queue": "Run:ai",
     "yunikorn.apache.org/app-id": "YuniKorn",
@@ -131,15 +138,13 @@ _SCHEDULERS = {
 def _labels_of_schedulers(stack: StackSettings) -> Iterator[Finding]:
     """Queues of a scheduler that the stack does not run, so that they may have no effect."""
     ours = {"Kueue": stack.scheduler and stack.scheduler.kueue, "Volcano": stack.scheduler and stack.scheduler.volcano}
-    for at, tenant in enumerate(stack.tenants):
-        for place, cluster in tenant.placed_clusters:
-            for label in cluster.labels:
-                name = _SCHEDULERS.get(label)
-                if name and not ours.get(name):
-                    key = f", and scheduler.{name.lower()} is not set" if name in ours else ", which no key here runs"
-                    message = f"is for {name}{key}: remove it, unless something else runs {name} in the cluster"
-                    path: Path = (f"{PREFIX}tenants", at, *place, "labels", label)
-                    yield Finding(path, cluster.labels[label], message, "scheduler-label")
+    for path, _, cluster in _clusters(stack):
+        for label, value in cluster.labels.items():
+            name = _SCHEDULERS.get(label)
+            if name and not ours.get(name):
+                key = f", and scheduler.{name.lower()} is not set" if name in ours else ", which no key here runs"
+                message = f"is for {name}{key}: remove it, unless something else runs {name} in the cluster"
+                yield Finding((*path, "labels", label), value, message, "scheduler-label")
 
 
 def _schedules_that_may_stop(stack: StackSettings) -> Iterator[Finding]:
@@ -174,27 +179,24 @@ Windows (python/ray/dashboard/modules/job/cli.py; ray#63797), and the autoscaler
 def _faults_of_ray(stack: StackSettings) -> Iterator[Finding]:
     """What a supported release of Ray does otherwise than it says."""
     for at, tenant in enumerate(stack.tenants):
-        versions = {each.name: each.ray_version for each in tenant.clusters}
         for place, job in tenant.placed_jobs:
-            selected = job.cluster_selector.cluster if job.cluster_selector else ""
-            version = job.own_cluster.ray_version if job.own_cluster else versions.get(selected)
+            runs_on = tenant.cluster_of(job)
             expands = any(each in (job.entrypoint or "") for each in EXPANDED)
             by_command = job.submission_mode in ("K8sJobMode", "SidecarMode") and not job.external_cluster
-            if version and expands and by_command and version_tuple(version) < version_tuple(_REQUOTED):
+            if runs_on and expands and by_command and version_tuple(runs_on.ray_version) < version_tuple(_REQUOTED):
                 message = (
                     f"Ray before {_REQUOTED} quotes it as for Windows, and the head's shell expands $ and ` in it "
                     "(ray#63797): use a newer Ray, set submissionMode to HTTPMode, or put it into a script"
                 )
                 yield Finding((f"{PREFIX}tenants", at, *place, "entrypoint"), job.entrypoint, message, "fault-of-ray")
-        for place, cluster in tenant.placed_clusters:
-            hosts = [number for number, group in enumerate(cluster.worker_groups) if (group.num_of_hosts or 1) > 1]
-            if hosts and cluster.scales and version_tuple(cluster.ray_version) < version_tuple(_HOSTS):
-                message = (
-                    f"the autoscaler of Ray before {_HOSTS} takes each worker for one host: use a newer Ray, or set "
-                    "autoscaling to false"
-                )
-                path: Path = (f"{PREFIX}tenants", at, *place, "workerGroups", hosts[0], "numOfHosts")
-                yield Finding(path, None, message, "fault-of-ray")
+    for path, _, cluster in _clusters(stack):
+        hosts = [number for number, group in enumerate(cluster.worker_groups) if (group.num_of_hosts or 1) > 1]
+        if hosts and cluster.scales and version_tuple(cluster.ray_version) < version_tuple(_HOSTS):
+            message = (
+                f"the autoscaler of Ray before {_HOSTS} takes each worker for one host: use a newer Ray, or set "
+                "autoscaling to false"
+            )
+            yield Finding((*path, "workerGroups", hosts[0], "numOfHosts"), None, message, "fault-of-ray")
 
 
 _LONG = "24h"

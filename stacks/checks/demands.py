@@ -14,6 +14,7 @@ from core.nodes import NodePool
 from core.problems import Path, Problem, Problems
 from core.quantities import shown
 from kuberay.offers import CPU, GPU, MEMORY, Offer, fits, missing, offered
+from kuberay.rules import groups_of
 from stacks.objects.ray_clusters import rendered
 from stacks.settings import StackSettings, TenantSettings
 
@@ -25,10 +26,7 @@ _SHOWN = {CPU: "CPUs", GPU: "GPUs"}
 def problems_of_entrypoint(stack: StackSettings, tenant: TenantSettings, job: RayJobSettings) -> Iterator[Problem]:
     """What the entrypoint of a job reserves and no node offers; paths are in the job's settings."""
     demand = _named({CPU: job.entrypoint_num_cpus, GPU: job.entrypoint_num_gpus}, job.entrypoint_resources)
-    selector = job.cluster_selector
-    cluster = job.own_cluster or next(
-        (each for each in tenant.clusters if selector and each.name == selector.cluster), None
-    )
+    cluster = tenant.cluster_of(job)
     if not demand or cluster is None:
         return
     try:
@@ -95,8 +93,10 @@ def _without_room(
 def _over_nodes(deployment: DeploymentSettings, spec: ReadOnlyBody) -> Iterator[Problem]:
     """Replicas that the most nodes of the cluster cannot hold with max_replicas_per_node."""
     each, replicas = deployment.max_replicas_per_node, deployment.num_replicas
+    if each is None or not isinstance(replicas, int):
+        return
     nodes = 1 + sum(_most(spec, group) for group in spec.get("workerGroupSpecs") or ())
-    if each is not None and isinstance(replicas, int) and replicas > each * nodes:
+    if replicas > each * nodes:
         message = (
             f"{replicas} replicas with {each} on a node need {-(-replicas // each)} nodes, and the cluster has at most "
             f"{nodes} with its head: raise it, or the cluster's workers"
@@ -133,7 +133,7 @@ def _offers(body: ReadOnlyBody) -> list[Offer]:
     spec = body["spec"]
     if (body["metadata"].get("annotations") or {}).get(OWN_COMMAND) == "true":
         return [defaultdict(lambda: None)]  # only its containers know
-    return [offered(group) for group in (spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or ()))]
+    return [offered(group) for _, group in groups_of(spec)]
 
 
 def _amount(name: str, value: Decimal) -> str:

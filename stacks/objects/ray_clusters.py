@@ -130,11 +130,8 @@ def _least_ttl(tenant: TenantSettings, job: RayJobSettings) -> int | None:
 
 
 def _place(tenant: TenantSettings, job: RayJobSettings) -> RayClusterSettings | None:
-    """The RayCluster of a job, its own or the selected one, with the tenant's defaults; None if the stack does not know
-    it."""
-    selector = job.cluster_selector
-    selected = next((each for each in tenant.clusters if selector and each.name == selector.cluster), None)
-    place = job.own_cluster or selected
+    """`tenant.cluster_of(job)`, with the tenant's defaults."""
+    place = tenant.cluster_of(job)
     return with_tenant_defaults(tenant, place) if place else None
 
 

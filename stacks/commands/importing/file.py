@@ -155,7 +155,7 @@ def import_file(file: File, answers: Answers) -> Result:
     if any(is_cai_file(document.value) for document in found):
         return _on_cml(file, found, answers)
     imported: list[Imported] = []
-    origins: dict[int, Document] = {}
+    origins: list[Document] = []
     notes, refused = [], []
     for document in found:
         try:
@@ -164,7 +164,7 @@ def import_file(file: File, answers: Answers) -> Result:
             refused += _lines(file, document, error.notes)
             continue
         imported += clusters
-        origins |= {id(each): document for each in clusters}
+        origins += [document] * len(clusters)
         notes += _lines(file, document, [*others, *(note for each in clusters for note in each.notes)])
     if refused:
         return _refused(refused)
@@ -175,10 +175,10 @@ def import_file(file: File, answers: Answers) -> Result:
     settings = {**operator_of(answers), "tenants": made}
 
     def placed(finding: Finding) -> str:
-        for each in imported:
+        for document, each in zip(origins, imported, strict=True):
             if (inner := _inside(finding.path, made, each)) is not None:
-                document, path = origins[id(each)], _manifest_path(each.path, inner)
-                return _lines(file, document, [Note(path, finding.message)])[0]
+                [line] = _lines(file, document, [Note(_manifest_path(each.path, inner), finding.message)])
+                return line
         return f"{file}: in the resulting stack file: {finding}"
 
     return _judged(file, stack_file(imported, answers), settings, notes, placed)

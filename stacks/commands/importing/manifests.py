@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
@@ -136,13 +137,10 @@ def completed(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-_QUEUE_OF_KUEUE = "kueue.x-k8s.io/queue-name"
-
-
 def _of_others(spec: dict[str, Any], body: Mapping[str, Any], path: Path, log: Log) -> None:
     """Takes out what other programs set while the cluster runs."""
     labels = (body.get("metadata") or {}).get("labels") or {}
-    if "suspend" in spec and _QUEUE_OF_KUEUE in labels:
+    if "suspend" in spec and KUEUE_QUEUE_LABEL in labels:
         log.advise((*path, "suspend"), "Kueue sets it", "nothing to do")
         del spec["suspend"]
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
