@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, Strict
 
@@ -290,6 +290,12 @@ class StackSettings(Settings):
 
     cml_api_key: Encrypted | None = None
     """The key of its API, if CML_API_KEY is not set: `pulumi config set --secret` writes it. Default: none."""
+
+    def in_context(self, name: str | None) -> Self:
+        """The same for a context of the kubeconfig. None: the stack file's."""
+        return self.model_copy(
+            update={"kubernetes": self.kubernetes.model_copy(update={"context": name or self.kubernetes.context})}
+        )
 
     @functools.cached_property
     def kept(self) -> dict[Any, Any]:

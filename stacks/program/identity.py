@@ -54,19 +54,18 @@ def recorded_uid(last: Mapping[str, Any]) -> str | None:
     return uid
 
 
-def connection_of(stack: StackSettings, context: str | None = None) -> Connection:
-    """How a stack connects to its cluster. `context`: instead of the stack file's."""
-    return Connection(context or stack.kubernetes.context)
+def connection_of(stack: StackSettings) -> Connection:
+    """How a stack connects to its cluster."""
+    return Connection(stack.kubernetes.context)
 
 
-def cluster_of_stack(stack: StackSettings, context: str | None = None) -> Cluster:
-    """The cluster in which a command reads the stack's objects, or changes them. `context`: instead of the stack
-    file's.
+def cluster_of_stack(stack: StackSettings) -> Cluster:
+    """The cluster in which a command reads the stack's objects, or changes them.
 
     Without the stack's outputs only the UID in the stack file can be compared, and an account of a tenant may not be
     allowed to read the live one. Raises OtherClusterError, and ClusterUnreachableError.
     """
-    cluster = KubernetesCluster(connection_of(stack, context))
+    cluster = KubernetesCluster(connection_of(stack))
     if desired := stack.kubernetes.cluster:
         with suppress(ForbiddenError):
             _same(cluster, desired, _SET)

@@ -37,8 +37,8 @@ def adopt(
         raise ended(f"error: there is no stack file {file}: {where}", MISUSED)
     try:
         before = read(file)
-        settings = settings_of(stack_file(file, before))
-        body = live_cluster(cluster_of_stack(settings, context), namespace, name)
+        settings = settings_of(stack_file(file, before)).in_context(context)
+        body = live_cluster(cluster_of_stack(settings), namespace, name)
         made = entry(body, settings)
         after = insert_cluster(before, made.tenant, made.cluster)
         only_added(settings, settings_of(stack_file(file, after)), namespace, made.cluster)

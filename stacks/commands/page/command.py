@@ -41,7 +41,7 @@ def page(
     with failing():
         from core.stack_file import stack_name
 
-        settings, name = settings_of(stack), stack_name(stack_path(stack))
+        settings, name = settings_of(stack).in_context(context), stack_name(stack_path(stack))
 
         from stacks.planning.plan import plan_of
 
@@ -49,7 +49,7 @@ def page(
         if live:
             from stacks.program.identity import cluster_of_stack
 
-            look = page_source(name, plan, settings, tenant, cluster_of_stack(settings, context))
+            look = page_source(name, plan, settings, tenant, cluster_of_stack(settings))
             _serve(look, name, PORT if port is None else port)
             return
 

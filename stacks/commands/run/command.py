@@ -32,7 +32,7 @@ def run(
     cannot be read; 130 interrupted.
     """
     with failing():
-        settings = settings_of(stack)
+        settings = settings_of(stack).in_context(context)
 
         from components.job_template.manifests import BadArgumentsError
         from stacks.commands.run.live import RefusedError, start
@@ -40,7 +40,7 @@ def run(
         from stacks.program.identity import cluster_of_stack
 
         namespace, template = namespace_of_template(settings, name)
-        cluster = cluster_of_stack(settings, context)
+        cluster = cluster_of_stack(settings)
         with ending(MISUSED, BadArgumentsError), ending(FOUND, RefusedError):
             made = start(cluster, namespace, template, arguments or ())
         typer.echo(f"{namespace}/{made}")
@@ -60,7 +60,8 @@ def cancel(
     Exit code: 0 deleted; 1 refused, with the reason; 2 wrong use, or the cluster cannot be read.
     """
     with failing():
-        settings, cluster, target = meant(stack, context, name)
+        settings = settings_of(stack).in_context(context)
+        cluster, target = meant(settings, name)
 
         from stacks.commands.run.live import RefusedError
         from stacks.commands.run.live import cancel as delete

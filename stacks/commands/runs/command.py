@@ -41,7 +41,7 @@ def runs(
         from core.stack_file import stack_name
         from stacks.commands.check.command import stack_path
 
-        settings = settings_of(stack)
+        settings = settings_of(stack).in_context(context)
         shown = tenants_of(settings, tenant, stack_name(stack_path(stack)))
         namespaces = [each.namespace_name for each in shown if each.run_history]
         if not namespaces:
@@ -50,7 +50,7 @@ def runs(
         from stacks.commands.runs.history import read, selected
         from stacks.program.identity import cluster_of_stack
 
-        cluster = cluster_of_stack(settings, context)
+        cluster = cluster_of_stack(settings)
         found, unreadable = read(cluster, namespaces)
         for namespace, why in unreadable.items():
             typer.echo(f"the run history of namespace {namespace} cannot be read: {why}", err=True)

@@ -58,9 +58,9 @@ def status(
         from stacks.commands.status.tenants import stack_status
         from stacks.program.identity import cluster_of_stack
 
-        settings, name = settings_of(stack), stack_name(stack_path(stack))
+        settings, name = settings_of(stack).in_context(context), stack_name(stack_path(stack))
         shown = tenants_of(settings, tenant, name)
-        cluster = cluster_of_stack(settings, context)
+        cluster = cluster_of_stack(settings)
 
         def look() -> "StackStatus":
             return stack_status(settings, shown, live_of(cluster, settings, shown), cml_of(settings, name, tenant))
@@ -91,7 +91,7 @@ def logs(
     with failing():
         from stacks.commands.status.targets import NoLogError, place_of_log
 
-        _, cluster, target = meant(stack, context, name)
+        cluster, target = meant(settings_of(stack).in_context(context), name)
         with ending(FOUND, NoLogError):
             place = place_of_log(target, pod, cluster.connection)
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
@@ -111,12 +111,12 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
         from stacks.commands.status.dashboard import elsewhere, lines
         from stacks.program.identity import cluster_of_stack, connection_of
 
-        settings = settings_of(stack)
-        connection = connection_of(settings, context)
+        settings = settings_of(stack).in_context(context)
+        connection = connection_of(settings)
         if found := list(elsewhere(settings, stack_name(stack_path(stack)), name, connection)):
             typer.echo("\n".join(found))
             return
-        cluster = cluster_of_stack(settings, context)
+        cluster = cluster_of_stack(settings)
         target = target_of(cluster, settings, name)
         if target.cluster is None:
             raise ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
@@ -134,7 +134,8 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
         from components.cluster import ForbiddenError
         from stacks.commands.status.targets import WHO_WAKES, NotWokenError, wake_patch
 
-        settings, cluster, target = meant(stack, context, name)
+        settings = settings_of(stack).in_context(context)
+        cluster, target = meant(settings, name)
         try:
             if (asked := wake_patch(target, settings)) is None:
                 typer.echo(f"{target.title} is not suspended")
@@ -208,13 +209,12 @@ def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterab
     return cml_statuses(settings.cml, stack)
 
 
-def meant(stack: str, context: str | None, name: str) -> "tuple[StackSettings, Cluster, Target]":
-    """What the arguments of a command name. Raises StackFileError, and all that `target_of` raises."""
+def meant(settings: "StackSettings", name: str) -> "tuple[Cluster, Target]":
+    """The stack's cluster, and the live object of that name in it. Raises all that `target_of` raises."""
     from stacks.program.identity import cluster_of_stack
 
-    settings = settings_of(stack)
-    cluster = cluster_of_stack(settings, context)
-    return settings, cluster, target_of(cluster, settings, name)
+    cluster = cluster_of_stack(settings)
+    return cluster, target_of(cluster, settings, name)
 
 
 def target_of(cluster: "Cluster", settings: "StackSettings", name: str) -> "Target":

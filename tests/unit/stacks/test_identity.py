@@ -149,5 +149,7 @@ def test_an_account_that_may_not_read_the_uid_is_not_refused(in_memory: FakeClus
 
 
 def test_a_stack_file_without_a_uid_asks_nothing(asked: list[str | None]) -> None:
-    assert cluster_of_stack(parse({"kubernetes": {"context": "prod"}}), "other").connection.context == "other"
+    assert (
+        cluster_of_stack(parse({"kubernetes": {"context": "prod"}}).in_context("other")).connection.context == "other"
+    )
     assert asked == []
