@@ -11,7 +11,9 @@ from stacks.commands.check.command import FOUND, MISUSED, ended
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(help="A file of `ray up` or ray-serve-cai, or manifests of KubeRay; - for stdin."),
+        typer.Argument(
+            help="A file of `ray up` or ray-serve-cai, manifests of KubeRay or values of its chart; - for stdin."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write there instead of to the terminal.")
@@ -23,8 +25,11 @@ def import_(
     operator_version: Annotated[
         str | None, typer.Option(help="Release of KubeRay that the manifests are for, if not the default one.")
     ] = None,
+    chart_version: Annotated[
+        str | None, typer.Option(help="Release of KubeRay's chart that values are for, if not that of the operator.")
+    ] = None,
 ) -> None:
-    """Convert a cluster launcher file or KubeRay's manifests into a stack file.
+    """Convert a cluster launcher file, KubeRay's manifests or values of its Helm chart into a stack file.
 
     Standard error lists all parts without a counterpart, one per line. Exit codes: 0 imported, 1 cannot be imported,
     2 wrong use.
@@ -37,15 +42,18 @@ def import_(
         raise ended(f"{output} exists already: set another file, or add --force to overwrite it", MISUSED)
     if output and not output.absolute().parent.is_dir():
         raise ended(f"{output.absolute().parent} is not a folder: create it, or set another file", MISUSED)
-    if ray_version and not RELEASE.fullmatch(ray_version):
-        raise ended(f"--ray-version {ray_version!r} is not a release: write for example 2.60.0", MISUSED)
-    if operator_version and not RELEASE.fullmatch(operator_version):
-        raise ended(f"--operator-version {operator_version!r} is not a release: write for example 1.7.0", MISUSED)
+    for option, value, example in (
+        ("--ray-version", ray_version, "2.60.0"),
+        ("--operator-version", operator_version, "1.7.0"),
+        ("--chart-version", chart_version, "1.1.0"),
+    ):
+        if value and not RELEASE.fullmatch(value):
+            raise ended(f"{option} {value!r} is not a release: write for example {example}", MISUSED)
     if str(file) == "-":
         file = Path("/dev/stdin")
     elif not file.is_file():
         raise ended(f"{file} is not a file: set the file to import", MISUSED)
-    result = import_file(file, Answers(ray_version, name, namespace, operator_version))
+    result = import_file(file, Answers(ray_version, name, namespace, operator_version, chart_version))
     for line in result.lines:
         typer.echo(line, err=True)
     if not result.text:

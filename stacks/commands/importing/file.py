@@ -10,6 +10,7 @@ from core.problems import Finding, Path, StackFileError
 from core.stack_file import PREFIX, PROJECT
 from core.stack_file import stack_file as read_again
 from stacks.checks.advice import advice
+from stacks.commands.importing.helm_values import rendered
 from stacks.commands.importing.launcher import from_launcher, is_launcher_file
 from stacks.commands.importing.manifests import KINDS, OWNERS, NotWrittenError, from_manifest, from_owner, has_cluster
 from stacks.commands.importing.other_formats import (
@@ -68,9 +69,6 @@ def _recognized(body: Any) -> tuple[str, str]:
     keys = set(body) if isinstance(body, Mapping) else set()
     if "config" in keys and any(str(key).startswith(PREFIX) for key in body["config"] or ()):
         return "it is a stack file already", "check it with `python -m stacks check`"
-    if "head" in keys and keys & {"worker", "additionalWorkerGroups", "image", "common"}:
-        chart = "render them with `helm template NAME kuberay/ray-cluster --values FILE`, and import the output"
-        return "these are values of KubeRay's Helm chart ray-cluster", chart
     return "it is neither a cluster launcher file nor a manifest", "nothing was made of it"
 
 
@@ -157,15 +155,17 @@ def import_file(file: File, answers: Answers) -> Result:
     imported: list[Imported] = []
     origins: list[Document] = []
     notes, refused = [], []
-    for document in found:
+    for each in found:
+        document = each
         try:
+            document = rendered(document, answers)
             clusters, others = clusters_in(document.value, answers)
         except RefusedError as error:
             refused += _lines(file, document, error.notes)
             continue
         imported += clusters
         origins += [document] * len(clusters)
-        notes += _lines(file, document, [*others, *(note for each in clusters for note in each.notes)])
+        notes += _lines(file, document, [*document.notes, *others, *(note for each in clusters for note in each.notes)])
     if refused:
         return _refused(refused)
     if not imported:
@@ -266,6 +266,8 @@ def _refused(lines: Iterable[str]) -> Result:
 
 def _lines(file: File, document: Document | None, notes: Iterable[Note]) -> list[str]:
     """The notes in the format of a compiler, in the order of their lines."""
+    if document:
+        notes = [replace(note, path=document.origin(note.path)) for note in notes]
     placed = [(document.line(note.path) if document else note.line, note) for note in notes]
     placed.sort(key=lambda each: each[0] or 0)
     return [f"{file}:{line}: {note}" if line else f"{file}: {note}" for line, note in placed]

@@ -105,6 +105,9 @@ class Answers:
     operator_version: str | None = None
     """Release of KubeRay for which the file is. Default: the tested one."""
 
+    chart_version: str | None = None
+    """Release of KubeRay's chart ray-cluster that values of Helm are for. Default: the operator's."""
+
 
 @dataclass(frozen=True)
 class Document:
@@ -116,6 +119,15 @@ class Document:
     @property
     def value(self) -> Any:
         return self.yaml.value
+
+    @property
+    def notes(self) -> list[Note]:
+        """On the document as a whole."""
+        return []
+
+    def origin(self, path: Path) -> Path:
+        """The place in the document of a part of its value, or of `notes`."""
+        return path
 
     def line(self, path: Path) -> int:
         """The line of the part at `path`, or of its deepest existing parent."""

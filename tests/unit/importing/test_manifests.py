@@ -415,7 +415,6 @@ def test_what_check_refuses_has_its_place_in_the_manifest(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("image: {tag: 2.60.0}\nhead: {}\nworker: {}\n", "render them with `helm template NAME kuberay/ray-cluster"),
         ("{{- if .Values.ray }}\nkind: RayCluster\n", "it is a template of Helm; render it with `helm template"),
         ("config: {'ray-platform:tenants': []}\n", "it is a stack file already; check it with"),
         ("apiVersion: v1\nkind: Kustomization\n", "a Kustomization is not imported; render it with `kubectl kustomize"),

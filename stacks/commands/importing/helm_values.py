@@ -1,0 +1,423 @@
+"""Values of KubeRay's Helm chart ray-cluster, as the RayCluster that the chart renders of them.
+
+Source of the defaults and the keys: kuberay helm-chart/ray-cluster, values.yaml and
+templates/raycluster-cluster.yaml, of each release since 1.1.
+"""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from core.problems import Path
+from core.versions import version_tuple
+from kuberay import OperatorContext
+from stacks.commands.importing.reader import Answers, Document, Note, RefusedError, parsed
+
+CHART = "ray-cluster"
+
+_NAME = "kuberay"
+"""The chart's nameOverride, which ends the names of its releases."""
+
+_CONTAINER = ("command", "args", "envFrom", "volumeMounts", "ports", "resources", "lifecycle", "securityContext")
+"""Values of a group that are fields of Ray's container."""
+
+_POD = (
+    *("initContainers", "volumes", "dnsConfig", "nodeSelector", "affinity", "tolerations", "priorityClassName"),
+    *("priority", "topologySpreadConstraints", "restartPolicy", "runtimeClassName", "serviceAccountName"),
+    "resourceClaims",
+)
+"""Values of a group that are fields of its pods; `podSecurityContext` is another."""
+
+_SINCE = {
+    "restartPolicy": "1.2",
+    "podSecurityContext": "1.2",
+    "priorityClassName": "1.2",
+    "priority": "1.2",
+    "dnsConfig": "1.3",
+    "topologySpreadConstraints": "1.3",
+    "gcsFaultTolerance": "1.5",
+    "runtimeClassName": "1.6",
+    "resourceClaims": "1.6",
+}
+"""The chart's first release with a value; without an entry the first one that is known here."""
+
+_OF_A_GROUP = {
+    *_CONTAINER,
+    *_POD,
+    *(
+        "podSecurityContext",
+        "image",
+        "containerEnv",
+        "sidecarContainers",
+        "labels",
+        "annotations",
+        "rayStartParams",
+        "initArgs",
+    ),
+}
+_OF_A_HEAD = {*_OF_A_GROUP, "rayVersion", "enableInTreeAutoscaling", "autoscalerOptions", "headService"}
+_OF_WORKERS = {*_OF_A_GROUP, "disabled", "groupName", "replicas", "minReplicas", "maxReplicas", "numOfHosts"}
+_OF_THE_CHART = {
+    *("image", "nameOverride", "fullnameOverride", "imagePullSecrets", "gcsFaultTolerance", "common", "head", "worker"),
+    *("additionalWorkerGroups", "service", "annotations"),
+}
+
+_UNBOUNDED = 2147483647
+"""The chart's maxReplicas of a group without one."""
+
+
+def is_values(document: Any) -> bool:
+    """Whether a document is values of the chart."""
+    if not isinstance(document, Mapping) or "kind" in document:
+        return False
+    head = document.get("head")
+    return isinstance(head, Mapping) and (len(_OF_THE_CHART & set(document)) > 1 or bool(_OF_A_HEAD & set(head)))
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of Helm. Fields: `values`; `path`: where its document has them; `name` and `namespace` of the release;
+    `chart`: the chart's version, as a release of KubeRay."""
+
+    values: Mapping[str, Any]
+    path: Path
+    chart: str
+    name: str | None = None
+    namespace: str | None = None
+
+
+@dataclass(frozen=True)
+class Rendered(Document):
+    """A document with a release of the chart. Its value is the RayCluster that the chart renders."""
+
+    release: Release | None = None
+
+    @property
+    def value(self) -> Any:
+        assert self.release
+        return _ray_cluster(self.release)
+
+    def origin(self, path: Path) -> Path:
+        assert self.release
+        return (*self.release.path, *_origin(path, self.release.values))
+
+    @property
+    def notes(self) -> list[Note]:
+        assert self.release
+        return list(_notes(self.release))
+
+
+def rendered(document: Document, answers: Answers) -> Document:
+    """The document, or if it has values of the chart what the chart renders of them."""
+    release = _release(document.value, answers)
+    return Rendered(document.yaml, document.first_line, release) if release else document
+
+
+def _release(body: Any, answers: Answers) -> Release | None:
+    if not isinstance(body, Mapping):
+        return None
+    chart = answers.chart_version or answers.operator_version or OperatorContext().version
+    if is_values(body):
+        return Release(body, (), chart)
+    spec = body.get("spec") if isinstance(body.get("spec"), Mapping) else None
+    name = _at(body, "metadata", "name")
+    match body.get("kind") if spec else None:
+        case "Application":  # of Argo CD
+            source, namespace = ("spec", "source"), _at(body, "spec", "destination", "namespace")
+            if _at(body, *source, "chart") != CHART:
+                return None
+            version, own = _at(body, *source, "targetRevision"), _at(body, *source, "helm", "releaseName")
+            text = _at(body, *source, "helm", "values")
+            path: Path = (*source, "helm", "values" if text else "valuesObject")
+            values = _parsed(text, path) if text else _at(body, *path)
+        case "HelmRelease":  # of Flux
+            if _at(body, "spec", "chart", "spec", "chart") != CHART:
+                return None
+            version, own = _at(body, "spec", "chart", "spec", "version"), _at(body, "spec", "releaseName")
+            namespace = _at(body, "spec", "targetNamespace") or _at(body, "metadata", "namespace")
+            path, values = ("spec", "values"), _at(body, "spec", "values")
+        case _:
+            return None
+    exact = isinstance(version, str) and version.removeprefix("v").count(".") == 2 and version[-1].isdigit()
+    return Release(
+        values if isinstance(values, Mapping) else {},
+        path,
+        answers.chart_version or (version.removeprefix("v") if exact else chart),
+        own or name,
+        namespace,
+    )
+
+
+def _parsed(text: Any, path: Path) -> Any:
+    found = parsed(str(text), path)
+    return found.value if found else {}
+
+
+def _at(body: Any, *path: str | int) -> Any:
+    for step in path:
+        body = body.get(step) if isinstance(body, Mapping) else None
+    return body
+
+
+def _defaults(chart: str) -> dict[str, Any]:
+    """What the chart's values.yaml sets, apart from what is empty there."""
+    release = version_tuple(chart)
+    tags = {(1, 6): "2.52.0", (1, 4): "2.46.0", (1, 3): "2.41.0", (1, 2): "2.34.0", (0,): "2.9.0"}
+    newest = release >= (1, 6)
+    group = {
+        "volumes": [{"name": "log-volume", "emptyDir": {}}],
+        "volumeMounts": [{"mountPath": "/tmp/ray", "name": "log-volume"}],  # noqa: S108 - the chart's
+    }
+    head, worker = ({"cpu": "1", "memory": memory} for memory in (("5Gi", "1Gi") if newest else ("2G", "1G")))
+    return {
+        "image": {
+            "repository": "rayproject/ray",
+            "tag": next(tag for first, tag in tags.items() if release >= first),
+            "pullPolicy": "IfNotPresent",
+        },
+        "nameOverride": _NAME,
+        "head": {
+            **deepcopy(group),
+            "resources": {"limits": head, "requests": dict(head)},
+            "rayStartParams": {} if release >= (1, 3) else {"dashboard-host": "0.0.0.0"},  # noqa: S104 - the chart's
+        },
+        "worker": {
+            **deepcopy(group),
+            "groupName": "workergroup",
+            "replicas": 1,
+            "minReplicas": 1,
+            "maxReplicas": 5 if newest else 3,
+            "resources": {"limits": worker, "requests": dict(worker)},
+        },
+        "additionalWorkerGroups": {
+            "smallGroup": {
+                **deepcopy(group),
+                "disabled": True,
+                "replicas": 0,
+                "minReplicas": 0,
+                "maxReplicas": 5 if newest else 3,
+                "resources": {"limits": {**worker, "cpu": 1}, "requests": {**worker, "cpu": 1}},
+            }
+        },
+        "service": {"type": "ClusterIP"},
+    }
+
+
+def _merged(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """As Helm merges: mappings key by key, and null removes a default."""
+    found = dict(defaults)
+    for key, value in values.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(found.get(key), Mapping):
+            found[key] = _merged(found[key], value)
+        else:
+            found[key] = value
+    return found
+
+
+def _supported(values: Mapping[str, Any], chart: str) -> dict[str, Any]:
+    """Those that the chart had in this release."""
+    release = version_tuple(chart)
+    return {key: each for key, each in values.items() if release >= version_tuple(_SINCE.get(key, "0"))}
+
+
+def _groups(values: Mapping[str, Any]) -> list[tuple[Path, Mapping[str, Any]]]:
+    """The groups of workers that the chart renders, each with the path of its values."""
+    additional = values.get("additionalWorkerGroups") or {}
+    every: list[tuple[Path, Any]] = [
+        (("worker",), values.get("worker") or {}),
+        *((("additionalWorkerGroups", name), additional[name]) for name in sorted(additional)),
+    ]
+    return [(path, group or {}) for path, group in every if not (group or {}).get("disabled")]
+
+
+def _ray_cluster(release: Release) -> dict[str, Any]:
+    """Raises RefusedError if the chart would render no RayCluster of the values."""
+    for path, kind in _kinds(release.values):
+        if (found := _at(release.values, *path)) and not isinstance(found, kind):
+            allowed = "a mapping" if kind is Mapping else "a list"
+            raise RefusedError(Note(path, f"{found!r} is not {allowed}", "correct it"))
+    for path, group in ((("head",), release.values.get("head") or {}), *_groups(release.values)):
+        if (image := group.get("image")) and (missing := {"repository", "tag"} - set(image)):
+            without = " and no ".join(sorted(missing))
+            raise RefusedError(
+                Note((*path, "image"), f"it has no {without}, and the chart takes none from `image`", "set both")
+            )
+    values = _supported(_merged(_defaults(release.chart), release.values), release.chart)
+    head = _supported(values["head"], release.chart)
+    spec = {
+        **{key: head.get(key) for key in ("rayVersion", "enableInTreeAutoscaling", "autoscalerOptions")},
+        "gcsFaultToleranceOptions": _fault_tolerance(values),
+        "headGroupSpec": {
+            "serviceType": (values.get("service") or {}).get("type"),
+            "headService": head.get("headService"),
+            **_group(head, values, "ray-head"),
+        },
+    }
+    groups = [
+        _workers(path, _supported(group, release.chart), values, release.chart) for path, group in _groups(values)
+    ]
+    metadata = {
+        "name": _name(release, values),
+        "namespace": release.namespace,
+        "annotations": values.get("annotations"),
+    }
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": _filled(metadata),
+        "spec": {**_filled(spec), "workerGroupSpecs": groups},
+    }
+
+
+def _kinds(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values that this module reads into, with their types."""
+    for key in ("image", "gcsFaultTolerance", "common", "head", "worker", "additionalWorkerGroups", "service"):
+        yield (key,), Mapping
+    yield ("common", "containerEnv"), list
+    additional = values.get("additionalWorkerGroups")
+    names = list(additional) if isinstance(additional, Mapping) else []
+    for path in (("head",), ("worker",), *(("additionalWorkerGroups", name) for name in names)):
+        yield path, Mapping
+        for key in ("image", "rayStartParams", "initArgs", "labels", "annotations"):
+            yield (*path, key), Mapping
+        for key in ("containerEnv", "sidecarContainers"):
+            yield (*path, key), list
+
+
+def _name(release: Release, values: Mapping[str, Any]) -> str:
+    """As the template ray-cluster.fullname; KubeRay's guides call the release `raycluster`."""
+    if given := values.get("fullnameOverride"):
+        return str(given)[:63]
+    name, own = release.name or "raycluster", values.get("nameOverride") or CHART
+    return (name if own in name else f"{name}-{own}")[:63]
+
+
+def _fault_tolerance(values: Mapping[str, Any]) -> dict[str, Any] | None:
+    found = values.get("gcsFaultTolerance") or {}
+    if not found.get("enabled"):
+        return None
+    keys = ("redisAddress", "externalStorageNamespace", "redisPassword", "redisUsername")
+    return _filled({key: found.get(key) for key in keys})
+
+
+def _workers(path: Path, group: Mapping[str, Any], values: Mapping[str, Any], chart: str) -> dict[str, Any]:
+    if path != ("worker",) and not group.get("resources") and version_tuple(chart) >= (1, 6):
+        small = {"cpu": "1", "memory": "1Gi"}
+        group = {**group, "resources": {"limits": small, "requests": dict(small)}}
+    replicas = group.get("replicas")
+    return {
+        "groupName": group.get("groupName") if path == ("worker",) else path[-1],
+        **({} if replicas is None else {"replicas": replicas}),
+        "minReplicas": group.get("minReplicas") or 0,
+        "maxReplicas": group.get("maxReplicas") or _UNBOUNDED,
+        "numOfHosts": group.get("numOfHosts") or 1,
+        **_group(group, values, "ray-worker"),
+    }
+
+
+def _group(group: Mapping[str, Any], values: Mapping[str, Any], container: str) -> dict[str, Any]:
+    image = group.get("image") or values.get("image") or {}
+    parameters = {**(group.get("rayStartParams") or {}), **(group.get("initArgs") or {})}
+    ray = {
+        "name": container,
+        "image": f"{image.get('repository') or ''}:{image.get('tag') or ''}",
+        "imagePullPolicy": image.get("pullPolicy"),
+        "env": [*((values.get("common") or {}).get("containerEnv") or []), *(group.get("containerEnv") or [])],
+        **{field: group.get(field) for field in _CONTAINER},
+    }
+    pod = {
+        "containers": [_filled(ray), *(group.get("sidecarContainers") or [])],
+        "imagePullSecrets": values.get("imagePullSecrets"),
+        **{field: group.get(field) for field in _POD},
+        "securityContext": group.get("podSecurityContext"),
+    }
+    metadata = _filled({key: group.get(key) for key in ("labels", "annotations")})
+    return {
+        "rayStartParams": {key: _quoted(value) for key, value in parameters.items()},
+        "template": _filled({"metadata": metadata, "spec": _filled(pod)}),
+    }
+
+
+def _quoted(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _filled(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the chart writes: nothing for an empty value."""
+    return {key: value for key, value in body.items() if value}
+
+
+def _origin(path: Path, values: Mapping[str, Any]) -> Path:
+    """The place among the values from which a part of the RayCluster comes."""
+    match path:
+        case ("spec",):
+            return ()
+        case ("metadata", "name"):
+            return ("fullnameOverride",)
+        case ("metadata", *rest):
+            return tuple(rest)
+        case ("spec", "gcsFaultToleranceOptions", *rest):
+            return ("gcsFaultTolerance", *rest)
+        case ("spec", "headGroupSpec", "serviceType"):
+            return ("service", "type")
+        case ("spec", "headGroupSpec", *rest):
+            return _origin_in_group(("head",), tuple(rest), values)
+        case ("spec", "workerGroupSpecs", int(at), *rest):
+            groups = _groups(values)
+            group = groups[at][0] if at < len(groups) else ("worker",)
+            return _origin_in_group(group, tuple(rest), values)
+        case ("spec", str(key), *rest):
+            return ("head", key, *rest)
+    return path
+
+
+def _origin_in_group(group: Path, path: Path, values: Mapping[str, Any]) -> Path:
+    match path:
+        case ("groupName",) if group != ("worker",):
+            return group
+        case ("template", "metadata", *rest):
+            return (*group, *rest)
+        case ("template", "spec", "imagePullSecrets", *rest):
+            return ("imagePullSecrets", *rest)
+        case ("template", "spec", "containers", 0, "image" | "imagePullPolicy"):
+            return (*group, "image") if _at(values, *group, "image") else ("image",)
+        case ("template", "spec", "containers", 0, "env", int(at), *rest):
+            common = len(_at(values, "common", "containerEnv") or ())
+            return (
+                ("common", "containerEnv", at, *rest) if at < common else (*group, "containerEnv", at - common, *rest)
+            )
+        case ("template", "spec", "containers", 0, *rest):
+            return (*group, *rest)
+        case ("template", "spec", "containers", int(at), *rest):
+            return (*group, "sidecarContainers", at - 1, *rest)
+        case ("template", "spec", "securityContext", *rest):
+            return (*group, "podSecurityContext", *rest)
+        case ("template", "spec", *rest):
+            return (*group, *rest)
+    return (*group, *path)
+
+
+def _notes(release: Release) -> Iterator[Note]:
+    values = release.values
+    what = f"these are values of KubeRay's Helm chart {CHART}; what they do not set is its default of {release.chart}"
+    yield Note((), what, "--chart-version sets another")
+    if not release.name and not values.get("fullnameOverride"):
+        name = _name(release, _merged(_defaults(release.chart), values))
+        yield Note((), f"the RayCluster is named {name}, as by `helm install raycluster`", "--name sets another")
+    yield from _unknown((), values, _OF_THE_CHART, release.chart)
+    yield from _unknown(("head",), values.get("head") or {}, _OF_A_HEAD, release.chart)
+    for path, group in _groups(values):
+        known = _OF_WORKERS if path == ("worker",) else _OF_WORKERS - {"groupName"}
+        yield from _unknown(path, group, known, release.chart)
+
+
+def _unknown(path: Path, values: Mapping[str, Any], known: set[str], chart: str) -> Iterator[Note]:
+    for key, value in values.items():
+        first = _SINCE.get(key) if key in known else None
+        if key not in known and value not in (None, "", {}, []):
+            yield Note((*path, key), "the chart has no such value, and ignores it", "remove it")
+        elif first and version_tuple(chart) < version_tuple(first):
+            yield Note((*path, key), f"the chart has it from {first} on, and {chart} ignores it", "remove it")
