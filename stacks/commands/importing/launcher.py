@@ -309,7 +309,8 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     head_start, worker_start = (
         ray_start(document.sequence(key)) for key in ("head_start_ray_commands", "worker_start_ray_commands")
     )
-    pods = provider.text("type") in _KUBERNETES
+    # SkyPilot and others have providers of their own, whose node types are pods, too.
+    pods = provider.text("type") in _KUBERNETES or "containers" in types.head.node_config.at("spec")
     head = _head(types.head, head_start, pods)
     groups = [_group(each, worker_start, pods, types.head.name) for each in types.workers]
     image = _image_of(docker, "head") or head.get("image")

@@ -112,6 +112,12 @@ def test_pods_of_the_kubernetes_provider_become_pod_templates() -> None:
     }
 
 
+def test_pods_of_other_providers_are_pods_too() -> None:
+    body = document("kubernetes_pods")
+    external = {**body["provider"], "type": "external", "module": "sky.provision.kubernetes"}
+    assert from_launcher({**body, "provider": external}).cluster == imported("kubernetes_pods").cluster
+
+
 def test_machines_of_ones_own_are_counted_and_a_type_of_head_and_workers_becomes_both() -> None:
     [group] = imported("local_machines").cluster["workerGroups"]
     assert (group["minReplicas"], group["maxReplicas"]) == (2, 3)
