@@ -272,7 +272,7 @@ def _ray_cluster(release: Release) -> dict[str, Any]:
     }
 
 
-def _kinds(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _kinds(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
     """The values that this module reads into, with their types."""
     for key in ("image", "gcsFaultTolerance", "common", "head", "worker", "additionalWorkerGroups", "service"):
         yield (key,), Mapping

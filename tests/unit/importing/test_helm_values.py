@@ -32,7 +32,7 @@ additionalWorkerGroups:
 LOGS = {"volumes": [{"name": "log-volume", "emptyDir": {}}]}
 
 
-def imported(folder: Path, text: str, **answers: str) -> tuple[dict[str, Any], str]:
+def imported(folder: Path, text: str, **answers: str) -> tuple[list[dict[str, Any]], str]:
     """The tenants, and what the command says."""
     file = folder / "values.yaml"
     file.write_text(text)
