@@ -252,6 +252,11 @@ REDIS_EXPORTER = Tool(
 )
 """Metrics of Redis. Built only for real nodes of stacks with `redis.exporter`, and for tests."""
 
+CERT_MANAGER = Tool(
+    "cert-manager", "github.com/cert-manager/cert-manager", {"cert-manager": "."}, files=("deploy/crds",)
+)
+"""The controllers of certificates and issuers, for tests."""
+
 ACTIONLINT = Tool(
     "actionlint", "github.com/rhysd/actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"}
 )
@@ -273,6 +278,7 @@ NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 
 TEST_TOOLS = (
     ACTIONLINT,
+    CERT_MANAGER,
     KUBERAY_VALIDATION,
     POD_VALIDATION,
     KUBERAY_1_5,

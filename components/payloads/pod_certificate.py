@@ -30,8 +30,10 @@ def certify(authority: Path, target: Path, address: str, names: list[str]) -> No
     ca_key = serialization.load_pem_private_key((authority / "tls.key").read_bytes(), None)
     assert isinstance(ca_key, (ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey))
     key = ec.generate_private_key(ec.SECP256R1())
+    # Issuers derive it from the key in different ways: Go since 1.25, and so cert-manager since 1.19, by SHA-256.
+    identifiers = [each.value for each in ca.extensions if isinstance(each.value, x509.SubjectKeyIdentifier)]
     addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", address)]
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ray")]))
         .issuer_name(ca.subject)
@@ -40,11 +42,12 @@ def certify(authority: Path, target: Path, address: str, names: list[str]) -> No
         .not_valid_before(ca.not_valid_before_utc)
         .not_valid_after(ca.not_valid_after_utc)
         .add_extension(x509.SubjectAlternativeName([*map(x509.DNSName, ["localhost", *names]), *addresses]), False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False)
-        .sign(ca_key, hashes.SHA256())
     )
+    for each in identifiers:
+        builder = builder.add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(each), False)
+    made = builder.sign(ca_key, hashes.SHA256())
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (target / "tls.key").write_bytes(private)
