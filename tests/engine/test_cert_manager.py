@@ -87,7 +87,7 @@ def up(stack_on_operator: MakeStack, issuer: str) -> Iterator[Stack]:
 def stored(core: client.CoreV1Api) -> dict[str, bytes]:
     """The Secret of the cluster's authority."""
     secret = core.read_namespaced_secret(secret_name("training"), "certified")
-    return {key: base64.b64decode(value) for key, value in secret.data.items()}
+    return {key: base64.b64decode(value) for key, value in (secret.data or {}).items()}
 
 
 def mounted(core: client.CoreV1Api, folder: Path) -> Path:
