@@ -252,6 +252,14 @@ REDIS_EXPORTER = Tool(
 )
 """Metrics of Redis. Built only for real nodes of stacks with `redis.exporter`, and for tests."""
 
+ARGO_CD = Tool(
+    "argo-cd",
+    "github.com/argoproj/argo-cd/v3",
+    {"argocd": ".", "kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
+    files=("manifests/crds",),
+)
+"""Its controller of Applications and its repository server, for tests."""
+
 CERT_MANAGER = Tool(
     "cert-manager", "github.com/cert-manager/cert-manager", {"cert-manager": "."}, files=("deploy/crds",)
 )
@@ -278,6 +286,7 @@ NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 
 TEST_TOOLS = (
     ACTIONLINT,
+    ARGO_CD,
     CERT_MANAGER,
     KUBERAY_VALIDATION,
     POD_VALIDATION,

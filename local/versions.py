@@ -60,6 +60,7 @@ def rows() -> Iterable[Row]:
     yield Row("Kubernetes", (_number(tools.KUBERNETES),), "1.30 or later", "tests/engine/test_platform.py")
     yield Row("Volcano", (_number(tools.VOLCANO),), volcano.SUPPORTED, "tests/engine/test_volcano.py")
     yield Row("Kueue", (_number(tools.KUEUE),), kueue.SUPPORTED, "tests/engine/test_kueue.py")
+    yield Row("Argo CD", (_number(tools.ARGO_CD),), "2.10 or later", "tests/engine/test_argo_cd.py")
     yield Row("cert-manager", (_number(tools.CERT_MANAGER),), "1.x", "tests/engine/test_cert_manager.py")
     accepted = f"{redis.OLDEST} or later, Valkey too; by default {redis.DEFAULT_IMAGE.rpartition(':')[2]}"
     yield Row("Redis", ("7.0, Debian 12's",), accepted, "tests/pods/test_redis.py")

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,13 @@ class Kubectl:
         done = self.tries(*arguments, bodies=bodies)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def until_established(self) -> None:
+        """Waits for all definitions. kubectl fails at one whose conditions the API server has not written yet."""
+        command = ("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        while "accessor error" in (done := self.tries(*command)).stderr:
+            time.sleep(0.1)
+        assert done.returncode == 0, done.stderr
 
     def creates(self, namespace: str, body: dict[str, Any]) -> str:
         """The API server's refusal of an object; empty if it accepts it. Nothing is created."""

@@ -50,9 +50,7 @@ def issuer(shared_cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) 
     """A ClusterIssuer of a cert-manager that runs until the end of the file."""
     does, folder = Kubectl(shared_cluster).does, tmp_path_factory.mktemp("cert-manager")
     does("apply", "--server-side", "-f", str(tools.CERT_MANAGER.share("crds")))
-    does(
-        "wait", "--for=condition=Established", "crd/certificates.cert-manager.io", "crd/clusterissuers.cert-manager.io"
-    )
+    Kubectl(shared_cluster).until_established()
     does("create", "namespace", "cert-manager")
     environment = {**os.environ, "KUBECONFIG": str(shared_cluster.kubeconfig)}
     with (

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,20 +67,12 @@ def kubectl(cluster: Rehearsal) -> Kubectl:
     return Kubectl(cluster)
 
 
-def until_established(kubectl: Kubectl) -> None:
-    """Waits for all definitions. kubectl fails at one whose conditions the API server has not written yet."""
-    command = ("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-    while "accessor error" in (done := kubectl.tries(*command)).stderr:
-        time.sleep(0.1)
-    assert done.returncode == 0, done.stderr
-
-
 def apply(kubectl: Kubectl, stages: list[Path]) -> None:
     """As the README of the folder has it: each stage after the one before it is ready."""
     for stage in stages:
         kubectl.does("apply", "--server-side", "-k", str(stage))
         if stage.name.endswith("definitions"):
-            until_established(kubectl)
+            kubectl.until_established()
         if stage.name.endswith("operator"):
             operator = ("--namespace=ray-system", "deployment/kuberay-operator")
             kubectl.does("wait", "--for=condition=Available", "--timeout=120s", *operator)

@@ -137,11 +137,18 @@ def _kustomization(resources: list[str]) -> Body:
 
 
 def _application(stack: str, path: str) -> Body:
-    """An Application of Argo CD (argoproj.github.io, Sync Options; Diffing Customization)."""
+    """An Application of Argo CD (argoproj.github.io, Sync Options; Diff Strategies; Diffing Customization).
+
+    Without ServerSideDiff each RayCluster always differs: Argo CD does not know the defaults of its definition.
+    """
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
-        "metadata": {"name": _object_name(stack), "namespace": "argocd"},
+        "metadata": {
+            "name": _object_name(stack),
+            "namespace": "argocd",
+            "annotations": {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"},
+        },
         "spec": {
             "project": "default",
             "source": {"repoURL": "REPOSITORY", "targetRevision": "HEAD", "path": path},
