@@ -21,6 +21,9 @@ FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
 STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 """KWOK's own stages: nodes are Ready and keep a lease, pods run and become Ready at once."""
 
+_READY_AGAIN = Path(__file__).with_name("pod-ready-again.yaml")
+"""A stage beside them."""
+
 POOL_LABEL = "ray-platform.dev/pool"
 """Label of the rehearsal's nodes: their pool."""
 
@@ -179,5 +182,5 @@ def _kwok(run: Path) -> list[str | Path]:
         "--manage-all-nodes=false",
         f"--manage-nodes-with-annotation-selector={annotation}",
         "--node-lease-duration-seconds=40",
-        *(f"--config={file}" for file in files if file.name != "kustomization.yaml"),
+        *(f"--config={file}" for file in (*files, _READY_AGAIN) if file.name != "kustomization.yaml"),
     ]

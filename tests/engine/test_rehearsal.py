@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -38,6 +39,25 @@ def test_nodes_are_ready_and_follow_the_stack(rehearsal: Rehearsal) -> None:
     [node] = live(rehearsal.client())
     assert "nvidia.com/gpu" not in {**node["status"]["capacity"], **node["status"]["allocatable"]}
     assert "nvidia.com/gpu.product" not in node["metadata"]["labels"]
+
+
+def test_a_pod_is_ready_again_after_its_node_was_not(rehearsal: Rehearsal) -> None:
+    rehearsal.start([POOL])
+    core = client.CoreV1Api(rehearsal.client())
+    _until(lambda: bool(core.list_namespaced_service_account("default").items))
+    container = {"name": "main", "image": "pause"}
+    core.create_namespaced_pod("default", {"metadata": {"name": "pod"}, "spec": {"containers": [container]}})
+
+    def ready() -> str:
+        found: Any = core.read_namespaced_pod("pod", "default")
+        conditions = found.status.conditions or ()
+        return next((each.status for each in conditions if each.type == "Ready"), "")
+
+    _until(lambda: ready() == "True")
+    by_the_node_controller = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    core.patch_namespaced_pod_status("pod", "default", by_the_node_controller)
+    assert ready() == "False"
+    _until(lambda: ready() == "True")
 
 
 def test_everything_listens_on_loopback_only(rehearsal: Rehearsal) -> None:
