@@ -75,8 +75,17 @@ def _look(cluster: Cluster, namespace: str, name: str, queued: bool) -> tuple[di
     if queued and own and own["spec"].get("suspend"):
         why = why_it_waits(cluster, own)
         return own, f"RayCluster {namespace}/{name} waits in its queue{f': {why}' if why else ''}"
-    state = ((own or {}).get("status") or {}).get("state")
-    return own, f"waiting for RayCluster {namespace}/{name}, now {state or 'without a state'}"
+    return own, f"waiting for RayCluster {namespace}/{name}, now {state_of(own)}"
+
+
+def state_of(cluster: Mapping[str, Any] | None) -> str:
+    """KubeRay's state. `ready` is its last word, also if the head's pod has not been ready since."""
+    status = (cluster or {}).get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions", [])}
+    head = conditions.get("HeadPodReady", {"status": "True"})
+    if status.get("state") == "ready" and head["status"] != "True":
+        return f"with a head that is not ready: {head.get('message') or head.get('reason')}"
+    return str(status.get("state") or "without a state")
 
 
 def status_summary(status: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def test_a_pod_is_ready_again_after_its_node_was_not(rehearsal: Rehearsal) -> No
     rehearsal.start([POOL])
     core = client.CoreV1Api(rehearsal.client())
     _until(lambda: bool(core.list_namespaced_service_account("default").items))
-    container = {"name": "main", "image": "pause"}
-    core.create_namespaced_pod("default", {"metadata": {"name": "pod"}, "spec": {"containers": [container]}})
+    body: Any = {"metadata": {"name": "pod"}, "spec": {"containers": [{"name": "main", "image": "pause"}]}}
+    core.create_namespaced_pod("default", body)
 
     def ready() -> str:
         found: Any = core.read_namespaced_pod("pod", "default")

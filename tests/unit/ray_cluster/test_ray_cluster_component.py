@@ -16,6 +16,7 @@ from components.ray_cluster.readiness import (
     is_ready,
     reason,
     reasons,
+    state_of,
     status_summary,
     until_ready,
     why_not_ready,
@@ -166,6 +167,12 @@ def test_a_wait_ends_with_the_reasons_when_the_cluster_is_not_ready_in_time() ->
     waiting = until_ready(cluster, "team-a", "training", "ray-system", 0, lambda _: None)
     with pytest.raises(NotReadyError, match=r"RayCluster team-a/training is not ready after 0 s:\n  no usable kube"):
         asyncio.run(waiting)
+
+
+def test_a_wait_does_not_call_a_cluster_ready_whose_head_is_not() -> None:
+    status = {"state": "ready", **cluster(("HeadPodReady", "False", "the node is not ready"))["status"]}
+    assert state_of({"status": status}) == "with a head that is not ready: the node is not ready"
+    assert state_of({"status": {"state": "ready"}}) == "ready"
 
 
 OPERATOR = ({"metadata": {"name": "kuberay-operator-0"}},)
