@@ -11,6 +11,8 @@ The policies serve all tenants of a stack, and each asks the API server about th
   (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
   administrators.
 
+- `connected` only warns: of RayClusters, RayJobs and RayServices whose pods no NetworkPolicy lets reach each other.
+
 They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
 
@@ -20,7 +22,8 @@ from collections.abc import Iterator, Sequence
 from components.access.ingresses import own_hosts
 from components.access.neighbours import BY_AN_ACCOUNT, NO_CONTROLLER, neighbours
 from components.access.personas import RAY_GROUP, RAY_WRITE, RUN
-from components.access.restricted import Restricted
+from components.access.restricted import Restricted, by_namespace
+from components.bodies import FIELD_MANAGER_ANNOTATION
 from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, OPTIONS_ANNOTATION, RANDOM, TEMPLATE_LABEL
 from components.job_template.settings import WORD
 from components.objects import Object
@@ -32,6 +35,10 @@ from core.body import Body
 from policies.cel import listed
 
 API_VERSION = "admissionregistration.k8s.io/v1"
+
+
+NETWORKED = ("rayclusters", "rayjobs", "rayservices")
+"""Kinds of KubeRay with pods that have to reach each other."""
 
 
 def restrictions(stack: str, admitted: Restricted) -> Iterator[Object]:
@@ -58,11 +65,13 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     ]
     if admitted.hosts:
         policies.append(("ingress-hosts", own_hosts(admitted), named("In", admitted.hosts)))
+    if admitted.connected:
+        policies.append((_CONNECTED, _connected(admitted), named("In", admitted.connected)))
     made: dict[str, Body] = {}
     for name, spec, where in policies:
         whole = f"ray-platform.{own}.{name}"
         made[f"{name}-policy"] = _body("ValidatingAdmissionPolicy", whole, spec)
-        made[f"{name}-policy-binding"] = _binding(whole, whole, where)
+        made[f"{name}-policy-binding"] = _binding(whole, whole, where, "Warn" if name == _CONNECTED else "Deny")
     if names := sorted(set(admitted.templates)):
         whole = f"ray-platform.{own}.job-templates"
         others = {"matchExpressions": [{"key": TEMPLATE_LABEL, "operator": "NotIn", "values": names}]}
@@ -82,11 +91,14 @@ _OTHER_JOBS = "ray-jobs-policy-binding"
 _OF_RUNS = "job-template"
 """Prefix of the objects for runs of job templates."""
 
+_CONNECTED = "connected"
+"""The policy that only warns."""
 
-def _binding(name: str, policy: str, where: Body) -> Body:
+
+def _binding(name: str, policy: str, where: Body, action: str = "Deny") -> Body:
     spec = {
         "policyName": policy,
-        "validationActions": ["Deny"],
+        "validationActions": [action],
         "matchResources": {"namespaceSelector": {"matchExpressions": [where]}},
     }
     return _body("ValidatingAdmissionPolicyBinding", name, spec)
@@ -350,6 +362,35 @@ _OF_THE_NAMESPACE = {
     "name": "account-of-the-namespace",
     "expression": BY_AN_ACCOUNT,
 }
+
+
+def _connected(admitted: Restricted) -> Body:
+    """Workers wait for the head forever where a tenant's network is closed, and no event says why."""
+    named = "request.resource.resource + '/' + object.metadata.?name.orValue('')"
+    of_a_run = f"object.metadata.?labels[?'{TEMPLATE_LABEL}'].hasValue()"
+    elsewhere = f"object.spec.?clusterSelector[?'{CLUSTER_SELECTOR}'].hasValue()"
+    by_hand = (
+        "object.metadata.?ownerReferences.orValue([]).size() == 0",  # the operator's have one
+        # The policies of the stack's objects may come after them.
+        f"!object.metadata.?annotations[?'{FIELD_MANAGER_ANNOTATION}'].hasValue()",
+    )
+    message = (
+        "no NetworkPolicy of the tenant lets the pods of this object reach each other, so its workers will wait for "
+        "the head: add its name to clusterNames, jobNames or serviceNames of the tenant in the stack file, or set "
+        "network.otherClusters"
+    )
+    made = policy(
+        ("rayclusters", "CREATE"),
+        [{"name": "by-hand", "expression": " && ".join(by_hand)}],
+        [
+            {
+                "expression": f"{named} in {by_namespace(admitted.connected)} || {of_a_run} || {elsewhere}",
+                "message": message,
+            }
+        ],
+    )
+    made["matchConstraints"]["resourceRules"][0]["resources"] = list(NETWORKED)
+    return made
 
 
 def policy(on: tuple[str, str], conditions: Sequence[Body], validations: Sequence[Body]) -> Body:

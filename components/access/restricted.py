@@ -37,6 +37,10 @@ class Restricted:
     templates: Sequence[str] = ()
     """Names of the job templates of all tenants."""
 
+    connected: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Objects of KubeRay with NetworkPolicies, as `rayclusters/NAME`, by the namespaces where the pods of others cannot
+    reach each other."""
+
 
 def by_namespace(values: Mapping[str, Sequence[str]]) -> str:
     """CEL: the values of the request's namespace."""

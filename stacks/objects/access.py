@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
+from components.access.admission import NETWORKED
 from components.access.personas import NamedCluster, Subject
 from components.access.restricted import Restricted
 from components.admission_policies.settings import admission_policies
@@ -151,7 +152,28 @@ def restricted(stack: StackSettings) -> Restricted:
         stack.operator_in_force.batch_scheduler,
         tuple(dict.fromkeys([GPU_RESOURCE, *(taint.key for pool in stack.nodes for taint in pool.taints)])),
         tuple(each.name for tenant in tenants for each in tenant.job_templates),
+        {tenant.namespace_name: _connected(tenant) for tenant in tenants if stack.network.policies and _closed(tenant)},
     )
+
+
+def _closed(tenant: TenantSettings) -> bool:
+    """Whether people or accounts may create RayClusters whose pods no NetworkPolicy lets reach each other."""
+    network = tenant.network
+    return network.policies and not network.other_clusters and bool(tenant.admins or tenant.ray_deployer)
+
+
+def _connected(tenant: TenantSettings) -> tuple[str, ...]:
+    """The objects of KubeRay that have NetworkPolicies (stacks/objects/network.py: policies_of_clusters)."""
+    clusters, jobs, services = (
+        (*(each.name for each in own), *elsewhere)
+        for own, elsewhere in (
+            (tenant.clusters, tenant.cluster_names),
+            (tenant.jobs, tenant.job_names),
+            (tenant.services, tenant.service_names),
+        )
+    )
+    named = zip(NETWORKED, (clusters, jobs, services), strict=True)
+    return tuple(f"{plural}/{name}" for plural, names in named for name in names)
 
 
 def _exposed(tenant: TenantSettings) -> tuple[str, ...]:

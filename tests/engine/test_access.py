@@ -23,6 +23,7 @@ from components.access.neighbours import IDLE_FINALIZER
 from local.rehearsal import Rehearsal
 from stacks.objects.access import named_clusters
 from stacks.objects.ray_clusters import template_objects
+from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack
 from testbed.pods.steps import until
 from tests.engine.access_table import table
@@ -373,3 +374,19 @@ def test_an_account_may_only_scale_rayclusters_and_one_may_suspend_them(who: str
     )
     assert refused in error
     assert bool(refused) == bool(error)
+
+
+def test_an_object_whose_pods_cannot_reach_each_other_is_created_with_a_warning(
+    up: Stack, cluster: Rehearsal, rays: Rays
+) -> None:
+    spec = rays.read(TEAM, "training")["spec"]
+    selected = {"entrypoint": "true", "clusterSelector": {"ray.io/cluster": "training"}}
+    said = {
+        kind: Kubectl(cluster).creates(
+            TEAM, {"apiVersion": "ray.io/v1", "kind": kind, "metadata": {"name": "by-hand"}, "spec": made}
+        )
+        for kind, made in (("RayCluster", spec), ("RayJob", selected))
+    }
+    assert said["RayCluster"].startswith("Warning: ")
+    assert "its workers will wait for the head: add its name to clusterNames" in said["RayCluster"]
+    assert said["RayJob"] == ""

@@ -68,6 +68,14 @@ def test_tenants_namespaces_are_selected_by_label_or_by_name(
     assert [each["validationActions"] for each in bindings] == [["Deny"]] * 5
 
 
+def test_a_warning_is_given_only_where_the_network_is_closed() -> None:
+    assert "connected-policy" not in bodies()
+    made = bodies(connected={"team-a": ["rayclusters/training"]})
+    spec = made["connected-policy-binding"]["spec"]
+    assert spec["validationActions"] == ["Warn"]
+    assert spec["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a"]
+
+
 def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
     binding = bodies(hosts={"team-a": ["a.example.com"]})["ingress-hosts-policy-binding"]
     assert binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"] == [
