@@ -40,6 +40,9 @@ _OF_ONE_STACK = ("--skip-preview", "--suppress-outputs", "--suppress-progress")
 
 ENGINE = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
+    # At its end each command would copy the state twice, to `history` and to `backups` (pulumi 3.276,
+    # pkg/backend/diy/state.go: addToHistory, backupStack).
+    "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
     # KubeRay's CRDs are a megabyte of properties, of which the engine makes many copies. With Go's default of 100 it
     # spends a third of its time on garbage collection; this value costs 100 MB more memory instead.
     "GOGC": "200",
