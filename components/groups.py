@@ -25,7 +25,6 @@ class Objects(pulumi.ComponentResource):
     def __init__(self, name: str, args: ObjectsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(f"ray-platform:index:{type(self).__name__}", name, None, opts)
         self.made = create(name, args.objects, below(self, opts), args.namespaces)
-        self.register_outputs({})
 
 
 class AdmissionPolicies(Objects):

@@ -24,7 +24,7 @@ def last_outputs() -> Outputs:
 def last_resources() -> Mapping[str, Outputs]:
     """The outputs of each resource and of the stack itself, by URN. Reads the whole state."""
     found = _asked("readStackResourceOutputs", {"stackName": _stack()})
-    # The engine also returns the type of each resource (pulumi 3.259, pkg/backend/backend.go, GetStackResourceOutputs).
+    # The engine also returns the type of each resource (pulumi 3.276, pkg/backend/backend.go, GetStackResourceOutputs).
     return {urn: each["outputs"] for urn, each in found.items()}
 
 
@@ -57,7 +57,7 @@ def whole(
 
     If a component itself is in `depends_on`, Pulumi's SDK writes the URNs of all its children into each dependent
     resource: the state of N tenants then lists the whole platform N times. The engine needs only the component's URN:
-    it deletes the dependents of a component before the component's children (pulumi 3.259,
+    it deletes the dependents of a component before the component's children (pulumi 3.276,
     pkg/resource/graph/dependency_graph.go, DependenciesOf).
     """
     return pulumi.Output.from_input(_made(component, but))

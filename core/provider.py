@@ -5,7 +5,7 @@ import os
 PROVIDER_VERSION = "RAY_PLATFORM_KUBERNETES_PROVIDER"
 """Variable with the version of the provider that there is. The rehearsal sets it: the provider that it builds is older
 than the Python package, and the engine warns at every command about a provider that is older than what a program asks
-for (pulumi 3.259, pkg/host/host.go)."""
+for (pulumi 3.276, pkg/host/host.go)."""
 
 
 def provider_version() -> str | None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from local.errors import RehearsalError
 
-_COPIES = 4
-"""Copies of the state after a command: the state, its backup, one in `history` and one in `backups`."""
+_COPIES = 3
+"""Copies of the state after a command: the state, its backup, and one in `history`."""
 
 _SPARE_BYTES = 1_000_000
 
@@ -98,8 +98,8 @@ class Checkpoint:
         if _parsed(self._kept) is None:
             raise RehearsalError(
                 f"the state {self.file} cannot be read, and there is no copy of it from before the last command. Put "
-                f"the newest file that is whole from {self.file.parents[2]}/backups or .../history in its place, then "
-                "run `make up`"
+                f"the newest checkpoint that is whole from {self.file.parents[2]}/history in its place, then run "
+                "`make up`"
             )
         _link(self._kept, self.file)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from core.engine import STATE_AT_END
 from core.environment import environment_of
 from core.foreground import foreground
 from core.problems import StackFileError
@@ -40,6 +41,9 @@ _OF_ONE_STACK = ("--skip-preview", "--suppress-outputs", "--suppress-progress")
 
 ENGINE = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
+    # At its end each command would copy the state twice, to `history` and to `backups` (pulumi 3.276,
+    # pkg/backend/diy/state.go: addToHistory, backupStack).
+    "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
     # KubeRay's CRDs are a megabyte of properties, of which the engine makes many copies. With Go's default of 100 it
     # spends a third of its time on garbage collection; this value costs 100 MB more memory instead.
     "GOGC": "200",
@@ -143,7 +147,7 @@ class RehearsalStack:
         if arguments[0] in ("destroy", "refresh") and self._interrupted:
             self._recover("--state-only")
         command = self.whole(*arguments) if whole else [str(self.command), *arguments]
-        status = self._run(*command, writes=arguments[0] in WRITING)
+        status = self._run(*command, writes=arguments[0] in WRITING, preview=arguments[0] == "preview")
         if check and status != 0:
             raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; the error is above")
         return status
@@ -173,9 +177,10 @@ class RehearsalStack:
         if status := self._run(*recover, writes=True):
             raise RehearsalError(f"the stack could not be recovered (exit status {status}); the error is above")
 
-    def _run(self, *command: str | Path, writes: bool) -> int:
+    def _run(self, *command: str | Path, writes: bool, preview: bool = False) -> int:
+        environment = {**self.environment, **(STATE_AT_END if preview else {})}
         with self._checkpoint.kept() if writes else nullcontext():
-            status = foreground(command, paths.ROOT, self.environment)
+            status = foreground(command, paths.ROOT, environment)
         self._rehearsal.check()
         return status
 
@@ -187,7 +192,7 @@ class RehearsalStack:
         it.
         """
         self.prepare()
-        environment = {**self.environment, "PULUMI_SKIP_CHECKPOINTS": "true"}
+        environment = {**self.environment, **STATE_AT_END}
         command = self.whole(*arguments, *(() if self.split else ("--non-interactive",)))
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -68,7 +68,6 @@ class RayPlatform(pulumi.ComponentResource):
         self.clusters = self.exported.get("clusters", {})
         for output, value in self.exported.items():
             pulumi.export(output, value)
-        self.register_outputs({})
 
     def _refuse_provider(self, settings: StackSettings, kubeconfig: pulumi.Input[str] | None) -> None:
         """Without this the platform would be in the ambient kubeconfig's cluster, and not in the provider's."""

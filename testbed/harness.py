@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import psutil
 import yaml
 
+from core.engine import STATE_AT_END
 from local import paths, tools
 from local.plugins import Selection, prepare_home
 from local.pulumi import ENGINE
@@ -28,11 +29,6 @@ PULUMI_SECONDS = 180.0
 TAKE_OVER = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 """Forces conflicts: takes fields back from other managers; without it an update fails with a conflict that names
 them."""
-
-
-STATE_AT_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
-"""The state is written once, when the command ends, and not at every step, which is half of the work with KubeRay's
-CRDs. The final state is the same; only a killed command needs the steps before."""
 
 
 _SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"

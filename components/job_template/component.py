@@ -45,4 +45,3 @@ class JobTemplates(pulumi.ComponentResource):
         made: dict[str, pulumi.Resource] = {}
         for one in args.objects:
             made |= create(name, [one], after.get(one.name, below(self, opts)), args.namespaces, made)
-        self.register_outputs({})

@@ -39,4 +39,3 @@ class Queues(pulumi.ComponentResource):
                     QueueGuardArgs(each.name, each.named_by, args.connection),
                     pulumi.ResourceOptions(parent=self, depends_on=[made[each.name]]),
                 )
-        self.register_outputs({})

@@ -188,7 +188,6 @@ class ExternalRedis(pulumi.ComponentResource):
                     in_namespace(secret(SECRET, pulumi.Output.secret(texts)), namespace),
                     pulumi.ResourceOptions(parent=self),
                 )
-        self.register_outputs({})
 
 
 class NodesCertificate(ServerCertificate, module="ray-platform", name="NodesCertificate"):

@@ -33,7 +33,6 @@ class ClusterAuthority(pulumi.ComponentResource):
         authority = Authority(f"{name}-authority", AuthorityArgs(args.cluster, keeper), own)
         body = authority_secret(args.cluster, authority.certificate, authority.key)
         KubernetesObject(f"{name}-secret", in_namespace(body, args.namespace), own)
-        self.register_outputs({})
 
 
 def generated_authority(

@@ -13,7 +13,7 @@ def end_at_once_when_cancelled() -> None:
 
     A program whose resources have hooks runs until the engine has finished. If a step fails, the engine reports why and
     interrupts the program. Python would raise KeyboardInterrupt in Pulumi's language host, which does not catch it
-    (pulumi 3.259, sdk/python/cmd/pulumi-language-python-exec). Its traceback would be shown below the reason.
+    (pulumi 3.276, sdk/python/cmd/pulumi-language-python-exec). Its traceback would be shown below the reason.
 
     A thread ends it, because Python calls a handler in the main thread alone: a signal that comes right before that
     thread waits for the engine would be handled after the wait.

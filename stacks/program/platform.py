@@ -84,7 +84,6 @@ class Platform(pulumi.ComponentResource):
         if queues := self._queues():
             self.prerequisites.append(queues)
         self.redis = self._redis_of_tenants(stack)
-        self.register_outputs({})
 
     def _cluster_wide(self, args: StackSettings) -> None:
         mirrors = args.images.mirrors

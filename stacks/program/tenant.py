@@ -101,7 +101,6 @@ class Tenant(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self, depends_on=[*needed, *(whole(each, Reached) for each in last)]),
         )
         self.clusters, self.jobs, self.services = clusters.clusters, clusters.jobs, clusters.services
-        self.register_outputs({})
 
     def _group(self, part: Part, after: Iterable[Any]) -> pulumi.ComponentResource:
         args, name = self._args, f"{self._name}/{part.name}"
@@ -144,7 +143,6 @@ class TenantClusters(pulumi.ComponentResource):
         ]
         self.jobs = {self._key(each.name): _reached(made) for each, made in zip(tenant.jobs, jobs, strict=True)}
         self.services = {self._key(each.name): _reached(self._service(each)) for each in tenant.services}
-        self.register_outputs({})
 
     def _key(self, name: str) -> str:
         """`<namespace>/<name>`, the key in a stack's outputs."""

@@ -10,6 +10,7 @@ from typing import Any
 from kubernetes import client
 
 from components.operator.settings import OperatorSettings
+from core.engine import STATE_AT_END
 from core.problems import StackFileError
 from core.versions import release_of
 from stacks.commands.impact.comparison import impact_on
@@ -20,7 +21,6 @@ from testbed.client_session import ClientSession
 from testbed.edits.autoscalers import SCALES, Autoscalers
 from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
 from testbed.edits.outcome import Outcome, gone, set_back, switched_off, unpredicted
-from testbed.harness import STATE_AT_END
 from testbed.platform_stack import Stack
 
 NAMESPACES = ("edits-a", "edits-b")

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
+from core.engine import STATE_AT_END
 from local.rehearsal import Rehearsal
 from testbed.aws import CREDENTIALS, bucket, key
-from testbed.harness import STATE_AT_END, Project
+from testbed.harness import Project
 from tests.engine.conftest import PROGRAMS, MakeProject
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]

@@ -239,7 +239,8 @@ def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options:
     try:
         if not exists:
             stacks.create(name)
-        done = getattr(stacks.stack(name), "preview_refresh" if options.preview_only else operation)(**arguments)
+        stack = stacks.stack(name, preview=operation == "preview")
+        done = getattr(stack, "preview_refresh" if options.preview_only else operation)(**arguments)
     except (CommandError, StacksError) as error:
         errors = tuple(reported.errors) or (_reason(str(error)),)
         return Outcome(

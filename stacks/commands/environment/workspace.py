@@ -14,6 +14,7 @@ import yaml
 from pulumi import automation
 
 from components.pulumi_internals import select_mode
+from core.engine import STATE_AT_END
 from core.environment import environment_of
 from core.problems import StackFileError
 from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml, plain_values
@@ -88,8 +89,14 @@ class Stacks:
             raise StacksError(f"there is no stack {self.environment}: run `pulumi stack init {own}`")
         return mine
 
-    def stack(self, name: str) -> automation.Stack:
-        return _Stack(name, self._workspace, select_mode())
+    def stack(self, name: str, *, preview: bool = False) -> automation.Stack:
+        """`preview`: for previews alone."""
+        return _Stack(name, self._previewing if preview else self._workspace, select_mode())
+
+    @cached_property
+    def _previewing(self) -> _Workspace:
+        command = self._workspace.pulumi_command
+        return _Workspace(work_dir=str(ROOT), env_vars=STATE_AT_END, pulumi_command=command)
 
     def create(self, name: str) -> None:
         """Creates an empty stack, whose secrets are encrypted like the environment's. Raises StacksError.

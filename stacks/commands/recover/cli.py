@@ -11,13 +11,14 @@ import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 
+from core.engine import STATE_AT_END
 from core.foreground import captured, foreground
 
 Json = dict[str, Any]
@@ -60,7 +61,7 @@ class Cli:
 
     def previewed(self) -> Sequence[Json]:
         """The steps that `pulumi up` would take, in their order. It needs no lock. Raises PulumiError."""
-        done = self._captured("preview", "--json")
+        done = replace(self, environment={**self.environment, **STATE_AT_END})._captured("preview", "--json")
         try:
             digest = json.loads(done.stdout)
         except ValueError:

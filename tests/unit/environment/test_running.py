@@ -43,7 +43,7 @@ class Engine:
     def create(self, name: str) -> None:
         self.created.append(name)
 
-    def stack(self, name: str) -> Any:
+    def stack(self, name: str, *, preview: bool) -> Any:
         def operation(*, on_event: Any, **_: Any) -> Any:
             with self._lock:
                 self.ran.append(name)

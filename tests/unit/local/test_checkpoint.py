@@ -90,9 +90,9 @@ def test_a_command_is_refused_if_its_state_would_not_fit(
         checkpoint.check_space()
 
 
-def test_the_error_for_a_state_without_a_copy_names_the_folders_of_others(checkpoint: Checkpoint) -> None:
+def test_the_error_for_a_state_without_a_copy_names_the_folder_of_others(checkpoint: Checkpoint) -> None:
     written(checkpoint, STATE, part=0.5)
-    with pytest.raises(RehearsalError, match=r"cannot be read.*backups.*history"), checkpoint.kept():
+    with pytest.raises(RehearsalError, match=r"cannot be read.*/history"), checkpoint.kept():
         pytest.fail("it began")
 
 

@@ -175,7 +175,7 @@ def test_the_addresses_of_releases(of_this_project: dict[str, str]) -> None:
         }
     }
     assert PULUMI.release_files("amd64") == {
-        "https://github.com/pulumi/pulumi/releases/download/v3.259.0/pulumi-v3.259.0-linux-x64.tar.gz": {
+        "https://github.com/pulumi/pulumi/releases/download/v3.276.0/pulumi-v3.276.0-linux-x64.tar.gz": {
             "pulumi": "pulumi/pulumi"
         }
     }
