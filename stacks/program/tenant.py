@@ -57,11 +57,9 @@ class TenantArgs:
         return {self.tenant.namespace_name: self.namespace}
 
 
-class Tenant(pulumi.ComponentResource):
-    """A tenant's RayClusters, the rights of people on them, the accounts that they run as, and their limits.
-
-    RayClusters wait for everything else, and for the component's dependencies (`depends_on`), such as the operator. The
-    guard waits for all of it: it is deleted first, and if it refuses, the rest stays.
+class _Workloads(pulumi.ComponentResource):
+    """A component with a tenant's RayClusters, RayJobs and RayServices directly below it: another component for them
+    would be a row of the state for each tenant.
 
     Outputs:
         clusters: of each RayCluster and external cluster, by `<namespace>/<name>`, where it is, its worker groups, its
@@ -75,63 +73,16 @@ class Tenant(pulumi.ComponentResource):
     services: dict[str, Any]
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ray-platform:index:Tenant", name, None, opts)
-        self._name, self._args = name, args
-        settings, platform = args.tenant, dependencies(opts)
-        around = [
-            self._group(part, platform if part.after_platform else [])
-            for part in prerequisites(args.stack, args.tenant)
-        ]
-        needed = [*platform, *map(whole, around)]
-        clusters = TenantClusters(name, args, pulumi.ResourceOptions(parent=self, depends_on=needed))
-        last: list[pulumi.ComponentResource] = [clusters]
-        for part in programs(args.stack, args.tenant):
-            # A volume that cannot be mounted must not keep RayClusters from starting.
-            last.append(self._group(part, [whole(clusters, Reached)] if part.kind == "IdleTermination" else needed))
-        TenantGuard(
-            f"{name}/guard",
-            TenantGuardArgs(
-                settings.name,
-                args.namespace,
-                settings.allow_delete,
-                args.cluster.connection,
-                tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
-            ),
-            # It guards RayClusters that do not become ready, too.
-            pulumi.ResourceOptions(parent=self, depends_on=[*needed, *(whole(each, Reached) for each in last)]),
-        )
-        self.clusters, self.jobs, self.services = clusters.clusters, clusters.jobs, clusters.services
-
-    def _group(self, part: Part, after: Iterable[Any]) -> pulumi.ComponentResource:
-        args, name = self._args, f"{self._name}/{part.name}"
-        opts = pulumi.ResourceOptions(parent=self, depends_on=list(after))
-        if part.kind == "JobTemplates":
-            templates = JobTemplatesArgs(
-                part.objects, args.namespace, args.tenant.job_templates, args.cluster, args.namespaces
-            )
-            return JobTemplates(name, templates, opts)
-        return GROUPS[part.kind](name, ObjectsArgs(part.objects, args.namespaces), opts)
-
-
-class TenantClusters(pulumi.ComponentResource):
-    """A tenant's RayClusters, RayJobs and RayServices: all that a stack creates on the platform of another stack.
-
-    Outputs:
-        clusters, jobs, services: as those of Tenant.
-    """
-
-    clusters: dict[str, Any]
-    jobs: dict[str, Any]
-    services: dict[str, Any]
-
-    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ray-platform:index:TenantClusters", name, None, opts)
+        super().__init__(f"ray-platform:index:{type(self).__name__}", name, None, opts)
         self._name, self._args = name, args
         self._needed = dependencies(opts)
+
+    def _workloads(self) -> list[pulumi.ComponentResource]:
+        """Creates them, after what is needed."""
         self._parts: dict[str, dict[str, Part]] = {}
-        for part in workloads(args.stack, args.tenant):
+        for part in workloads(self._args.stack, self._args.tenant):
             self._parts.setdefault(part.kind, {})[part.name] = part
-        tenant = args.tenant
+        tenant = self._args.tenant
         clusters = {each.name: self._cluster(each) for each in tenant.clusters}
         external = {each.name: self._external(each) for each in tenant.external_clusters}
         summaries = {name: _summary(each) for name, each in clusters.items()}
@@ -142,7 +93,11 @@ class TenantClusters(pulumi.ComponentResource):
             for each in tenant.jobs
         ]
         self.jobs = {self._key(each.name): _reached(made) for each, made in zip(tenant.jobs, jobs, strict=True)}
-        self.services = {self._key(each.name): _reached(self._service(each)) for each in tenant.services}
+        services = [self._service(each) for each in tenant.services]
+        self.services = {
+            self._key(each.name): _reached(made) for each, made in zip(tenant.services, services, strict=True)
+        }
+        return [*clusters.values(), *external.values(), *jobs, *services]
 
     def _key(self, name: str) -> str:
         """`<namespace>/<name>`, the key in a stack's outputs."""
@@ -220,6 +175,58 @@ class TenantClusters(pulumi.ComponentResource):
             cluster=args.cluster,
         )
         return RayService(f"{self._name}/{name}", own, self._options())
+
+
+class Tenant(_Workloads):
+    """A tenant's RayClusters, the rights of people on them, the accounts that they run as, and their limits.
+
+    RayClusters wait for everything else, and for the component's dependencies (`depends_on`), such as the operator. The
+    guard waits for all of it: it is deleted first, and if it refuses, the rest stays.
+    """
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args, opts)
+        settings, platform = args.tenant, self._needed
+        around = [
+            self._group(part, platform if part.after_platform else [])
+            for part in prerequisites(args.stack, args.tenant)
+        ]
+        self._needed = needed = [*platform, *map(whole, around)]
+        last = self._workloads()
+        ran = [whole(each, Reached) for each in last]
+        for part in programs(args.stack, args.tenant):
+            # A volume that cannot be mounted must not keep RayClusters from starting.
+            last.append(self._group(part, ran if part.kind == "IdleTermination" else needed))
+        TenantGuard(
+            f"{name}/guard",
+            TenantGuardArgs(
+                settings.name,
+                args.namespace,
+                settings.allow_delete,
+                args.cluster.connection,
+                tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
+            ),
+            # It guards RayClusters that do not become ready, too.
+            pulumi.ResourceOptions(parent=self, depends_on=[*needed, *(whole(each, Reached) for each in last)]),
+        )
+
+    def _group(self, part: Part, after: Iterable[Any]) -> pulumi.ComponentResource:
+        args, name = self._args, f"{self._name}/{part.name}"
+        opts = pulumi.ResourceOptions(parent=self, depends_on=list(after))
+        if part.kind == "JobTemplates":
+            templates = JobTemplatesArgs(
+                part.objects, args.namespace, args.tenant.job_templates, args.cluster, args.namespaces
+            )
+            return JobTemplates(name, templates, opts)
+        return GROUPS[part.kind](name, ObjectsArgs(part.objects, args.namespaces), opts)
+
+
+class TenantClusters(_Workloads):
+    """A tenant's RayClusters, RayJobs and RayServices: all that a stack creates on the platform of another stack."""
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args, opts)
+        self._workloads()
 
 
 def _reached(resource: RayJob | SubmittedJob | RayService) -> pulumi.Output[dict[str, Any]]:

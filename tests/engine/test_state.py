@@ -13,7 +13,7 @@ from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
-RESOURCES = 27
+RESOURCES = 26
 """Number of resources of a tenant with people, a quota and a RayCluster."""
 
 BYTES = 98_000
