@@ -75,7 +75,7 @@ class Tool:
 
     @property
     def version(self) -> str:
-        """The pinned version, e.g. `v1.34.4`."""
+        """The pinned version, e.g. `v1.36.5`."""
         pinned = re.search(
             rf"(?m)^(?:require)?\s*{re.escape(self.module)} (v\S+)", (self.source / "go.mod").read_text()
         )
