@@ -92,8 +92,8 @@ def no_cluster_admin(owner: Object) -> Violations:
     kinds=_ROLES,
 )
 def no_escalate(owner: Object) -> Violations:
-    """Rejects the three verbs, those of constrained impersonation such as `impersonate:user-info` (Kubernetes 1.36), and
-    the creation of tokens of accounts.
+    """Rejects the three verbs, those of constrained impersonation such as `impersonate:user-info` (Kubernetes 1.36),
+    and the creation of tokens of accounts.
     """
     for each in _rules(owner):
         for resource in each.at("resources").items():
