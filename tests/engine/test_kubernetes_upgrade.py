@@ -1,19 +1,21 @@
-"""Kubernetes is upgraded while a stack runs: an API server that emulates an older release, then the pinned one.
+"""Kubernetes is upgraded while a stack runs: a control plane that emulates an older release, then the pinned one.
 
-Both are the same program. With `--emulated-version` it has the APIs, feature gates and functions of CEL of the older
-release, and stores objects as that release does.
+Both are the same programs. With `--emulated-version` they have the APIs, feature gates and functions of CEL of the
+older release, and store objects as that release does.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubernetes import client
 
-from local.nodes import SimulatedNodes
+from local import control_plane
 from local.rehearsal import Rehearsal
+from local.supervision import Program
 from local.tools import KUBERNETES
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, training
@@ -32,23 +34,31 @@ SETTLES = 60.0
 """Seconds within which controllers act."""
 
 
-class OlderKubernetes(SimulatedNodes):
-    """The placement on loopback, with an API server that emulates the older release."""
-
-    @property
-    def apiserver_flags(self) -> Sequence[str]:
-        return (*super().apiserver_flags, f"--emulated-version={OLD[0]}.{OLD[1]}")
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """A control plane of the older release. Its next start is of the newer one."""
     rehearsal = Rehearsal(tmp_path_factory.mktemp("cluster") / "run")
-    rehearsal.placement = OlderKubernetes(rehearsal.run)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control_plane, "programs", _emulating(control_plane.programs))
         rehearsal.start([POOL])
+    try:
         yield rehearsal
     finally:
         rehearsal.stop(clean=True)
+
+
+def _emulating(programs: Callable[..., list[Program]]) -> Callable[..., list[Program]]:
+    """The programs, of which those of Kubernetes emulate the older release. A scheduler of the newer one would wait for
+    APIs that the API server does not have."""
+    flag = f"--emulated-version={OLD[0]}.{OLD[1]}"
+
+    def emulating(*arguments: Any) -> list[Program]:
+        return [
+            replace(each, command=[*each.command, flag]) if each.name.startswith("kube-") else each
+            for each in programs(*arguments)
+        ]
+
+    return emulating
 
 
 def workers(number: int) -> Callable[[dict[str, Any]], None]:
@@ -106,7 +116,6 @@ def test_kubernetes_is_upgraded_while_a_stack_runs(
     old.changes_nothing(refreshed=True)
 
     cluster.stop()
-    cluster.placement = SimulatedNodes(cluster.run)
     cluster.start([POOL])
 
     assert release(kubectl) == NEW
