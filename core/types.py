@@ -277,6 +277,9 @@ def _network(text: str) -> str:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise ValueError(f"{text!r} is not a network such as 10.20.0.0/16 or 2001:db8::/32") from None
+    if isinstance(network, ipaddress.IPv6Network) and network.network_address.ipv4_mapped:
+        # From Kubernetes 1.36 on the API server refuses it (gate StrictIPCIDRValidation).
+        raise ValueError(f"{text!r} contains IPv4 addresses written as IPv6: write them as IPv4")
     if network.prefixlen == 0:
         raise ValueError(
             f"{text!r} contains every address, also those of other tenants and of the cloud's metadata service: "

@@ -1,7 +1,8 @@
 """Pod Security admission: which pods a namespace's level refuses. Pure functions.
 
-The rules are those of the newest version in k8s.io/pod-security-admission v0.34.4 (policy/check_*.go), without those of
-Windows. tests/differential compares them with that evaluator.
+The rules are those of version 1.34 in k8s.io/pod-security-admission v0.36.5 (policy/check_*.go), without those of
+Windows. From 1.35 on pods with `hostUsers: false` may run as root, and unmask /proc at `baseline`; the clusters of a
+stack may be older. tests/differential compares them with that evaluator.
 """
 
 from collections.abc import Iterator, Sequence

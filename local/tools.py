@@ -75,7 +75,7 @@ class Tool:
 
     @property
     def version(self) -> str:
-        """The pinned version, e.g. `v1.34.4`."""
+        """The pinned version, e.g. `v1.36.5`."""
         pinned = re.search(
             rf"(?m)^(?:require)?\s*{re.escape(self.module)} (v\S+)", (self.source / "go.mod").read_text()
         )
@@ -208,7 +208,9 @@ PULUMI_KUBERNETES = Tool(
 """Installed where the user has no such provider (local/plugins/selection.py)."""
 
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
-"""The validation of manifests by an API server and the operator."""
+"""The validation of manifests by an API server and the operator. Its API server is that of Kubernetes 1.34: KubeRay
+1.6's controller-runtime (0.22) does not compile with client-go 0.36. tests/differential/test_api_server.py compares it
+with the rehearsal's."""
 
 POD_VALIDATION = Tool("pod-validation", KUBERNETES.module, {"pod-validation": "."})
 """The validation of pods by an API server, and Pod Security admission."""

@@ -25,7 +25,7 @@ _COMPUTE = (
     *("cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage"),
     *("requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage"),
 )
-"""With _OBJECTS, all names without a domain (Kubernetes 1.34: helpers.go in pkg/apis/core, standardQuotaResources)."""
+"""With _OBJECTS, all names without a domain (Kubernetes 1.36: helpers.go in pkg/apis/core, standardQuotaResources)."""
 
 _OF_CLASSES = re.compile(
     r".+\.(storageclass|volumeattributesclass)\.storage\.k8s\.io/(requests\.storage|persistentvolumeclaims)"

@@ -28,6 +28,7 @@ from kuberay.pod_template.volumes import PULL_POLICIES
 from kuberay.rules import Found
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
+_MOST_RESTART_RULES, _MOST_EXIT_CODES = 20, 255
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 
 
@@ -54,11 +55,9 @@ def containers(spec: Body, path: Path) -> Found:
 def _of_role(container: Body, path: Path, spec: Body, initial: bool) -> Found:
     """What only some containers may have: an init container that stays, as a sidecar, may have all."""
     grace, policy = spec.get("terminationGracePeriodSeconds", 30), container.get("restartPolicy")
-    if initial:
-        # Kubernetes 1.34 ignores all but Always (pkg/api/pod/util.go: dropContainerRestartRules, where the gate
-        # ContainerRestartRules is off); newer ones have all three.
-        yield from one_of(container, path, "restartPolicy", ("Always", "Never", "OnFailure"), empty=False)
+    yield from _restarts(container, path, initial)
     if initial and policy != "Always":
+        yield from _restarts_at_resizing(container, path)
         for key in ("lifecycle", *PROBES):
             if key in container:
                 message = "an init container has none unless its restartPolicy is Always: remove it"
@@ -66,6 +65,38 @@ def _of_role(container: Body, path: Path, spec: Body, initial: bool) -> Found:
     else:
         yield from lifecycle(container, path, grace)
         yield from probes(container, path, grace)
+
+
+def _restarts(container: Body, path: Path, initial: bool) -> Found:
+    """validateContainerRestartPolicy, validateInitContainerRestartPolicy. Kubernetes 1.34 ignores the rules (gate
+    ContainerRestartRules). The action RestartAllContainers and rules of sidecars are for 1.36, and refused by 1.35."""
+    yield from one_of(container, path, "restartPolicy", ("Always", "Never", "OnFailure"), empty=False)
+    rules, policy = container.get("restartPolicyRules") or (), container.get("restartPolicy")
+    if rules and policy is None:
+        yield missing((*path, "restartPolicy"), "restartPolicyRules need it")
+    if rules and policy == "Always" and initial:
+        message = "Kubernetes before 1.36 has none for init containers that stay: remove them"
+        yield conflict((*path, "restartPolicyRules"), None, message)
+    if len(rules) > _MOST_RESTART_RULES:
+        yield wrong((*path, "restartPolicyRules"), len(rules), f"give at most {_MOST_RESTART_RULES}")
+    for at, rule in items(container, path, "restartPolicyRules"):
+        if rule.get("action") != "Restart":
+            yield wrong((*at, "action"), rule.get("action"), "use Restart, the only one before Kubernetes 1.36")
+        if (codes := rule.get("exitCodes")) is None:
+            yield missing((*at, "exitCodes"))
+            continue
+        if codes.get("operator") not in ("In", "NotIn"):
+            yield wrong((*at, "exitCodes", "operator"), codes.get("operator"), "use In or NotIn")
+        if len(codes.get("values") or ()) > _MOST_EXIT_CODES:
+            yield wrong((*at, "exitCodes", "values"), len(codes["values"]), f"give at most {_MOST_EXIT_CODES}")
+
+
+def _restarts_at_resizing(container: Body, path: Path) -> Found:
+    """The end of validateInitContainers; from Kubernetes 1.36 on."""
+    for at, policy in items(container, path, "resizePolicy"):
+        if policy.get("restartPolicy") == "RestartContainer":
+            message = "an init container runs once, so it cannot restart: use NotRequired (Kubernetes 1.36 refuses it)"
+            yield conflict((*at, "restartPolicy"), "RestartContainer", message)
 
 
 def _container(container: Body, path: Path, spec: Body, volumes: Mapping[str, Body], claims: Collection[str]) -> Found:
@@ -120,11 +151,12 @@ def _host_ports(container: Body, path: Path, spec: Body, taken: set[tuple[str, s
 
 
 def _environment(container: Body, path: Path, volumes: Mapping[str, Body]) -> Found:
-    """ValidateEnv, ValidateEnvFrom, validateFileKeyRefVolumes."""
+    """ValidateEnv, ValidateEnvFrom."""
     for at, variable in items(container, path, "env"):
         yield from env_name(variable.get("name", ""), (*at, "name"))
         if "valueFrom" in variable:
             yield from value_from(variable, (*at, "valueFrom"))
+            yield from _file_volume(variable["valueFrom"].get("fileKeyRef"), (*at, "valueFrom", "fileKeyRef"), volumes)
     for at, source in items(container, path, "envFrom"):
         if source.get("prefix"):
             yield from env_name(source["prefix"], (*at, "prefix"))
@@ -138,6 +170,17 @@ def _environment(container: Body, path: Path, volumes: Mapping[str, Body]) -> Fo
             # A prefix such as `some-` is a valid name here (validation.go: ValidateSecretName with prefix).
             if (name := source[key].get("name", "")) and not _is_name_or_prefix(name):
                 yield wrong((*at, key, "name"), name, "use lower-case letters, digits, hyphens and dots")
+
+
+def _file_volume(source: Body | None, path: Path, volumes: Mapping[str, Body]) -> Found:
+    """validateFileKeyRefVolumes. Kubernetes 1.34 ignores the field (gate EnvFiles)."""
+    name = source.get("volumeName", "") if source is not None else None
+    if name is None:
+        return
+    if name not in volumes:
+        yield absent((*path, "volumeName"), name, "volume", volumes)
+    elif volumes[name].keys() - {"name", "emptyDir"}:
+        yield conflict((*path, "volumeName"), name, "is no emptyDir volume: name one")
 
 
 def _is_name_or_prefix(name: str) -> bool:

@@ -1,7 +1,6 @@
 """A pod template as a whole (validation.go: ValidatePodCreate)."""
 
 import ipaddress
-import re
 from dataclasses import replace
 
 from core.body import Body
@@ -29,6 +28,7 @@ from kuberay.rules import Found
 
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
+_LONGEST_HOSTNAME = 64
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -105,6 +105,7 @@ def _names(spec: Body, path: Path) -> Found:
     for key in ("hostname", "subdomain"):
         if spec.get(key):
             yield from dns_label(spec[key], (*path, key))
+    yield from _hostname_override(spec, (*path, "hostnameOverride"))
     for at, alias in items(spec, path, "hostAliases"):
         yield from _address(alias.get("ip", ""), (*at, "ip"))
         for index, name in enumerate(alias.get("hostnames") or ()):
@@ -120,12 +121,29 @@ def _names(spec: Body, path: Path) -> Found:
         gates.add(name)
 
 
+def _hostname_override(spec: Body, path: Path) -> Found:
+    """validatePodHostName. Kubernetes 1.34 ignores the field (gate HostnameOverride)."""
+    name = spec.get("hostnameOverride")
+    if name is None:
+        return
+    for key in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(key):
+            yield conflict(path, name, f"excludes {key}: remove one of them")
+    if len(name) > _LONGEST_HOSTNAME:
+        yield wrong(path, name, f"use at most {_LONGEST_HOSTNAME} characters")
+    else:
+        yield from dns_subdomain(name, path)
+
+
 def _address(text: str, path: Path) -> Found:
-    """IsValidIPForLegacyField, which accepts leading zeros in IPv4."""
+    """IsValidIPForLegacyField. Kubernetes before 1.36 accepts leading zeros in IPv4, and IPv4 written as IPv6."""
     try:
-        ipaddress.ip_address(re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text)
+        address = ipaddress.ip_address(text)
     except ValueError:
-        yield wrong(path, text, "give an IP address")
+        yield wrong(path, text, "give an IP address, without leading zeros")
+        return
+    if address.version == 6 and address.ipv4_mapped:
+        yield wrong(path, text, f"write {address.ipv4_mapped}")
 
 
 def _dns(spec: Body, path: Path) -> Found:

@@ -29,7 +29,7 @@ SECONDS = 10
 
 
 def find(program: str, version: str) -> Path | None:
-    """The program on the PATH if it has this version (`v1.34.4`), else None.
+    """The program on the PATH if it has this version (`v1.36.5`), else None.
 
     Scripts and links to a program that starts others (asdf, mise, snap) are ignored: a copy would start something else
     tomorrow. So the file behind all links is asked.

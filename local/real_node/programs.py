@@ -118,9 +118,11 @@ def _kubelet(run: Path, address: str, cgroup: str) -> dict[str, Any]:
         "tlsCertFile": str(keys / "kubelet-serving.crt"),
         "tlsPrivateKeyFile": str(keys / "kubelet-serving.key"),
         "containerRuntimeEndpoint": f"unix://{INSIDE}/{CONTAINERD_SOCKET}",
+        # containerd 1.x does not report its driver; a kubelet from 1.37 on refuses that (cmd/kubelet/app/server.go,
+        # getCgroupDriverFromCRI).
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup,
-        "failCgroupV1": False,
+        "failCgroupV1": False,  # from 1.35 on the default is to refuse cgroup v1, which this machine may have
         "failSwapOn": False,
         "oomScoreAdj": 0,  # a score below that of this machine's own programs may not be allowed
         "makeIPTablesUtilChains": False,

@@ -19,6 +19,8 @@ _CREATING = {
     "rbac.authorization.k8s.io": {"roles", "rolebindings"},
 }
 """Resources that create pods or grant rights, by API group. Pods can use any ServiceAccount of their namespace."""
+_CONSTRAINED = ("impersonate:", "impersonate-on:")
+"""Verbs of constrained impersonation (k8s.io/apiserver: pkg/endpoints/filters/impersonation)."""
 _WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection", "*"}
 
 
@@ -90,13 +92,15 @@ def no_cluster_admin(owner: Object) -> Violations:
     kinds=_ROLES,
 )
 def no_escalate(owner: Object) -> Violations:
-    """Rejects the three verbs, and the creation of tokens of accounts."""
+    """Rejects the three verbs, those of constrained impersonation such as `impersonate:user-info` (Kubernetes 1.36),
+    and the creation of tokens of accounts.
+    """
     for each in _rules(owner):
         for resource in each.at("resources").items():
             if _is(resource, "serviceaccounts/token") and _words(each, "verbs") & {"create", "*"}:
                 yield resource.wrong(f"allows {resource.shown()}: with a token of an account one has its rights")
         for verb in each.at("verbs").items():
-            if verb.text in ("escalate", "bind", "impersonate"):
+            if verb.text in ("escalate", "bind", "impersonate") or (verb.text or "").startswith(_CONSTRAINED):
                 yield verb.wrong(f"allows {verb.shown()}")
 
 

@@ -211,6 +211,7 @@ SOURCE_OF_ENV = some(
     resourceFieldRef=RESOURCE,
     configMapKeyRef=these({"key": TEXTS}, name=NAMES),
     secretKeyRef=these({"key": TEXTS}, name=NAMES),
+    fileKeyRef=these({"key": TEXTS, "path": PATHS, "volumeName": NAMES}),
 )
 MOUNT = these(
     {"name": NAMES, "mountPath": PATHS},
@@ -244,7 +245,16 @@ CONTAINER = {
     "lifecycle": some(postStart=HOOK, preStop=HOOK),
     "imagePullPolicy": st.sampled_from(["Always", "Sometimes", ""]),
     "terminationMessagePolicy": st.sampled_from(["File", "x", ""]),
-    "restartPolicy": st.sampled_from(["Always", "Never"]),
+    "restartPolicy": st.sampled_from(["Always", "Never", "OnFailure", "x"]),
+    "restartPolicyRules": few(
+        these(
+            {"action": st.sampled_from(["Restart", "RestartAllContainers", "x"])},
+            exitCodes=these(
+                {"operator": st.sampled_from(["In", "NotIn", "x"])}, values=few(st.sampled_from([0, 1, 255]))
+            ),
+        )
+    )
+    | st.just([{"action": "Restart", "exitCodes": {"operator": "In"}}] * 21),
     "resizePolicy": few(
         these(
             {

@@ -92,7 +92,9 @@ POD = {
     "restartPolicy": st.sampled_from(["Never", "Always", "x", ""]),
     "dnsPolicy": st.sampled_from(["ClusterFirst", "None", "x", ""]),
     "dnsConfig": some(
-        nameservers=few(st.sampled_from(["10.0.0.1", "::1", "a", "010.0.0.1", "1.2.3", "256.1.1.1"]), 4),
+        nameservers=few(
+            st.sampled_from(["10.0.0.1", "::1", "a", "010.0.0.1", "1.2.3", "256.1.1.1", "::ffff:10.0.0.1"]), 4
+        ),
         searches=few(st.sampled_from(["a.b", "a_b.c", ".", "A", "a.b.", ""])),
         options=few(some(name=TEXTS), 1),
     ),
@@ -102,6 +104,8 @@ POD = {
     "runtimeClassName": NAMES,
     "hostname": NAMES,
     "subdomain": NAMES,
+    "hostnameOverride": NAMES | st.just("a" * 63 + ".b"),
+    "setHostnameAsFQDN": BOOLEANS,
     "preemptionPolicy": st.sampled_from(["Never", "PreemptLowerPriority", "x"]),
     "activeDeadlineSeconds": NUMBERS,
     "terminationGracePeriodSeconds": st.sampled_from([0, 10, 30]),
@@ -109,7 +113,7 @@ POD = {
     "os": these({"name": st.sampled_from(["linux", "x", ""])}),
     "readinessGates": few(these({"conditionType": LABELS})),
     "schedulingGates": few(these({"name": LABELS})),
-    "hostAliases": few(these({"ip": st.sampled_from(["10.0.0.1", "x", "::1"])}, hostnames=few(NAMES)), 1),
+    "hostAliases": few(these({"ip": st.sampled_from(["10.0.0.1", "x", "::1", "10.0.0.01"])}, hostnames=few(NAMES)), 1),
     "resourceClaims": few(these({"name": NAMES}, resourceClaimName=NAMES, resourceClaimTemplateName=NAMES)),
 }
 

@@ -2,6 +2,7 @@
 //
 // It reads a question as JSON from each line, and answers it with a line of JSON: what an API server reports when it
 // creates a pod from the template (apis/core/validation), and what Pod Security admission reports at each level.
+// Clusters may be older than these functions: what they allow for the first time, older clusters refuse.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
@@ -26,6 +28,12 @@ import (
 )
 
 const longestLine = 64 << 20
+
+// RestartAllContainers, and restart rules of sidecars, are allowed from 1.36 on.
+const newGate = "RestartAllContainersOnContainerExits"
+
+// From 1.35 on, pods with hostUsers: false may do more. Namespaces without enforce-version have their cluster's version.
+var securityVersions = []api.Version{api.MajorMinorVersion(1, 34), api.LatestVersion()}
 
 type answer struct {
 	// Why the template is no pod template.
@@ -45,7 +53,8 @@ type fault struct {
 func main() {
 	// Clusters allow privileged containers; Pod Security decides about them.
 	capabilities.Setup(true, 0)
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks())
+	runtime.Must(utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{newGate: false}))
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	runtime.Must(err)
 	answers := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
@@ -80,12 +89,14 @@ func judge(evaluator policy.Evaluator, line []byte) answer {
 		found.Validation = append(found.Validation, fault{each.Field, string(each.Type), each.Detail})
 	}
 	for _, level := range []api.Level{api.LevelBaseline, api.LevelRestricted} {
-		results := evaluator.EvaluatePod(
-			api.LevelVersion{Level: level, Version: api.LatestVersion()}, &metav1.ObjectMeta{Annotations: made.Annotations}, &made.Spec)
 		found.Security[level] = []string{}
-		for _, each := range results {
-			if !each.Allowed {
-				found.Security[level] = append(found.Security[level], each.ForbiddenReason)
+		for _, version := range securityVersions {
+			results := evaluator.EvaluatePod(
+				api.LevelVersion{Level: level, Version: version}, &metav1.ObjectMeta{Annotations: made.Annotations}, &made.Spec)
+			for _, each := range results {
+				if !each.Allowed {
+					found.Security[level] = append(found.Security[level], each.ForbiddenReason)
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.body import Body
 from kuberay import OperatorContext, validate
 from kuberay.cron import cron_job_fault, schedule_fault
 from kuberay.formats import duration, generic_version, integer, is_mapping, is_qualified_name, older, semver_numbers
@@ -111,6 +112,8 @@ def test_a_misspelled_field_is_found_for_an_older_operator_too() -> None:
 
 RAY = {"name": "ray-head", "image": "rayproject/ray:2.60.0"}
 
+RESTART = {"action": "Restart", "exitCodes": {"operator": "In"}}
+FILE = {"key": "A", "path": "variables"}
 CLAIM = {"persistentVolumeClaim": {"claimName": "models"}}
 
 EXAMPLES: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -192,3 +195,67 @@ def test_containers_of_an_operator_count() -> None:
     beside = [(("options",), {"name": "autoscaler", "securityContext": {"privileged": True}})]
     [problem] = violations(template, (), "baseline", beside)
     assert problem.path == ("options", "securityContext", "privileged")
+
+
+@pytest.mark.parametrize(
+    ("init", "fields", "places"),
+    [
+        (False, {"restartPolicy": "Sometimes"}, ["restartPolicy"]),
+        (False, {"restartPolicyRules": [RESTART]}, ["restartPolicy"]),
+        (False, {"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart"}]}, ["restartPolicyRules"]),
+        (
+            False,
+            {
+                "restartPolicy": "Never",
+                "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "x"}}],
+            },
+            ["restartPolicyRules"] * 2,
+        ),
+        (
+            False,
+            {
+                "restartPolicy": "Never",
+                "restartPolicyRules": [{**RESTART, "exitCodes": {"operator": "In", "values": [0] * 256}}] * 21,
+            },
+            ["restartPolicyRules"] * 22,
+        ),
+        (
+            True,
+            {
+                "restartPolicy": "Always",
+                "restartPolicyRules": [RESTART],
+            },
+            ["restartPolicyRules"],
+        ),
+        (True, {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}, ["resizePolicy"]),
+        (True, {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]}, []),
+        (False, {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}, []),
+        (False, {"env": [{"name": "A", "valueFrom": {"fileKeyRef": {**FILE, "volumeName": "files"}}}]}, []),
+        (False, {"env": [{"name": "A", "valueFrom": {"fileKeyRef": {**FILE, "volumeName": "disk"}}}]}, ["env"]),
+        (False, {"env": [{"name": "A", "valueFrom": {"fileKeyRef": {**FILE, "volumeName": "none"}}}]}, ["env"]),
+    ],
+)
+def test_what_kubernetes_1_36_refuses_of_containers(init: bool, fields: Body, places: list[str]) -> None:
+    kind = "initContainers" if init else "containers"
+    volumes = [{"name": "files"}, {"name": "disk", "hostPath": {"path": "/mnt"}}]
+    spec = {"containers": [RAY], "volumes": volumes, "restartPolicy": "Always"}
+    spec[kind] = [{**RAY, "name": "it", **fields}]
+    found = [problem.path for problem in problems_of_template({"spec": spec}, ())]
+    assert [path[:4] for path in found] == [("spec", kind, 0, place) for place in places]
+
+
+@pytest.mark.parametrize(
+    ("fields", "places"),
+    [
+        ({"hostnameOverride": "ray.example.com"}, []),
+        ({"hostnameOverride": "A"}, ["hostnameOverride"]),
+        ({"hostnameOverride": "a" * 65}, ["hostnameOverride"]),
+        ({"hostnameOverride": "a", "hostNetwork": True}, ["hostnameOverride"]),
+        ({"hostnameOverride": "a", "setHostnameAsFQDN": True}, ["hostnameOverride"]),
+        ({"dnsConfig": {"nameservers": ["10.0.0.1", "2001:db8::1"]}}, []),
+        ({"dnsConfig": {"nameservers": ["10.0.0.01", "::ffff:10.0.0.1"]}}, ["dnsConfig"] * 2),
+    ],
+)
+def test_what_kubernetes_1_36_refuses_of_pods(fields: Body, places: list[str]) -> None:
+    found = [problem.path for problem in problems_of_template({"spec": {"containers": [RAY], **fields}}, ())]
+    assert [path[1] for path in found] == places

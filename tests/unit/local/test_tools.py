@@ -41,9 +41,9 @@ def test_the_pages_name_the_version_of_go_that_all_tools_need(page: str) -> None
 
 
 def test_the_version_of_kubernetes_is_stamped_into_its_programs_and_that_of_the_real_node() -> None:
-    stamps = KUBERNETES.stamps("v1.34.4")
-    assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.34.4"
-    assert stamps["k8s.io/component-base/version.gitMinor"] == "34"
+    stamps = KUBERNETES.stamps("v1.36.5")
+    assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.36.5"
+    assert stamps["k8s.io/component-base/version.gitMinor"] == "36"
     assert KUBERNETES_NODE.version == KUBERNETES.version
 
 

@@ -170,6 +170,7 @@ RBAC = [
     case("rbac-no-cluster-admin", "roleRef", TO_A_ROLE, {**TO_A_ROLE, "kind": "ClusterRole"}, binding()),
     case("rbac-no-cluster-admin", "roleRef name", "it", "edit", binding("ClusterRoleBinding")),
     case("rbac-no-escalate", f"{RULE} verbs", ["get"], ["impersonate"], role()),
+    case("rbac-no-escalate", f"{RULE} verbs", ["get"], ["impersonate:user-info"], role()),
     case("rbac-no-escalate", f"{RULE} verbs", ["get"], ["create"], role(resources=["serviceaccounts/token"])),
     case("rbac-no-exec", f"{RULE} resources", ["*/scale"], ["*/exec"], role()),
     case("rbac-no-exec", f"{RULE} resources", ["pods/log"], ["pods/exec"], role()),

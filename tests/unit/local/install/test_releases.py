@@ -180,7 +180,7 @@ def test_the_addresses_of_releases(of_this_project: dict[str, str]) -> None:
         }
     }
     assert KUBERNETES_NODE.release_files("amd64") == {
-        f"https://dl.k8s.io/release/v1.34.4/bin/linux/amd64/{program}": {program: None}
+        f"https://dl.k8s.io/release/v1.36.5/bin/linux/amd64/{program}": {program: None}
         for program in ("kubelet", "kube-proxy")
     }
 
