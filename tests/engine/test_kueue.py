@@ -88,7 +88,7 @@ def team(up: Stack, cluster: Rehearsal) -> Suspended:
 def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, cluster: Rehearsal, rays: Rays) -> None:
     states = {pod.deployment: pod.state for pod in read_states(cluster.run)}
     assert states[f"{KUEUE}/{MANAGER}"] == "Running"
-    assert up.outputs()["scheduler"] == {"name": "kueue", "version": "0.15.0"}
+    assert up.outputs()["scheduler"] == {"name": "kueue", "version": "0.19.2"}
     training = rays.read("team-a", "training")
     assert training["status"]["state"] == "ready"
     assert training["spec"]["suspend"] is False
