@@ -47,8 +47,8 @@ WaitForPodsReady = Annotated[
 
 
 class KueueWebhookSettings(Settings):
-    """The webhook: it suspends RayClusters, RayJobs and RayServices that name a queue, and refuses those that Kueue does
-    not support. It applies to no other objects of the cluster except Kueue's own kinds."""
+    """The webhook: it suspends RayClusters, RayJobs and RayServices that name a queue, and refuses those that Kueue
+    does not support. It applies to no other objects of the cluster except Kueue's own kinds."""
 
     failure_policy: Literal["Ignore", "Fail"] = "Fail"
     """The action while it does not answer. `Fail`: RayClusters, RayJobs and RayServices that name a queue cannot be

@@ -240,7 +240,7 @@ class RayCluster(pulumi.ComponentResource):
 
 def _queued(body: Body, scheduling: Scheduling) -> bool:
     """Whether Kueue may suspend the RayCluster while it waits in a queue."""
-    return scheduling.backend == "kueue" and scheduling.queue is not None and not body["spec"].get("suspend")
+    return scheduling.in_kueue and not body["spec"].get("suspend")
 
 
 def connection(namespace: str, service: str, ports: Mapping[str, int]) -> dict[str, str]:

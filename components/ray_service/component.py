@@ -1,6 +1,6 @@
 """How a RayService is provisioned."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pulumi
 
@@ -10,12 +10,20 @@ from components.kubernetes import create
 from components.objects import the_object
 from components.owned_cluster.component import OwnedClusterArgs, OwnerArgs, prerequisites
 from components.ray_cluster.manifests import head_ports
+from components.ray_cluster.request import Request, Scaled, service_request
 from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
 from components.ray_service.progress import until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.types import seconds
 
-RayServiceArgs = OwnerArgs[RayServiceSettings]
+
+@dataclass(frozen=True)
+class RayServiceArgs(OwnerArgs[RayServiceSettings]):
+    queued: bool = False
+    """Whether Kueue may suspend it while it waits in a queue."""
+
+    live: Scaled | None = None
+    """The RayCluster in the spec of the live RayService, if it is in a queue of Kueue; None if it does not exist."""
 
 
 class RayService(pulumi.ComponentResource):
@@ -44,8 +52,12 @@ class RayService(pulumi.ComponentResource):
         made = create(name, [each for each in inside if each is not itself], pulumi.ResourceOptions(parent=self))
         owned = OwnedClusterArgs(settings.own_cluster, spec, args.namespace, args.cluster, SERVICE_LABEL)
         waits = prerequisites(name, owned, self, opts, [made[each] for each in itself.after])
-        options = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
-        sent = replace(itself, body=by_force(itself.body))
+        # KubeRay adds its finalizer by writing the whole object.
+        request = Request(by_force(itself.body))
+        if args.queued:
+            request = service_request(itself.body, args.live)
+        options = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on, ignore_changes=list(request.ignored))
+        sent = replace(itself, body=request.body)
         service = create(name, [sent], options, made=made)[RAY_SERVICE]
         port = head_ports(spec)[SERVE_PORT]
         self.connection = service.metadata.apply(lambda found: connection(settings, found["namespace"], port))
