@@ -6,6 +6,7 @@ shouldUpdateCluster and shouldPrepareNewCluster.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
@@ -75,9 +76,11 @@ def _edited(before: Known, after: ReadOnlyBody, updates: UpdatesSettings) -> Ite
     if not changed:
         yield from outdated_pods(before, after, updates, ())
         return
-    if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
-        yield _kept_by_kueue()
+    if _in_kueue(after) and not after["spec"].get("suspend"):
         updates = BY_KUBERAY_ALONE
+        if again := _queued_again(before, after["spec"]):
+            yield again
+            return
     pods = [removed_group(before, after, each, updates) for each in of_pods(before, after)]
     recreated = any(each.verdict is Verdict.RECREATES for each in pods)
     effects = [
@@ -129,14 +132,39 @@ def _recreated(before: Known, after: ReadOnlyBody) -> Effect | None:
     )
 
 
-def _kept_by_kueue() -> Effect:
+def _in_kueue(body: ReadOnlyBody) -> bool:
+    return _label(body, KUEUE_QUEUE_LABEL) is not None
+
+
+def _queued_again(before: Known, spec: ReadOnlyBody) -> Effect | None:
+    """An edit after which Kueue suspends the RayCluster, and puts it into its queue again. `spec`: after the edit."""
+    if _pod_sets(before.body["spec"]) == _pod_sets(spec):
+        return None
+    ended = all_running(before)
     return Effect(
-        Verdict.REFUSED,
-        "`pulumi up` ends with a conflict if Kueue has admitted the RayCluster, and changes nothing",
-        "Kueue writes to the list of worker groups, and the API server treats the list as one value",
-        "delete the RayCluster when nothing runs on it, then run `pulumi up` again",
-        "docs/operations.md, What does not work yet",
+        Verdict.RECREATES,
+        f"Kueue suspends it: {ended.pods()} end, and it waits in its queue again",
+        "containers, or numbers of workers, differ from those that Kueue has admitted",
+        "apply the edit when nothing runs on it",
+        "kueue pkg/controller/jobframework/reconciler.go: ensureOneWorkload",
+        ended=ended,
+        made=_at_first(spec),
     )
+
+
+def _pod_sets(spec: ReadOnlyBody) -> Any:
+    """What Kueue compares with the Workload of a RayCluster (kueue, pkg/util/equality/podset.go)."""
+    spec = normal(spec)
+    options = spec.get("autoscalerOptions", {}).get("resources") if scales({"spec": spec}) else None
+    return options, [
+        (
+            group.get("groupName"),
+            None if scales({"spec": spec}) else (group.get("replicas"), group.get("numOfHosts")),
+            group["template"]["spec"]["containers"],
+            group["template"]["spec"].get("initContainers"),
+        )
+        for group in (spec["headGroupSpec"], *spec.get("workerGroupSpecs", ()))
+    ]
 
 
 def _by_rules(
@@ -219,6 +247,8 @@ _IN_PLACE = {
 def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect]:
     was, will = before["spec"], after["spec"]
     replaced = _of_cluster(was[_CLUSTER], will)
+    if _in_kueue(after):
+        replaced = _queued_again(Known({"metadata": {}, "spec": was[_CLUSTER]}), will[_CLUSTER]) or replaced
     for field, text in _IN_PLACE.items():
         if was.get(field) != will.get(field) and not (field == "serveConfigV2" and replaced and replaced.made):
             yield Effect(Verdict.IN_PLACE, f"{field}: {text}", source=f"{_CONTROLLER}: reconcileServe")

@@ -182,13 +182,18 @@ def test_every_harm_has_its_reason_and_a_safer_way() -> None:
         assert all(each.reason and each.safer and each.source for each in hurting)
 
 
-def test_another_queue_of_kueue_recreates_the_ray_cluster_and_other_edits_conflict() -> None:
+def test_another_queue_of_kueue_recreates_the_ray_cluster_and_other_containers_wait_again() -> None:
     queues = [{"name": name, "deserved": {"gpus": 8}} for name in ("one", "two")]
     kueue: dict[str, Any] = {"queues": queues, "scheduler": {"kueue": {}}}
     moved = effects(worker_group(queue="one"), worker_group(queue="two"), **kueue)
     assert [each.verdict for each in moved] == [Verdict.REPLACES]
     edited = effects(worker_group(queue="one"), worker_group(queue="one", env={"A": "b"}), **kueue)
-    assert "conflict" in edited[0].text
+    assert [(each.verdict, each.text.endswith("it waits in its queue again")) for each in edited] == [
+        (Verdict.RECREATES, True)
+    ]
+    labelled = effects(worker_group(queue="one"), worker_group(queue="one", labels={"a": "b"}), **kueue)
+    assert labelled
+    assert Verdict.RECREATES not in {each.verdict for each in labelled}
 
 
 def test_pods_that_run_are_counted() -> None:
