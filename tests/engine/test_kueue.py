@@ -322,6 +322,12 @@ def test_it_admits_a_rayservice_and_takes_it_out_if_it_is_never_ready(up: Stack,
     up.edit(lambda settings: settings["tenants"][0].update(services=[service(1, "2")]))
     up.up()
     assert {each["metadata"]["name"] for each in clusters()} == names
+    other = service(1, "2")
+    other["cluster"]["env"] = {"LEVEL": "2"}
+    up.edit(lambda settings: settings["tenants"][0].update(services=[other]))
+    up.up()
+    settled(lambda: any("LEVEL" in str(each) and not each["spec"]["suspend"] for each in clusters()))
+    up.changes_nothing(refreshed=True)
     up.edit(lambda settings: settings["scheduler"]["kueue"].update(waitForPodsReady={"timeoutSeconds": 20}))
     up.up()
     settled(lambda: suspended(True))

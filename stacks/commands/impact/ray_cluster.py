@@ -246,9 +246,13 @@ _IN_PLACE = {
 
 def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect]:
     was, will = before["spec"], after["spec"]
+    there = Known({"metadata": before["metadata"], "spec": was[_CLUSTER]})
+    if _label(before, KUEUE_QUEUE_LABEL) != _label(after, KUEUE_QUEUE_LABEL):
+        yield _of_another_queue(there, will[_CLUSTER])
+        return
     replaced = _of_cluster(was[_CLUSTER], will)
     if _in_kueue(after):
-        replaced = _queued_again(Known({"metadata": {}, "spec": was[_CLUSTER]}), will[_CLUSTER]) or replaced
+        replaced = _queued_again(there, will[_CLUSTER]) or replaced
     for field, text in _IN_PLACE.items():
         if was.get(field) != will.get(field) and not (field == "serveConfigV2" and replaced and replaced.made):
             yield Effect(Verdict.IN_PLACE, f"{field}: {text}", source=f"{_CONTROLLER}: reconcileServe")
@@ -259,6 +263,19 @@ def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect
         if (before["metadata"].get(part) or {}) != (after["metadata"].get(part) or {}):
             copied = "KubeRay copies them when it creates a RayCluster"
             yield Effect(Verdict.IGNORED, f"{part}: {_NEXT}", copied, source=f"{_CONTROLLER}: createRayClusterInstance")
+
+
+def _of_another_queue(before: Known, spec: ReadOnlyBody) -> Effect:
+    ended = all_running(before)
+    return Effect(
+        Verdict.REPLACES,
+        f"is deleted and recreated: {ended.pods()} end, and nothing serves until its queue has room",
+        "queue only applies when a RayService is created",
+        "add a second service in the other queue, move its clients, and remove the first",
+        "components/ray_service/component.py",
+        ended=ended,
+        made=_at_first(spec),
+    )
 
 
 def _of_cluster(was: ReadOnlyBody, spec: ReadOnlyBody) -> Effect | None:
