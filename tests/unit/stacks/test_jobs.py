@@ -105,7 +105,7 @@ def test_a_workload_of_kueue_has_at_most_18_pod_sets_with_the_head_and_the_submi
     sizes = {"cpu": 1, "memory": "1Gi", "replicas": 1, "maxReplicas": 1}
     groups = [{"groupName": f"group-{index}", **sizes} for index in range(17)]
     cluster = {**IMAGE, "autoscaling": False, "workerGroups": groups}
-    kueue = {"others": {"scheduler": {"kueue": {}}}, "queue": {}}
+    kueue: dict[str, Any] = {"others": {"scheduler": {"kueue": {}}}, "queue": {}}
     assert stack(job(cluster=cluster, submissionMode="HTTPMode"), clusters=[{**cluster, "name": "training"}], **kueue)
     with pytest.raises(StackFileError, match=r"jobs\[0\]\.cluster\.workers: .*at most 16 worker groups here.*are 17"):
         stack(job(cluster=cluster), **kueue)
