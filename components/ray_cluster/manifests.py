@@ -124,10 +124,12 @@ def _gated(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[s
     if not (scheduling.in_kueue and settings.scales):
         return dict(spec)
 
+    gate = {"name": ELASTIC_GATE}
+
     def gated(group: Mapping[str, Any]) -> Body:
         pod = group["template"]["spec"]
-        gates = [*(pod.get("schedulingGates") or ()), {"name": ELASTIC_GATE}]
-        return {**group, "template": {**group["template"], "spec": {**pod, "schedulingGates": gates}}}
+        others = (each for each in pod.get("schedulingGates") or () if each != gate)
+        return {**group, "template": {**group["template"], "spec": {**pod, "schedulingGates": [*others, gate]}}}
 
     groups = [gated(group) for group in spec.get("workerGroupSpecs") or ()]
     return {**spec, "headGroupSpec": gated(spec["headGroupSpec"]), "workerGroupSpecs": groups}
