@@ -21,6 +21,13 @@ def kept_by_kueue(spec: Spec, live: Spec) -> dict[str, Any]:
     return {**spec, **({"workerGroupSpecs": groups} if groups else {})}
 
 
+def as_admitted(spec: Spec, live: Spec) -> dict[str, Any]:
+    """The spec as the API server has it once it was sent: also with what Kueue has written into the head."""
+    head = _kept(spec["headGroupSpec"], live["headGroupSpec"]["template"])
+    suspended = {"suspend": live["suspend"]} if "suspend" in live else {}
+    return {**suspended, **kept_by_kueue(spec, live), "headGroupSpec": head}
+
+
 def holds(live: Spec, spec: Spec) -> bool:
     """Whether the live templates have all labels, annotations and node selectors of the spec.
 

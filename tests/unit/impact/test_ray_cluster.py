@@ -1,5 +1,6 @@
 """The effects of an edit of a RayCluster's settings on it and its pods, in the words of the report."""
 
+import copy
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -194,6 +195,17 @@ def test_another_queue_of_kueue_recreates_the_ray_cluster_and_other_containers_w
     labelled = effects(worker_group(queue="one"), worker_group(queue="one", labels={"a": "b"}), **kueue)
     assert labelled
     assert Verdict.RECREATES not in {each.verdict for each in labelled}
+
+
+def test_what_kueue_has_written_is_no_edit() -> None:
+    settings = stack(tenant("a", worker_group(queue="one")), queues=[{"name": "one"}], scheduler={"kueue": {}})
+    live = copy.deepcopy(dict(ray_clusters(settings)["a/training"]))
+    live["spec"]["suspend"] = False
+    for group in (live["spec"]["headGroupSpec"], *live["spec"]["workerGroupSpecs"]):
+        group["template"]["metadata"] = {"labels": {"kueue.x-k8s.io/podset": "cpu"}}
+        group["template"]["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "A100"}
+    known = Known(live, {"headgroup": 1, "cpu": 1})
+    assert impact_on({"a/training": known}, settings, "prod").objects == ()
 
 
 def test_pods_that_run_are_counted() -> None:
