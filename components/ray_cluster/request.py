@@ -100,8 +100,11 @@ def request(body: Body, live: Scaled | None, manager: str, later: Later, *, queu
     """
     body = _known(body, later)
     if queued:
-        sent = as_scaled(body, live)[0] if scales(body) else _marked(body, digest(body))
-        return replace(_in_queue(sent, None, live, digest(body)), scales=scales(body))
+        if not scales(body):
+            return _in_queue(_marked(body, digest(body)), None, live, digest(body))
+        # Of a RayCluster that scales, Kueue compares the numbers alone, and its pods are replaced as without it.
+        body = stamped(body, live.spec if live else None)
+        return replace(_in_queue(as_scaled(body, live)[0], None, live, digest(body)), scales=True)
     body = stamped(_resumed(body, live, manager), live.spec if live else None)
     if scales(body):
         sent, ignored = as_scaled(body, live)

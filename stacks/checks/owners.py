@@ -50,12 +50,20 @@ def problems_with_kueue(
     stack: StackSettings, tenant: TenantSettings, own: RayClusterSettings, job: RayJobSettings | None = None
 ) -> Iterator[Problem]:
     """What Kueue's webhooks refuse of a RayJob or RayService (kueue, pkg/controller/jobs/rayjob/rayjob_webhook.go:
-    validateCreate); paths are in its settings. `own`: its RayCluster."""
+    validateCreate), and a RayService that scales: of its two RayClusters together Kueue lets as many pods start as of
+    one (pkg/controller/elasticjobs/elastic_job_ungater.go: podsToUngate). Paths are in its settings. `own`: its
+    RayCluster."""
     if stack.scheduler is None or stack.scheduler.kueue is None:
         return
     scheduling, submits = scheduling_of(stack, tenant, own), job is not None and job.submission_mode == "K8sJobMode"
     found = not_with_kueue(own, scheduling, rendered(stack, tenant, own), others=2 if submits else 1)
     yield from (problem.below(("cluster",)) for problem in found)
+    if scheduling.queue is not None and own.scales and job is None:
+        message = (
+            "Kueue admits no second RayCluster of a RayService that scales, so that an edit would never be applied: "
+            "set autoscaling to false, and replicas of its workers"
+        )
+        yield Problem(("cluster", "autoscaling"), None, message, "not-with-kueue")
     if scheduling.queue is not None and job and not job.shuts_down:
         message = (
             "Kueue refuses a RayJob that keeps its cluster, because the cluster keeps its place in the queue: remove "

@@ -280,9 +280,10 @@ def test_of_a_raycluster_that_scales_it_admits_each_worker(up: Stack, team: Susp
     settled(lambda: len(team.pods("team-a", "ray.io/cluster=tuning")) == 3)
     assert len(team.placed_ray("tuning")) == 2
     up.changes_nothing(refreshed=True)
-    up.edit(lambda settings: settings["tenants"][0]["clusters"][1].update(labels={"edited": "yes"}))
+    up.edit(lambda settings: settings["tenants"][0]["clusters"][1].update(env={"LEVEL": "2"}))
     up.up()
-    assert rays.read("team-a", "tuning")["spec"]["workerGroupSpecs"][0]["replicas"] == 2
+    spec = rays.read("team-a", "tuning")["spec"]
+    assert (spec["workerGroupSpecs"][0]["replicas"], spec["suspend"]) == (2, False)
     assert len(team.placed_ray("tuning")) == 2
 
 

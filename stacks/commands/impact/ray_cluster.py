@@ -77,7 +77,7 @@ def _edited(before: Known, after: ReadOnlyBody, updates: UpdatesSettings) -> Ite
         yield from outdated_pods(before, after, updates, ())
         return
     if _in_kueue(after) and not after["spec"].get("suspend"):
-        updates = BY_KUBERAY_ALONE
+        updates = updates if scales(dict(after)) else BY_KUBERAY_ALONE
         if again := _queued_again(before, after["spec"]):
             yield again
             return
@@ -117,6 +117,8 @@ def _recreated(before: Known, after: ReadOnlyBody) -> Effect | None:
     for label in LABELS_OF_A_NEW_CLUSTER:
         if _label(before.body, label) != _label(after, label):
             why = f"{SETTINGS_BY_LABEL[label]} only applies when a RayCluster is created"
+    if _in_kueue(after) and scales(dict(before.body)) != scales(dict(after)):
+        why = "Kueue refuses another value of autoscaling"
     if not why:
         return None
     ended = all_running(before)
@@ -153,17 +155,18 @@ def _queued_again(before: Known, spec: ReadOnlyBody) -> Effect | None:
 
 
 def _pod_sets(spec: ReadOnlyBody) -> Any:
-    """What Kueue compares with the Workload of a RayCluster (kueue, pkg/util/equality/podset.go)."""
+    """What Kueue compares with the Workload of a RayCluster (kueue, pkg/util/equality/podset.go), except the numbers of
+    one that scales (pkg/workloadslicing/workloadslicing.go: EnsureWorkloadSlices)."""
     spec = normal(spec)
-    options = spec.get("autoscalerOptions", {}).get("resources") if scales({"spec": spec}) else None
-    return options, [
+    groups = (spec["headGroupSpec"], *spec.get("workerGroupSpecs", ()))
+    if scales({"spec": spec}):
+        return [group.get("groupName") for group in groups]
+    return [
         (
-            group.get("groupName"),
-            None if scales({"spec": spec}) else (group.get("replicas"), group.get("numOfHosts")),
-            group["template"]["spec"]["containers"],
-            group["template"]["spec"].get("initContainers"),
+            *(group.get(key) for key in ("groupName", "replicas", "numOfHosts")),
+            *(group["template"]["spec"].get(key) for key in ("containers", "initContainers")),
         )
-        for group in (spec["headGroupSpec"], *spec.get("workerGroupSpecs", ()))
+        for group in groups
     ]
 
 

@@ -278,7 +278,8 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
 
 def _replaced_externally(after: ReadOnlyBody) -> bool:
     """Whether KubeRay or Kueue replaces the RayCluster's pods, so that `updates` have no effect."""
-    return recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
+    queued = KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
+    return recreates(after["spec"]) or (queued and not scales(dict(after)))
 
 
 def removed_group(before: Known, after: ReadOnlyBody, effect: Effect, updates: UpdatesSettings) -> Effect:
