@@ -253,6 +253,10 @@ def test_an_edit_of_an_admitted_raycluster_restarts_it_only_if_containers_change
     up.up()
     settled(lambda: len(pods()) == 2 and not pods() & first)
     settled(lambda: len(team.placed_ray("training")) == 2)
+    # Kueue has restored the labels of pods that it had admitted.
+    assert "edited" not in written()["labels"]
+    up.pulumi("up", "--yes", "--skip-preview", "--refresh")
+    assert written()["labels"]["edited"] == "yes"
     up.changes_nothing(refreshed=True)
 
 
@@ -268,7 +272,7 @@ def test_of_a_raycluster_that_scales_it_admits_each_worker(up: Stack, team: Susp
     def scale(workers: int) -> None:
         """As the autoscaler does."""
         number = {"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}
-        rays.patch("team-a", "tuning", [number])
+        rays.patch("team-a", "tuning", [number], _content_type="application/json-patch+json")
 
     up.edit(lambda settings: settings["tenants"][0]["clusters"].append(TUNING))
     up.up()
@@ -336,16 +340,18 @@ def test_it_admits_a_rayservice_and_takes_it_out_if_it_is_never_ready(up: Stack,
 
 
 def rules_of_the_tree() -> set[tuple[str, str, str, str]]:
-    """The rights in Kueue's own ClusterRoles for its manager: verb, group, resource, name."""
+    """The rights in Kueue's own ClusterRoles for its manager: verb, group, resource, name. Kustomize adds `kueue-` to
+    the names of its webhook configurations."""
     folder = tools.KUEUE.share("config") / "components" / "rbac"
     roles = [yaml.safe_load((folder / file).read_text()) for file in ("role.yaml", "metrics_auth_role.yaml")]
     return {
-        (verb, group, resource, "")
+        (verb, group, resource, f"kueue-{name}" if name.endswith("-webhook-configuration") else name)
         for role in roles
         for rule in role["rules"]
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
     }
 
 
