@@ -40,9 +40,8 @@ HEALTH_PORT = 8081
 CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 -- where the Secret is mounted
 """Folder with the certificate of the webhook, as in the Deployment of Kueue's tree."""
 
-INTEGRATIONS = {"ray.io/raycluster": "raycluster", "ray.io/rayjob": "rayjob"}
-"""The enabled integrations, each with the suffix of its webhooks' names. Kueue 0.15 has none for RayServices; KubeRay
-copies the label of a RayService to its RayCluster."""
+INTEGRATIONS = {f"ray.io/{kind}": kind for kind in ("raycluster", "rayjob", "rayservice")}
+"""The enabled integrations, each with the suffix of its webhooks' names."""
 
 _OF_PODS = frozenset({"kueue-leader-election", "kueue-manager-secrets"})
 _OF_METRICS = frozenset({"kueue-metrics-auth", "kueue-metrics-reader", "kueue-controller-manager-metrics-service"})
@@ -50,7 +49,7 @@ _OF_METRICS = frozenset({"kueue-metrics-auth", "kueue-metrics-reader", "kueue-co
 _GROUPS_NOT_SERVED = frozenset(
     {
         *("batch", "jobset.x-k8s.io", "kubeflow.org", "leaderworkerset.x-k8s.io", "trainer.kubeflow.org"),
-        *("workload.codeflare.dev", "autoscaling.x-k8s.io"),
+        *("workload.codeflare.dev", "sparkoperator.k8s.io", "autoscaling.x-k8s.io"),
     }
 )
 """API groups that Kueue needs only for disabled integrations or for cluster-autoscaler's requests."""
@@ -201,23 +200,27 @@ def manager_configuration(settings: KueueSettings) -> str:
         },
         "controller": {
             "groupKindConcurrency": {
-                "Workload.kueue.x-k8s.io": 5,
-                **dict.fromkeys(
-                    (f"{kind}.kueue.x-k8s.io" for kind in ("LocalQueue", "Cohort", "ClusterQueue", "ResourceFlavor")), 1
-                ),
+                f"{kind}.kueue.x-k8s.io": number
+                for kind, number in (
+                    *(("Workload", 10), ("LocalQueue", 5), ("ClusterQueue", 5)),
+                    *(("Cohort", 1), ("ResourceFlavor", 1)),
+                )
             }
         },
-        "clientConnection": {"qps": 50, "burst": 100},
+        "clientConnection": {"qps": 300, "burst": 500},
         # Kueue finds a valid certificate there and keeps it.
         "internalCertManagement": {"enable": True},
         "integrations": {"frameworks": list(INTEGRATIONS)},
         # Visibility adds an aggregated API server. While it is down, namespaces cannot be deleted.
-        "featureGates": {"VisibilityOnDemand": False, "ElasticJobsViaWorkloadSlices": settings.elastic_jobs},
+        "featureGates": {"VisibilityOnDemand": False},
     }
     if settings.fair_sharing:
         configuration["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
     if settings.wait_for_pods_ready:
         configuration["waitForPodsReady"] = _wait_for_pods_ready(settings.wait_for_pods_ready)
+    else:
+        # Without the part Kueue has its own defaults (apis/config/v1beta2/defaults.go).
+        configuration["featureGates"]["DisableWaitForPodsReady"] = True
     return go_yaml(configuration, sort_keys=False)
 
 
@@ -225,7 +228,7 @@ def _wait_for_pods_ready(settings: WaitForPodsReadySettings) -> dict[str, Any]:
     recovery, limit = settings.recovery_timeout_seconds, settings.backoff_limit_count
     return {
         "timeout": f"{settings.timeout_seconds}s",
-        **({"recoveryTimeout": f"{recovery}s"} if recovery else {}),
+        **({} if recovery is None else {"recoveryTimeout": f"{recovery}s"}),
         "blockAdmission": settings.block_admission,
         "requeuingStrategy": {"timestamp": "Eviction", **({} if limit is None else {"backoffLimitCount": limit})},
     }

@@ -11,7 +11,7 @@ from core.problems import Problem
 from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Settings, Version, switched
 from core.versions import release_of
 
-RELEASES = ("0.15",)
+RELEASES = ("0.19",)
 """Minor versions whose tree and configuration format this package supports."""
 
 SUPPORTED = " or ".join(f"{release}.x" for release in RELEASES)
@@ -26,11 +26,11 @@ Seconds = Annotated[int, Strict(), Field(ge=1, le=7 * 24 * 3600)]
 class WaitForPodsReadySettings(Settings):
     """Kueue suspends a RayCluster again that it has admitted and that does not become ready."""
 
-    timeout_seconds: Seconds = 300
+    timeout_seconds: Seconds = 1800
     """Time for a RayCluster to become ready. Afterwards it is suspended and waits again."""
 
-    recovery_timeout_seconds: Seconds | None = None
-    """Time for a RayCluster that was ready to become ready again. Default: no limit."""
+    recovery_timeout_seconds: Annotated[int, Strict(), Field(ge=0, le=7 * 24 * 3600)] | None = None
+    """Time for one that was ready to become ready again; 0: no limit. Default: `timeoutSeconds`."""
 
     block_admission: bool = False
     """True: no other RayCluster is admitted until it is ready, so that no two RayClusters wait for each other's
@@ -47,12 +47,12 @@ WaitForPodsReady = Annotated[
 
 
 class KueueWebhookSettings(Settings):
-    """The webhook: it suspends RayClusters and RayJobs that name a queue, and refuses those that Kueue does not
-    support. It applies to no other objects of the cluster except Kueue's own kinds."""
+    """The webhook: it suspends RayClusters, RayJobs and RayServices that name a queue, and refuses those that Kueue
+    does not support. It applies to no other objects of the cluster except Kueue's own kinds."""
 
     failure_policy: Literal["Ignore", "Fail"] = "Fail"
-    """The action while it does not answer. `Fail`: RayClusters and RayJobs that name a queue cannot be created or
-    changed.
+    """The action while it does not answer. `Fail`: RayClusters, RayJobs and RayServices that name a queue cannot be
+    created or changed.
     `Ignore`: new ones start at once, and are suspended when Kueue is back."""
 
     timeout_seconds: Annotated[int, Strict(), Field(ge=1, le=30)] = 10
@@ -63,11 +63,11 @@ class KueueSettings(CheckedSettings):
     """Kueue: RayClusters are suspended until their queue has room for their initial pods.
 
     With `install: existing` Kueue is not changed, so only its namespace and its own configuration can be set:
-    `namespace`, `elasticJobs` and `fairSharing`.
+    `namespace` and `fairSharing`.
     """
 
-    version: Version = "0.15.0"
-    """Kueue's release, without the leading v: 0.15.x."""
+    version: Version = "0.19.2"
+    """Kueue's release, without the leading v: 0.19.x."""
 
     install: Literal["manifests", "existing"] = "manifests"
     """`manifests`: this program installs and upgrades it. `existing`: it is installed already; its version is
@@ -92,16 +92,12 @@ class KueueSettings(CheckedSettings):
     metrics: bool = True
     """True: metrics for Prometheus, with a Service, for accounts that may get `/metrics`."""
 
-    elastic_jobs: bool = False
-    """True: Kueue runs with its feature gate `ElasticJobsViaWorkloadSlices`, which is alpha, and without which it
-    refuses RayClusters that scale."""
-
     fair_sharing: bool = False
     """True: queues share borrowed resources by their `weight`. False: the RayCluster that waits longest borrows
     first."""
 
-    wait_for_pods_ready: WaitForPodsReady = None
-    """The action for admitted RayClusters that do not become ready. Default: they keep their resources."""
+    wait_for_pods_ready: WaitForPodsReady = WaitForPodsReadySettings()
+    """When an admitted RayCluster that is not ready gives its quota back. False: never."""
 
     webhook: KueueWebhookSettings = KueueWebhookSettings()
 
@@ -117,5 +113,5 @@ class KueueSettings(CheckedSettings):
         if self.install == "manifests":
             return
         message = "install: existing changes nothing of Kueue: remove this key, or set install: manifests"
-        for field in sorted(self.model_fields_set - {"install", "namespace", "elastic_jobs", "fair_sharing"}):
+        for field in sorted(self.model_fields_set - {"install", "namespace", "fair_sharing"}):
             yield Problem((to_camel(field),), getattr(self, field), message, "existing-kueue")

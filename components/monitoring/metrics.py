@@ -141,7 +141,7 @@ class Volcano(StrEnum):
 
 
 class Kueue(StrEnum):
-    """Metrics of Kueue 0.15, by `cluster_queue` (pkg/metrics/metrics.go)."""
+    """Metrics of Kueue 0.19, by `cluster_queue` (pkg/metrics/metrics.go)."""
 
     PENDING = "kueue_pending_workloads"
     ADMITTED = "kueue_admitted_active_workloads"

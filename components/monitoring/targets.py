@@ -115,7 +115,7 @@ _OF_OBJECTS = (
 )
 
 _KUEUE = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "metrics-service"}
-"""Labels of the Service of Kueue's metrics (kueue 0.15, config/default/kustomization.yaml)."""
+"""Labels of the Service of Kueue's metrics (kueue 0.19, config/default/kustomization.yaml)."""
 
 
 def targets(monitored: Monitored) -> Iterator[Target]:

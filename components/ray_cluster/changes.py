@@ -15,7 +15,7 @@ from typing import Any
 import pulumi
 
 from components.cluster import Cluster, ClusterUnreachableError, ConflictError, path_of
-from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER
+from components.ray_cluster.manifests import ELASTIC_ANNOTATION, LABELS_OF_A_NEW_CLUSTER
 from components.ray_cluster.pods import OPTIONS, deletion_seconds
 from components.ray_cluster.request import DIGEST, OWNED, owned, unscaled_since
 from components.rollout.pods import Pods
@@ -80,9 +80,11 @@ def deletion_options(body: Body) -> pulumi.ResourceOptions:
     still has the options (raycluster_controller.go: rayClusterReconcile). Without a replacement the RayCluster could
     never be deleted.
 
-    A change of a label that the scheduler reads only at creation also replaces the RayCluster.
+    A change of a label that the scheduler reads only at creation also replaces the RayCluster, and so does, in a queue
+    of Kueue, whether it scales.
     """
     replacing = [f'metadata.labels["{label}"]' for label in LABELS_OF_A_NEW_CLUSTER]
+    replacing.append(f'metadata.annotations["{ELASTIC_ANNOTATION}"]')
     if OPTIONS in body["spec"]:
         limit = deletion_seconds(body["metadata"]["annotations"])
         timeouts = pulumi.CustomTimeouts(delete=f"{limit}s")

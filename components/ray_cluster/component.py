@@ -142,7 +142,7 @@ class RayCluster(pulumi.ComponentResource):
                 args.namespace, settings.name, args.scheduling.queue, settings.priority_class, args.cluster.connection
             )
             PodGroup(f"{name}-pod-group", gang, pulumi.ResourceOptions(parent=self, depends_on=[cluster]))
-        rolled = [] if queued else self._rollout(name, args, sent.body, cluster)
+        rolled = [] if queued and not sent.scales else self._rollout(name, args, sent.body, cluster)
         service, ports = head_service(settings.name, spec), head_ports(spec)
         groups = all_groups(settings, args.pools)
         self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], service, ports))
@@ -240,7 +240,7 @@ class RayCluster(pulumi.ComponentResource):
 
 def _queued(body: Body, scheduling: Scheduling) -> bool:
     """Whether Kueue may suspend the RayCluster while it waits in a queue."""
-    return scheduling.backend == "kueue" and scheduling.queue is not None and not body["spec"].get("suspend")
+    return scheduling.in_kueue and not body["spec"].get("suspend")
 
 
 def connection(namespace: str, service: str, ports: Mapping[str, int]) -> dict[str, str]:

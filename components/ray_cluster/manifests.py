@@ -52,9 +52,9 @@ TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 (ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
 
 KUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
-"""Labels and annotations that Kueue reads (kueue, pkg/controller/constants/constants.go and
-pkg/workloadslicing/workloadslicing.go)."""
+ELASTIC_ANNOTATION = ELASTIC_GATE = "kueue.x-k8s.io/elastic-job"
+"""A label, and an annotation and a scheduling gate that Kueue reads (kueue, pkg/controller/constants/constants.go,
+pkg/constants/constants.go and apis/kueue/v1beta2/workload_types.go)."""
 
 PREEMPTABLE = "volcano.sh/preemptable"
 """Annotation of a pod: whether Volcano may evict it for other pods (volcano, pkg/scheduler/api/pod_info.go:
@@ -84,6 +84,11 @@ class Scheduling:
     queue: str | None = None
     """Queue that it waits in; None: the scheduler's default one."""
 
+    @property
+    def in_kueue(self) -> bool:
+        """Whether Kueue suspends it until its queue has room."""
+        return self.backend == "kueue" and self.queue is not None
+
 
 NO_SCHEDULING = Scheduling()
 
@@ -106,8 +111,28 @@ def _scheduling_labels(settings: RayClusterSettings, scheduling: Scheduling) -> 
 
 def _scheduling_annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
     """The annotations of the RayCluster. With Kueue only RayClusters with this annotation can scale."""
-    elastic = scheduling.backend == "kueue" and scheduling.queue is not None and settings.scales
+    elastic = scheduling.in_kueue and settings.scales
     return {ELASTIC_ANNOTATION: "true"} if elastic else {}
+
+
+def _gated(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with pods that wait until Kueue has admitted their number, if the RayCluster scales.
+
+    Kueue adds the gates to a new RayCluster, and refuses every later one without them (kueue,
+    pkg/controller/jobs/raycluster/raycluster_webhook.go: Default and validateElasticJob).
+    """
+    if not (scheduling.in_kueue and settings.scales):
+        return dict(spec)
+
+    gate = {"name": ELASTIC_GATE}
+
+    def gated(group: Mapping[str, Any]) -> Body:
+        pod = group["template"]["spec"]
+        others = (each for each in pod.get("schedulingGates") or () if each != gate)
+        return {**group, "template": {**group["template"], "spec": {**pod, "schedulingGates": [*others, gate]}}}
+
+    groups = [gated(group) for group in spec.get("workerGroupSpecs") or ()]
+    return {**spec, "headGroupSpec": gated(spec["headGroupSpec"]), "workerGroupSpecs": groups}
 
 
 def _retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,10 +155,10 @@ def _retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: M
 def _with_counted_replicas(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with `replicas` of at least `minReplicas`, if Kueue admits the RayCluster.
 
-    KubeRay starts at least `minReplicas`. Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/
-    raycluster_controller.go: PodSets), and would admit a RayCluster that does not fit into its queue.
+    KubeRay starts at least `minReplicas`. Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/common.go:
+    BuildPodSets), and would admit a RayCluster that does not fit into its queue.
     """
-    if scheduling.backend != "kueue" or scheduling.queue is None:
+    if not scheduling.in_kueue:
         return dict(spec)
     groups = [
         {**group, "replicas": max(group.get("replicas") or 0, group.get("minReplicas") or 0)}
@@ -213,7 +238,7 @@ def ray_cluster(
     """
     rendered = cluster_spec(settings, pools, service_account, priorities, redis, logs)
     spec = _retained_head(settings, scheduling, rendered)
-    spec = _with_counted_replicas(scheduling, spec)
+    spec = _gated(settings, scheduling, _with_counted_replicas(scheduling, spec))
     labels = {**settings.labels, **_scheduling_labels(settings, scheduling)}
     return {
         "apiVersion": API_VERSION,

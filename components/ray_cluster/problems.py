@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from components.kueue.settings import KueueSettings
 from components.logs import manifests as collector
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import of_kubernetes
@@ -502,8 +501,8 @@ def _seconds(value: str) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-_MOST_GROUPS = 7
-"""A Workload of Kueue has 8 pod sets, one of which is the head."""
+_MOST_POD_SETS = 18
+"""Of a Workload of Kueue (kueue, pkg/controller/jobframework/constants.go: MaxPodSets)."""
 
 
 def unguarded_gang(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem]:
@@ -528,30 +527,25 @@ def unguarded_gang(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator
 
 
 def not_with_kueue(
-    settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: ReadOnlyBody
+    settings: RayClusterSettings, scheduling: Scheduling, body: ReadOnlyBody, others: int = 1
 ) -> Iterator[Problem]:
-    """Settings that Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go:
-    validateCreate), and those that Kueue does not have; paths are in the settings.
+    """Settings that Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/common.go: ValidateCreate), and
+    those that Kueue does not have; paths are in the settings. `others`: pod sets besides the worker groups, which are
+    the head and a job's submitter.
     """
     if settings.network_topology:
         yield _not_with_kueue("networkTopology", "is only for Volcano: remove it, or set scheduler to volcano")
     if scheduling.queue is None:
         return
-    if settings.scales and not kueue.elastic_jobs:
-        yield _not_with_kueue(
-            "autoscaling",
-            "Kueue refuses a RayCluster that scales, unless its feature gate ElasticJobsViaWorkloadSlices is on: set "
-            "autoscaling to false, or scheduler.kueue.elasticJobs to true where it is",
-        )
     if settings.idle_termination_options:
         yield _not_with_kueue(
             "idleTerminationOptions",
             "Kueue decides whether a RayCluster in a queue is suspended: remove it, or use a job, whose cluster ends",
         )
     names = [group["groupName"] for group in body["spec"].get("workerGroupSpecs") or ()]
-    if len(names) > _MOST_GROUPS:
+    if len(names) > (most := _MOST_POD_SETS - others):
         yield _not_with_kueue(
-            "workers", f"Kueue supports at most {_MOST_GROUPS} worker groups, and there are {len(names)}: use fewer"
+            "workers", f"Kueue supports at most {most} worker groups here, and there are {len(names)}: use fewer"
         )
     if "head" in names:
         yield _not_with_kueue("workerGroups", "Kueue calls the head's pod 'head': give the worker group another name")

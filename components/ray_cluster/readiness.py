@@ -274,16 +274,18 @@ def _operator(pods: tuple[dict[str, Any], ...] | None, cluster: dict[str, Any]) 
 
 
 _OWNER_LABEL = "kueue.x-k8s.io/job-uid"
-"""Label of a Workload with the UID of its RayCluster (kueue, pkg/controller/constants/constants.go)."""
+"""Label of a Workload with the UID of its owner (kueue, pkg/controller/constants/constants.go)."""
 
 _CONDITIONS = ("QuotaReserved", "Admitted")
 """Conditions of an admitted RayCluster, in the order in which they become true (kueue, apis/kueue/v1beta2)."""
 
 
 def why_it_waits(cluster: Cluster, own: Mapping[str, Any]) -> str | None:
-    """The reason, as Kueue reports it; None if there is none, or it cannot be read. `own`: the RayCluster."""
+    """The reason, as Kueue reports it; None if there is none, or it cannot be read. `own`: the RayCluster, whose
+    RayService has the Workload if it belongs to one."""
     metadata = own["metadata"]
-    selected = f"{_OWNER_LABEL}={metadata['uid']}"
+    services = [each["uid"] for each in metadata.get("ownerReferences") or () if each["kind"] == "RayService"]
+    selected = f"{_OWNER_LABEL}={(services or [metadata['uid']])[0]}"
     try:
         listed = cluster.list(API_VERSION, "workloads", metadata["namespace"], labels=selected)
     except ClusterUnreachableError:

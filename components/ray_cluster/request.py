@@ -28,12 +28,13 @@ ignored. If it differs, their live values are sent, group by group.
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.bodies import by_force, digest
 from components.cluster import Cluster, ClusterUnreachableError
 from components.ray_cluster.pods import OPTIONS
+from components.ray_cluster.queued import holds, kept_by_kueue
 from components.rollout.templates import stamped
 from core.body import Body
 
@@ -42,6 +43,9 @@ OWNED = ("replicas", "scaleStrategy")
 
 DIGEST = "ray-platform/digest"
 """The annotation."""
+
+CONFIG = "rayClusterConfig"
+"""The key of a RayService with the spec of its RayClusters."""
 
 Groups = Mapping[str, Mapping[str, Any]]
 """The autoscaler's fields of each worker group, by its name."""
@@ -92,17 +96,37 @@ def request(body: Body, live: Scaled | None, manager: str, later: Later, *, queu
     """The request to create or update a RayCluster.
 
     `body`: as `check` has it. `live`: the live RayCluster; None if it is created. `manager`: field manager of this
-    stack. `queued`: whether Kueue may suspend it: then its live values stay, because Kueue writes into the list of
-    worker groups, too.
+    stack. `queued`: whether Kueue may suspend it.
     """
     body = _known(body, later)
     if queued:
-        return Request(body, version=digest(body))
+        if not scales(body):
+            return _in_queue(_marked(body, digest(body)), None, live, digest(body))
+        # Of a RayCluster that scales, Kueue compares the numbers alone, and its pods are replaced as without it.
+        body = stamped(body, live.spec if live else None)
+        return replace(_in_queue(as_scaled(body, live)[0], None, live, digest(body)), scales=True)
     body = stamped(_resumed(body, live, manager), live.spec if live else None)
     if scales(body):
         sent, ignored = as_scaled(body, live)
         return Request(sent, tuple(ignored), digest(body), scales=True)
     return Request(as_scaled_once(by_force(body) if later.keys is not None else body, live), version=digest(body))
+
+
+def service_request(body: Body, live: Scaled | None) -> Request:
+    """The request to create or update a RayService in a queue of Kueue. `live`: its RayCluster, in its spec."""
+    return _in_queue(_marked(body, digest(body)), CONFIG, live, digest(body))
+
+
+def _in_queue(body: Body, key: str | None, live: Scaled | None, desired: str) -> Request:
+    """A request with what Kueue has written into worker groups. `key`: of the RayCluster's spec in a RayService.
+    `desired`: digest of the stack's part. While it is the same, the live groups stay."""
+    spec, there = body["spec"], live.spec if live else {}
+    own = spec[key] if key else spec
+    same = live is not None and live.digest == desired and holds(there, own)
+    kept = kept_by_kueue(own, there)
+    sent = {**body, "spec": {**spec, key: kept} if key else kept}
+    path = f"spec.{key}.workerGroupSpecs" if key else "spec.workerGroupSpecs"
+    return Request(sent, (path,) if same else (), desired)
 
 
 def _known(body: Body, later: Later) -> Body:
@@ -143,22 +167,24 @@ def scales(body: Mapping[str, Any]) -> bool:
     return bool(body["spec"].get("enableInTreeAutoscaling"))
 
 
-def read_scaled(cluster: Cluster, namespace: str, name: str) -> Scaled | None:
-    """The live RayCluster; None if it does not exist.
+def read_scaled(cluster: Cluster, namespace: str, name: str, kind: str = "RayCluster") -> Scaled | None:
+    """The live RayCluster, or that in the spec of a RayService; None if it does not exist.
 
     Raises UnknownScaleError if the API server does not answer or refuses.
     """
     try:
-        live = cluster.get("ray.io/v1", "rayclusters", namespace, name)
+        live = cluster.get("ray.io/v1", f"{kind.lower()}s", namespace, name)
     except ClusterUnreachableError as error:
         raise UnknownScaleError(
-            f"RayCluster {namespace}/{name} cannot be read, so an edit could revert its autoscaler's numbers: {error}"
+            f"{kind} {namespace}/{name} cannot be read, so an edit could revert what its autoscaler or Kueue has "
+            f"written: {error}"
         ) from error
     if live is None:
         return None
     annotations = live["metadata"].get("annotations") or {}
     version, suspenders = live["metadata"]["resourceVersion"], frozenset(_owners(live, "suspend"))
-    return Scaled(annotations.get(DIGEST), owned(live["spec"]), live["spec"], version, suspenders)
+    spec = live["spec"].get(CONFIG, live["spec"])
+    return Scaled(annotations.get(DIGEST), owned(spec), spec, version, suspenders)
 
 
 def _owners(live: Mapping[str, Any], key: str) -> Iterator[str]:
@@ -225,6 +251,6 @@ def owned(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _marked(body: Body, desired: str) -> Body:
-    """The RayCluster with the digest of the stack's part, to be applied by force."""
-    annotations = {**body["metadata"]["annotations"], DIGEST: desired}
+    """The object with the digest of the stack's part, to be applied by force."""
+    annotations = {**(body["metadata"].get("annotations") or {}), DIGEST: desired}
     return by_force({**body, "metadata": {**body["metadata"], "annotations": annotations}})

@@ -15,7 +15,7 @@ from components.ray_cluster.origin import cut
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL, RayJobSettings, RuntimeEnvSettings
-from components.tenant.demand import Demand, Group, Usage, defaults, demand, group_of, inside
+from components.tenant.demand import Container, Demand, Group, Usage, defaults, demand, group_of, inside
 from components.tenant.settings import LimitSettings
 from core.body import Body
 from core.problems import Path
@@ -161,14 +161,17 @@ def demand_of_job(body: Mapping[str, Any], limits: LimitSettings | None) -> Dema
     """The usage of a RayJob with its cluster, if that is its own; paths are in the body of the RayJob.
 
     The pod that submits the job counts beside it: Volcano adds its resources to those of the gang
-    (batchscheduler/volcano/volcano_scheduler.go: handleRayJob).
+    (batchscheduler/volcano/volcano_scheduler.go: handleRayJob), and Kueue to the Workload. In SidecarMode KubeRay adds
+    a container to the head (rayjob_controller.go: getSubmitterContainer).
     """
     name, spec, template = body["metadata"]["name"], body["spec"], body["spec"].get("submitterPodTemplate")
     groups: tuple[Group, ...] = ()
     objects: Usage = {"count/rayjobs.ray.io": Decimal(1)}
     scales = False
     if own := spec.get("rayClusterSpec"):
-        of_cluster = demand({"metadata": body["metadata"], "spec": own}, limits)
+        sidecar = Container(("spec", "headGroupSpec"), {"name": SUBMITTER, "resources": SUBMITTER_AMOUNTS})
+        beside = [sidecar] if spec.get("submissionMode") == "SidecarMode" else []
+        of_cluster = demand({"metadata": body["metadata"], "spec": own}, limits, beside)
         scales, objects = of_cluster.scales, objects | of_cluster.objects
         groups = inside(of_cluster.groups, ("spec", "rayClusterSpec"))
     if template and spec.get("submissionMode") == "K8sJobMode":

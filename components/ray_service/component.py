@@ -1,6 +1,6 @@
 """How a RayService is provisioned."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pulumi
 
@@ -9,21 +9,31 @@ from components.dynamic.reached import Reached, ReachedArgs
 from components.kubernetes import create
 from components.objects import the_object
 from components.owned_cluster.component import OwnedClusterArgs, OwnerArgs, prerequisites
+from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.manifests import head_ports
+from components.ray_cluster.request import Request, Scaled, service_request
 from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
 from components.ray_service.progress import until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.types import seconds
 
-RayServiceArgs = OwnerArgs[RayServiceSettings]
+
+@dataclass(frozen=True)
+class RayServiceArgs(OwnerArgs[RayServiceSettings]):
+    queued: bool = False
+    """Whether Kueue may suspend it while it waits in a queue."""
+
+    live: Scaled | None = None
+    """The RayCluster in the spec of the live RayService, if it is in a queue of Kueue; None if it does not exist."""
 
 
 class RayService(pulumi.ComponentResource):
     """A RayService, with the RayClusters that KubeRay creates for it.
 
-    Edits are applied in place: KubeRay submits another Serve config to the running RayCluster, and replaces that if its
-    own settings change. The autoscaler changes the RayClusters and not the RayService, so an update does not touch the
-    number of workers. A node drain evicts none of the heads, unless the settings allow it.
+    Edits are applied in place, except another queue of Kueue, which replaces the RayService: KubeRay submits another
+    Serve config to the running RayCluster, and replaces that if its own settings change. The autoscaler changes the
+    RayClusters and not the RayService, so an update does not touch the number of workers. A node drain evicts none of
+    the heads, unless the settings allow it.
 
     Outputs:
         connection: namespace, name, the Services of head and Serve, and the endpoint of the applications in the
@@ -44,8 +54,16 @@ class RayService(pulumi.ComponentResource):
         made = create(name, [each for each in inside if each is not itself], pulumi.ResourceOptions(parent=self))
         owned = OwnedClusterArgs(settings.own_cluster, spec, args.namespace, args.cluster, SERVICE_LABEL)
         waits = prerequisites(name, owned, self, opts, [made[each] for each in itself.after])
-        options = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
-        sent = replace(itself, body=by_force(itself.body))
+        request = service_request(itself.body, args.live) if args.queued else Request(by_force(itself.body))
+        options = pulumi.ResourceOptions(
+            parent=self,
+            depends_on=waits.depends_on,
+            ignore_changes=list(request.ignored),
+            # Kueue refuses another queue.
+            replace_on_changes=[f'metadata.labels["{KUEUE_QUEUE_LABEL}"]'],
+            delete_before_replace=True,
+        )
+        sent = replace(itself, body=request.body)
         service = create(name, [sent], options, made=made)[RAY_SERVICE]
         port = head_ports(spec)[SERVE_PORT]
         self.connection = service.metadata.apply(lambda found: connection(settings, found["namespace"], port))

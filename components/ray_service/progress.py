@@ -106,7 +106,7 @@ def why_it_waits(cluster: Cluster, service: Mapping[str, Any] | None, operator_n
     namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
     found = clusters_of(service.get("status") or {})
     own = found.get("pending") or found.get("active")
-    lines = why_not_ready(cluster, namespace, own, operator_namespace) if own else []
+    lines = why_not_ready(cluster, namespace, own, operator_namespace, queued=True) if own else []
     try:
         events = cluster.list("v1", "events", namespace) or ()
     except ClusterUnreachableError as error:

@@ -109,16 +109,16 @@ class Demand:
         return total([self.objects, *(_times(group.usage, group.at_first) for group in self.groups)])
 
 
-def demand(body: ReadOnlyBody, limits: LimitSettings | None) -> Demand:
-    """The usage of a RayCluster in a namespace with that LimitRange."""
+def demand(body: ReadOnlyBody, limits: LimitSettings | None, beside: Sequence[Container] = ()) -> Demand:
+    """The usage of a RayCluster in a namespace with that LimitRange. `beside`: further containers of the head."""
     name, spec, given = body["metadata"]["name"], body["spec"], defaults(limits)
     head = spec["headGroupSpec"]
-    autoscaler: list[Container] = []
+    of_head = list(beside)
     if spec.get("enableInTreeAutoscaling"):
         options = spec.get("autoscalerOptions") or {}
         body = {"name": "autoscaler", "resources": options.get("resources") or _same(AUTOSCALER)}
-        autoscaler = [Container(("spec", "autoscalerOptions"), body)]
-    groups = [group_of(("spec", "headGroupSpec"), "the head", head, given, beside=autoscaler)]
+        of_head.append(Container(("spec", "autoscalerOptions"), body))
+    groups = [group_of(("spec", "headGroupSpec"), "the head", head, given, beside=of_head)]
     objects = {"count/rayclusters.ray.io": Decimal(1), **head_service(head), **_of_kuberay(spec)}
     if "gcsFaultToleranceOptions" in spec:
         groups = [_cleaned_up(groups[0], head, given)]

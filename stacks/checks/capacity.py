@@ -89,7 +89,8 @@ def without_room_for(tenant: TenantSettings, stack: StackSettings) -> Iterator[P
     for each in everything:
         if each.cluster:
             refused = list(beyond_queue(stack, tenant, each.cluster, each.demand))
-            if each.update and not refused:
+            # Of the two, Kueue counts one.
+            if each.update and not refused and not (stack.scheduler and stack.scheduler.kueue):
                 both = (*each.demand.groups, *each.update.groups)
                 twice = replace(each.demand, name=f"{each.demand.name}, twice during an update", groups=both)
                 refused += beyond_queue(stack, tenant, each.cluster, twice)

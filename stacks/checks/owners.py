@@ -20,6 +20,7 @@ from kuberay.pod_template import problems_of_template
 from stacks.objects.access import unknown_cluster
 from stacks.objects.external_ray import unknown_external
 from stacks.objects.queues import scheduling_of
+from stacks.objects.ray_clusters import rendered
 from stacks.settings import StackSettings, TenantSettings
 
 _SUBMITTER_AT: Path = ("spec", "submitterPodTemplate")
@@ -46,20 +47,24 @@ def problems_of_references(stack: StackSettings, tenant: TenantSettings, job: Ra
 
 
 def problems_with_kueue(
-    stack: StackSettings, tenant: TenantSettings, job: RayJobSettings, own: RayClusterSettings, cluster: Body
+    stack: StackSettings, tenant: TenantSettings, own: RayClusterSettings, job: RayJobSettings | None = None
 ) -> Iterator[Problem]:
-    """What Kueue's webhook refuses (kueue, pkg/controller/jobs/rayjob/rayjob_webhook.go: validateCreate); paths are in
-    the job's settings. `cluster`: the body of its own RayCluster."""
-    scheduling = scheduling_of(stack, tenant, own)
+    """What Kueue's webhooks refuse of a RayJob or RayService (kueue, pkg/controller/jobs/rayjob/rayjob_webhook.go:
+    validateCreate), and a RayService that scales: of its two RayClusters together Kueue lets as many pods start as of
+    one (pkg/controller/elasticjobs/elastic_job_ungater.go: podsToUngate). Paths are in its settings. `own`: its
+    RayCluster."""
     if stack.scheduler is None or stack.scheduler.kueue is None:
         return
-    if scheduling.queue is not None and own.scales:
-        message = "Kueue refuses a RayJob whose cluster scales: set autoscaling to false, and replicas of its workers"
-        yield Problem(("cluster", "autoscaling"), None, message, "not-with-kueue")
-        return
-    found = not_with_kueue(own, scheduling, stack.scheduler.kueue, cluster)
+    scheduling, submits = scheduling_of(stack, tenant, own), job is not None and job.submission_mode == "K8sJobMode"
+    found = not_with_kueue(own, scheduling, rendered(stack, tenant, own), others=2 if submits else 1)
     yield from (problem.below(("cluster",)) for problem in found)
-    if scheduling.queue is not None and not job.shuts_down:
+    if scheduling.queue is not None and own.scales and job is None:
+        message = (
+            "Kueue admits no second RayCluster of a RayService that scales, so that an edit would never be applied: "
+            "set autoscaling to false, and replicas of its workers"
+        )
+        yield Problem(("cluster", "autoscaling"), None, message, "not-with-kueue")
+    if scheduling.queue is not None and job and not job.shuts_down:
         message = (
             "Kueue refuses a RayJob that keeps its cluster, because the cluster keeps its place in the queue: remove "
             "deletionStrategy, and shutdownAfterJobFinishes if it is false"
@@ -114,14 +119,3 @@ def problems_of_serving(service: RayServiceSettings, body: Body) -> Iterator[Pro
             f"{SERVE_PORT}, {port}: remove it, or set the containerPort of that port in head.podTemplate"
         )
         yield Problem(("serveConfigV2", "http_options", "port"), http.port, message, "service-endpoints")
-
-
-def service_in_kueue(stack: StackSettings, tenant: TenantSettings, service: RayServiceSettings) -> Iterator[Problem]:
-    """A RayService in a queue of Kueue, which has no integration for it and suspends its RayCluster instead; KubeRay
-    resumes that at once (rayservice_controller.go: shouldUpdateCluster), so it would not wait for room."""
-    if stack.scheduler and stack.scheduler.kueue and scheduling_of(stack, tenant, service.own_cluster).queue:
-        message = (
-            "Kueue 0.15 does not know RayServices, and KubeRay starts a RayCluster of a service that Kueue suspends: "
-            "put the service into a tenant without a queue, or use Volcano"
-        )
-        yield Problem((), None, message, "not-with-kueue")

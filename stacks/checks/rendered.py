@@ -36,7 +36,6 @@ from stacks.checks.owners import (
     problems_of_serving,
     problems_of_submitter,
     problems_with_kueue,
-    service_in_kueue,
 )
 from stacks.checks.places import in_cluster, is_in_cluster, of_owner, where_set
 from stacks.checks.storage import problems_of_home
@@ -108,7 +107,7 @@ def _of_cluster(
     refused = [reworded(cluster, each, body) for each in validate(body, operator)]
     yield from _of_body(tenant, stack, cluster, body, refused)
     if stack.scheduler and stack.scheduler.kueue:
-        yield from not_with_kueue(cluster, scheduling_of(stack, tenant, cluster), stack.scheduler.kueue, body)
+        yield from not_with_kueue(cluster, scheduling_of(stack, tenant, cluster), body)
 
 
 def _of_body(
@@ -181,7 +180,7 @@ def _of_job(
     yield from _images(tenant, None, None, {"submitterPodTemplate": job.submitter_pod_template})
     if own:
         yield from _of_own_cluster(tenant, stack, own, refused)
-        yield from problems_with_kueue(stack, tenant, job, own, rendered(stack, tenant, own))
+        yield from problems_with_kueue(stack, tenant, own, job)
 
 
 def _of_service(
@@ -200,7 +199,7 @@ def _of_service(
     if not refused:
         yield from problems_of_serving(service, body)
         yield from problems_of_replicas(service, body, stack.nodes)
-    yield from service_in_kueue(stack, tenant, service)
+    yield from problems_with_kueue(stack, tenant, service.own_cluster)
 
 
 def _of_own_cluster(

@@ -21,6 +21,7 @@ from components.volcano.component import VOLCANO
 from stacks.checks.storage import uses
 from stacks.objects.monitoring import objects_of_monitoring
 from stacks.objects.ownership import Ownership
+from stacks.objects.queues import scheduling_of
 from stacks.objects.redis import redis_users
 from stacks.program.identity import OtherClusterError, recorded_uid, uid_of
 from stacks.settings import StackSettings, TenantSettings
@@ -34,7 +35,7 @@ class Facts:
     """UID of the cluster (identity.uid_of); None if it cannot be read."""
 
     scaled: Mapping[tuple[str, str], Scaled] = field(default_factory=dict)
-    """The live RayClusters, by namespace and name."""
+    """The live RayClusters, and RayServices in queues of Kueue, by namespace and name."""
 
     operator: Judged | None = None
     """The operator, compared with the live one."""
@@ -57,9 +58,9 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
 
     Of a cluster that does not exist yet it returns the UID that `last` has, so that no preview shows its removal.
 
-    Raises pulumi.RunError if it is another cluster, if a RayCluster that scales cannot be read, if a storage does not
-    fit its use, if it lacks a kind of the Prometheus operator that is used, if an existing operator, scheduler or
-    Redis is not supported or cannot be read, or if a manifest to install cannot be read.
+    Raises pulumi.RunError if it is another cluster, if a RayCluster that scales or is in a queue of Kueue cannot be
+    read, if a storage does not fit its use, if it lacks a kind of the Prometheus operator that is used, if an existing
+    operator, scheduler or Redis is not supported or cannot be read, or if a manifest to install cannot be read.
     """
     if not cluster.exists:
         return Facts(recorded_uid(last))
@@ -83,7 +84,7 @@ def read_facts(cluster: Cluster, stack: StackSettings, owns: Ownership, last: Ou
     for tenant in owns.tenants(stack):
         if not stack.platform:
             _check_storage(cluster, tenant)
-        scaled |= _scaled(cluster, tenant)
+        scaled |= _scaled(cluster, stack, tenant)
     return Facts(uid, scaled, operator, manifest, *scheduler, _redis(cluster, stack, owns))
 
 
@@ -128,13 +129,16 @@ def _check_storage(cluster: Cluster, tenant: TenantSettings) -> None:
             raise pulumi.RunError(f"storage {storage.name!r} of namespace {tenant.namespace_name!r} {fault}")
 
 
-def _scaled(cluster: Cluster, tenant: TenantSettings) -> dict[tuple[str, str], Scaled]:
+def _scaled(cluster: Cluster, stack: StackSettings, tenant: TenantSettings) -> dict[tuple[str, str], Scaled]:
     found = {}
-    for each in tenant.clusters:
+    queued = [each.own_cluster for each in tenant.services]
+    queued = [each for each in queued if scheduling_of(stack, tenant, each).in_kueue]
+    read = [*((each, "RayCluster") for each in tenant.clusters), *((each, "RayService") for each in queued)]
+    for each, kind in read:
         try:
-            live = read_scaled(cluster, tenant.namespace_name, each.name)
+            live = read_scaled(cluster, tenant.namespace_name, each.name, kind)
         except UnknownScaleError as error:
-            if each.scales:
+            if each.scales or scheduling_of(stack, tenant, each).in_kueue:
                 raise pulumi.RunError(str(error)) from error
             continue
         if live:

@@ -144,7 +144,7 @@ class _Workloads(pulumi.ComponentResource):
             namespace=args.namespace,
             operator_namespace=args.stack.operator.namespace,
             cluster=args.cluster,
-            queued=bool(scheduling and scheduling.backend == "kueue" and scheduling.queue is not None),
+            queued=bool(scheduling and scheduling.in_kueue),
         )
         selected = clusters.get(job.cluster_selector.cluster) if job.cluster_selector else None
         return RayJob(f"{self._name}/{name}", own, self._options(selected))
@@ -173,6 +173,8 @@ class _Workloads(pulumi.ComponentResource):
             namespace=args.namespace,
             operator_namespace=args.stack.operator.namespace,
             cluster=args.cluster,
+            queued=scheduling_of(args.stack, args.tenant, settings.own_cluster).in_kueue,
+            live=args.facts.scaled.get((args.tenant.namespace_name, name)),
         )
         return RayService(f"{self._name}/{name}", own, self._options())
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from components.monitoring import metrics
 from components.ray_job.settings import JOB_LABEL
+from components.ray_service.settings import SERVICE_LABEL
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
@@ -88,7 +89,7 @@ def team(up: Stack, cluster: Rehearsal) -> Suspended:
 def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, cluster: Rehearsal, rays: Rays) -> None:
     states = {pod.deployment: pod.state for pod in read_states(cluster.run)}
     assert states[f"{KUEUE}/{MANAGER}"] == "Running"
-    assert up.outputs()["scheduler"] == {"name": "kueue", "version": "0.15.0"}
+    assert up.outputs()["scheduler"] == {"name": "kueue", "version": "0.19.2"}
     training = rays.read("team-a", "training")
     assert training["status"]["state"] == "ready"
     assert training["spec"]["suspend"] is False
@@ -224,36 +225,133 @@ def test_an_up_that_waits_for_a_queue_the_status_and_the_page_report_why(up: Sta
     assert re.search(r"a100-\d 8 of 8 GPUs held (team-a/training head )?team-a/training a100-8gpu", page)
 
 
-def labelled(settings: dict[str, Any]) -> None:
-    """The stack's RayCluster with another label."""
-    settings["tenants"][0]["clusters"][0]["labels"] = {"edited": "yes"}
+def edited(**keys: Any) -> Callable[[dict[str, Any]], None]:
+    """The stack's RayCluster with other keys."""
+    return lambda settings: settings["tenants"][0]["clusters"][0].update(keys)
 
 
-def test_the_error_of_an_edit_of_an_admitted_raycluster_names_kueue(up: Stack, rays: Rays) -> None:
-    """Kueue writes node selectors into worker groups, and their list is one value to server-side apply. Every later
-    `up` fails, too, until the RayCluster is deleted and the state refreshed (docs/kueue.md)."""
-    conflict = 'conflict with "kueue" using ray.io/v1: .spec.workerGroupSpecs'
-    up.edit(labelled)
-    assert conflict in up.up(fails=True).output
-    up.edit(with_kueue)
-    assert conflict in up.up(fails=True).output
-    rays.delete("team-a", "training")
-    settled(lambda: not rays.exists("team-a", "training"))
+def test_an_edit_of_an_admitted_raycluster_restarts_it_only_if_containers_change(
+    up: Stack, team: Suspended, rays: Rays
+) -> None:
+    """Kueue has written into worker groups, and their list is one value to server-side apply."""
+
+    def pods() -> set[str]:
+        return {pod["metadata"]["uid"] for pod in team.pods("team-a", "ray.io/cluster=training")}
+
+    def written() -> dict[str, Any]:
+        found: dict[str, Any] = rays.read("team-a", "training")["spec"]["workerGroupSpecs"][0]["template"]["metadata"]
+        return found
+
+    first = pods()
+    assert written()["labels"]["kueue.x-k8s.io/podset"] == "a100-8gpu"
+    up.edit(edited(labels={"edited": "yes"}))
+    up.up()
+    assert rays.read("team-a", "training")["metadata"]["labels"]["edited"] == "yes"
+    assert (pods(), written()["labels"]["kueue.x-k8s.io/podset"]) == (first, "a100-8gpu")
+    up.changes_nothing(refreshed=True)
+    up.edit(edited(env={"LEVEL": "2"}))
+    up.up()
+    settled(lambda: len(pods()) == 2 and not pods() & first)
+    settled(lambda: len(team.placed_ray("training")) == 2)
+    # Kueue has restored the labels of pods that it had admitted.
+    assert "edited" not in written()["labels"]
     up.pulumi("up", "--yes", "--skip-preview", "--refresh")
-    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+    assert written()["labels"]["edited"] == "yes"
+    up.changes_nothing(refreshed=True)
+
+
+TUNING = {
+    **{key: TRAINING[key] for key in ("rayVersion", "image")},
+    "name": "tuning",
+    "workers": {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 2}]},
+}
+"""A RayCluster that scales."""
+
+
+def test_of_a_raycluster_that_scales_it_admits_each_worker(up: Stack, team: Suspended, rays: Rays) -> None:
+    def scale(workers: int) -> None:
+        """As the autoscaler does."""
+        number = {"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}
+        rays.patch("team-a", "tuning", [number], _content_type="application/json-patch+json")
+
+    up.edit(lambda settings: settings["tenants"][0]["clusters"].append(TUNING))
+    up.up()
+    settled(lambda: len(team.placed_ray("tuning")) == 1)
+    scale(1)
+    settled(lambda: len(team.placed_ray("tuning")) == 2)
+    scale(2)
+    settled(lambda: "insufficient unused quota for nvidia.com/gpu" in team.why("tuning"))
+    settled(lambda: len(team.pods("team-a", "ray.io/cluster=tuning")) == 3)
+    assert len(team.placed_ray("tuning")) == 2
+    up.changes_nothing(refreshed=True)
+    up.edit(lambda settings: settings["tenants"][0]["clusters"][1].update(env={"LEVEL": "2"}))
+    up.up()
+    spec = rays.read("team-a", "tuning")["spec"]
+    assert (spec["workerGroupSpecs"][0]["replicas"], spec["suspend"]) == (2, False)
+    assert len(team.placed_ray("tuning")) == 2
+
+
+def service(workers: int, version: str = "1") -> dict[str, Any]:
+    """A RayService with workers of eight GPUs. Its head is on no node: simulated pods never serve."""
+    head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
+    variants = [{"gpus": 8, "minReplicas": workers}]
+    keys = ("rayVersion", "image", "autoscaling")
+    return {
+        "name": "chat",
+        "serveConfigV2": {"applications": [{"import_path": "chat:app", "args": {"version": version}}]},
+        "cluster": {
+            **{key: TRAINING[key] for key in keys},
+            "head": head,
+            "workers": {"pool": "a100", "variants": variants},
+        },
+    }
+
+
+def test_it_admits_a_rayservice_and_takes_it_out_if_it_is_never_ready(up: Stack, team: Suspended, rays: Rays) -> None:
+    def clusters() -> list[dict[str, Any]]:
+        return rays.named("team-a", f"{SERVICE_LABEL}=chat")
+
+    def suspended(value: bool) -> bool:
+        return {each["spec"].get("suspend", False) for each in clusters()} == {value}
+
+    up.edit(lambda settings: settings["tenants"][0].update(services=[service(2)]))
+    up.up()
+    settled(lambda: "insufficient unused quota for nvidia.com/gpu" in team.why("chat"))
+    settled(lambda: suspended(True))
+    assert "it waits in its queue: couldn't assign flavors to pod set" in status(up)
+    up.edit(lambda settings: settings["tenants"][0].update(services=[service(1)]))
+    up.up()
+    settled(lambda: suspended(False))
+    names = {each["metadata"]["name"] for each in clusters()}
+    up.changes_nothing(refreshed=True)
+    up.edit(lambda settings: settings["tenants"][0].update(services=[service(1, "2")]))
+    up.up()
+    assert {each["metadata"]["name"] for each in clusters()} == names
+    other = service(1, "2")
+    other["cluster"]["env"] = {"LEVEL": "2"}
+    up.edit(lambda settings: settings["tenants"][0].update(services=[other]))
+    up.up()
+    settled(lambda: any("LEVEL" in str(each) and not each["spec"]["suspend"] for each in clusters()))
+    up.changes_nothing(refreshed=True)
+    up.edit(lambda settings: settings["scheduler"]["kueue"].update(waitForPodsReady={"timeoutSeconds": 20}))
+    up.up()
+    settled(lambda: suspended(True))
+    assert rays.read("team-a", "training")["spec"]["suspend"] is False
 
 
 def rules_of_the_tree() -> set[tuple[str, str, str, str]]:
-    """The rights in Kueue's own ClusterRoles for its manager: verb, group, resource, name."""
+    """The rights in Kueue's own ClusterRoles for its manager: verb, group, resource, name. Kustomize adds `kueue-` to
+    the names of its webhook configurations."""
     folder = tools.KUEUE.share("config") / "components" / "rbac"
     roles = [yaml.safe_load((folder / file).read_text()) for file in ("role.yaml", "metrics_auth_role.yaml")]
     return {
-        (verb, group, resource, "")
+        (verb, group, resource, f"kueue-{name}" if name.endswith("-webhook-configuration") else name)
         for role in roles
         for rule in role["rules"]
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
     }
 
 

@@ -20,7 +20,7 @@ def there(image: str, *served: str) -> Installation:
 @pytest.mark.parametrize(
     ("program", "found", "version"),
     [
-        (KUEUE, there("registry.k8s.io/kueue/kueue:v0.15.2", "v1beta1", "v1beta2"), "0.15.2"),
+        (KUEUE, there("registry.k8s.io/kueue/kueue:v0.19.2", "v1beta1", "v1beta2"), "0.19.2"),
         (VOLCANO, there("docker.io/volcanosh/vc-scheduler:v1.14.1", "v1beta1"), "1.14.1"),
         (VOLCANO, there("registry.example:5000/vc-scheduler:1.14.1", "v1beta1"), "1.14.1"),
     ],
@@ -33,9 +33,9 @@ def test_a_supported_installation_is_accepted(program: Installed, found: Install
     ("program", "found", "message"),
     [
         (KUEUE, there(""), "no Deployment kueue-controller-manager with a version in namespace 'there'"),
-        (KUEUE, there("kueue:v0.14.0", "v1beta1"), r"Kueue 0\.14\.0 is not supported.*Supported: 0\.15\.x"),
-        (KUEUE, there("kueue:v0.15.0", "v1beta1"), r"does not serve v1beta2: apply .* Kueue 0\.15\.0"),
-        (KUEUE, there("kueue:v0.15.0"), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
+        (KUEUE, there("kueue:v0.15.0", "v1beta1"), r"Kueue 0\.15\.0 is not supported.*Supported: 0\.19\.x"),
+        (KUEUE, there("kueue:v0.19.0", "v1beta1"), r"does not serve v1beta2: apply .* Kueue 0\.19\.0"),
+        (KUEUE, there("kueue:v0.19.0"), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
         (VOLCANO, there("vc-scheduler:latest", "v1beta1"), "no Deployment volcano-scheduler with a version"),
         (VOLCANO, there("vc-scheduler:v1.9.0", "v1beta1"), r"Volcano 1\.9\.0 is not supported"),
         (VOLCANO, there("vc-scheduler:v1.14.1", "v1"), "CRD queues.scheduling.volcano.sh serving v1. Here"),

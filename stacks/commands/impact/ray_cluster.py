@@ -6,6 +6,7 @@ shouldUpdateCluster and shouldPrepareNewCluster.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
@@ -75,9 +76,11 @@ def _edited(before: Known, after: ReadOnlyBody, updates: UpdatesSettings) -> Ite
     if not changed:
         yield from outdated_pods(before, after, updates, ())
         return
-    if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
-        yield _kept_by_kueue()
-        updates = BY_KUBERAY_ALONE
+    if _in_kueue(after) and not after["spec"].get("suspend"):
+        updates = updates if scales(dict(after)) else BY_KUBERAY_ALONE
+        if again := _queued_again(before, after["spec"]):
+            yield again
+            return
     pods = [removed_group(before, after, each, updates) for each in of_pods(before, after)]
     recreated = any(each.verdict is Verdict.RECREATES for each in pods)
     effects = [
@@ -114,6 +117,8 @@ def _recreated(before: Known, after: ReadOnlyBody) -> Effect | None:
     for label in LABELS_OF_A_NEW_CLUSTER:
         if _label(before.body, label) != _label(after, label):
             why = f"{SETTINGS_BY_LABEL[label]} only applies when a RayCluster is created"
+    if _in_kueue(after) and scales(dict(before.body)) != scales(dict(after)):
+        why = "Kueue refuses another value of autoscaling"
     if not why:
         return None
     ended = all_running(before)
@@ -129,14 +134,40 @@ def _recreated(before: Known, after: ReadOnlyBody) -> Effect | None:
     )
 
 
-def _kept_by_kueue() -> Effect:
+def _in_kueue(body: ReadOnlyBody) -> bool:
+    return _label(body, KUEUE_QUEUE_LABEL) is not None
+
+
+def _queued_again(before: Known, spec: ReadOnlyBody) -> Effect | None:
+    """An edit after which Kueue suspends the RayCluster, and puts it into its queue again. `spec`: after the edit."""
+    if _pod_sets(before.body["spec"]) == _pod_sets(spec):
+        return None
+    ended = all_running(before)
     return Effect(
-        Verdict.REFUSED,
-        "`pulumi up` ends with a conflict if Kueue has admitted the RayCluster, and changes nothing",
-        "Kueue writes to the list of worker groups, and the API server treats the list as one value",
-        "delete the RayCluster when nothing runs on it, then run `pulumi up` again",
-        "docs/operations.md, What does not work yet",
+        Verdict.RECREATES,
+        f"Kueue suspends it: {ended.pods()} end, and it waits in its queue again",
+        "containers, or numbers of workers, differ from those that Kueue has admitted",
+        "apply the edit when nothing runs on it",
+        "kueue pkg/controller/jobframework/reconciler.go: ensureOneWorkload",
+        ended=ended,
+        made=_at_first(spec),
     )
+
+
+def _pod_sets(spec: ReadOnlyBody) -> Any:
+    """What Kueue compares with the Workload of a RayCluster (kueue, pkg/util/equality/podset.go), except the numbers of
+    one that scales (pkg/workloadslicing/workloadslicing.go: EnsureWorkloadSlices)."""
+    spec = normal(spec)
+    groups = (spec["headGroupSpec"], *spec.get("workerGroupSpecs", ()))
+    if scales({"spec": spec}):
+        return [group.get("groupName") for group in groups]
+    return [
+        (
+            *(group.get(key) for key in ("groupName", "replicas", "numOfHosts")),
+            *(group["template"]["spec"].get(key) for key in ("containers", "initContainers")),
+        )
+        for group in groups
+    ]
 
 
 def _by_rules(
@@ -218,7 +249,13 @@ _IN_PLACE = {
 
 def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect]:
     was, will = before["spec"], after["spec"]
+    there = Known({"metadata": before["metadata"], "spec": was[_CLUSTER]})
+    if _label(before, KUEUE_QUEUE_LABEL) != _label(after, KUEUE_QUEUE_LABEL):
+        yield _of_another_queue(there, will[_CLUSTER])
+        return
     replaced = _of_cluster(was[_CLUSTER], will)
+    if _in_kueue(after):
+        replaced = _queued_again(there, will[_CLUSTER]) or replaced
     for field, text in _IN_PLACE.items():
         if was.get(field) != will.get(field) and not (field == "serveConfigV2" and replaced and replaced.made):
             yield Effect(Verdict.IN_PLACE, f"{field}: {text}", source=f"{_CONTROLLER}: reconcileServe")
@@ -229,6 +266,19 @@ def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect
         if (before["metadata"].get(part) or {}) != (after["metadata"].get(part) or {}):
             copied = "KubeRay copies them when it creates a RayCluster"
             yield Effect(Verdict.IGNORED, f"{part}: {_NEXT}", copied, source=f"{_CONTROLLER}: createRayClusterInstance")
+
+
+def _of_another_queue(before: Known, spec: ReadOnlyBody) -> Effect:
+    ended = all_running(before)
+    return Effect(
+        Verdict.REPLACES,
+        f"is deleted and recreated: {ended.pods()} end, and nothing serves until its queue has room",
+        "queue only applies when a RayService is created",
+        "add a second service in the other queue, move its clients, and remove the first",
+        "components/ray_service/component.py",
+        ended=ended,
+        made=_at_first(spec),
+    )
 
 
 def _of_cluster(was: ReadOnlyBody, spec: ReadOnlyBody) -> Effect | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from components.payloads.idle_termination import rests_since
 from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.pods import OPTIONS
+from components.ray_cluster.queued import as_admitted
 from components.ray_cluster.request import OWNED, Scaled, as_scaled, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, recreates, stamped
@@ -166,7 +167,9 @@ def _change(before: Known, after: ReadOnlyBody, counts: Counts) -> PodChange:
 
 
 def sent(before: ReadOnlyBody, after: ReadOnlyBody) -> ReadOnlyBody:
-    """The RayCluster that an update sends: with the values that the autoscaler has set."""
+    """The RayCluster after an update, with the values that Kueue and the autoscaler have set."""
+    if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}):
+        after = {**after, "spec": as_admitted(after["spec"], before["spec"])}
     if not scales(dict(after)):
         return after
     alive = {
@@ -275,7 +278,8 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
 
 def _replaced_externally(after: ReadOnlyBody) -> bool:
     """Whether KubeRay or Kueue replaces the RayCluster's pods, so that `updates` have no effect."""
-    return recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
+    queued = KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
+    return recreates(after["spec"]) or (queued and not scales(dict(after)))
 
 
 def removed_group(before: Known, after: ReadOnlyBody, effect: Effect, updates: UpdatesSettings) -> Effect:

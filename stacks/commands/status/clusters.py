@@ -153,7 +153,10 @@ def why_it_waits(body: Body, found: Found, backend: Backend | None) -> str | Non
         return None
     if why := found.unreadable.get("workloads"):
         return f"its Workload cannot be read: {why}"
-    return reason(owned_by(body, found.all("workloads"))) or "Kueue has not reported why"
+    # Of a RayCluster of a RayService, that has the Workload.
+    owners = (body, *({"metadata": each} for each in body["metadata"].get("ownerReferences") or ()))
+    workloads = (each for owner in owners for each in owned_by(owner, found.all("workloads")))
+    return reason(workloads) or "Kueue has not reported why"
 
 
 def waits_in_kueue(body: Body) -> bool:

@@ -1,5 +1,6 @@
 """The effects of an edit of a RayCluster's settings on it and its pods, in the words of the report."""
 
+import copy
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -182,13 +183,29 @@ def test_every_harm_has_its_reason_and_a_safer_way() -> None:
         assert all(each.reason and each.safer and each.source for each in hurting)
 
 
-def test_another_queue_of_kueue_recreates_the_ray_cluster_and_other_edits_conflict() -> None:
+def test_another_queue_of_kueue_recreates_the_ray_cluster_and_other_containers_wait_again() -> None:
     queues = [{"name": name, "deserved": {"gpus": 8}} for name in ("one", "two")]
     kueue: dict[str, Any] = {"queues": queues, "scheduler": {"kueue": {}}}
     moved = effects(worker_group(queue="one"), worker_group(queue="two"), **kueue)
     assert [each.verdict for each in moved] == [Verdict.REPLACES]
     edited = effects(worker_group(queue="one"), worker_group(queue="one", env={"A": "b"}), **kueue)
-    assert "conflict" in edited[0].text
+    assert [(each.verdict, each.text.endswith("it waits in its queue again")) for each in edited] == [
+        (Verdict.RECREATES, True)
+    ]
+    labelled = effects(worker_group(queue="one"), worker_group(queue="one", labels={"a": "b"}), **kueue)
+    assert labelled
+    assert Verdict.RECREATES not in {each.verdict for each in labelled}
+
+
+def test_what_kueue_has_written_is_no_edit() -> None:
+    settings = stack(tenant("a", worker_group(queue="one")), queues=[{"name": "one"}], scheduler={"kueue": {}})
+    live = copy.deepcopy(dict(ray_clusters(settings)["a/training"]))
+    live["spec"]["suspend"] = False
+    for group in (live["spec"]["headGroupSpec"], *live["spec"]["workerGroupSpecs"]):
+        group["template"]["metadata"] = {"labels": {"kueue.x-k8s.io/podset": "cpu"}}
+        group["template"]["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "A100"}
+    known = Known(live, {"headgroup": 1, "cpu": 1})
+    assert impact_on({"a/training": known}, settings, "prod").objects == ()
 
 
 def test_pods_that_run_are_counted() -> None:

@@ -27,7 +27,7 @@ CERTIFICATE = Certificate("certificate", "certificate", "key", bundle="bundle", 
 
 MANAGER = "kueue-controller-manager"
 
-OF_RAY = {f"{part}{kind}.kb.io" for part in "mv" for kind in ("raycluster", "rayjob")}
+OF_RAY = {f"{part}{kind}.kb.io" for part in "mv" for kind in ("raycluster", "rayjob", "rayservice")}
 
 OF_KUEUE = {
     *(f"{part}{kind}.kb.io" for part in "mv" for kind in ("clusterqueue", "resourceflavor", "workload")),
@@ -73,7 +73,7 @@ def test_the_namespace_comes_first_then_access_and_webhooks_then_the_manager(tre
 def test_the_image_is_that_of_the_release_and_the_tree_is_not_changed(tree: Tree) -> None:
     before = str(tree)
     image = pod(tree, namespace="queues", replicas=2)["containers"][0]["image"]
-    assert image == kueue_image("0.15.0") == "registry.k8s.io/kueue/kueue:v0.15.0"
+    assert image == kueue_image("0.19.2") == "registry.k8s.io/kueue/kueue:v0.19.2"
     assert str(tree) == before
 
 
@@ -82,7 +82,7 @@ def test_a_tree_of_another_release_or_program_is_refused(tree: Tree) -> None:
     for body in newer:
         if body["kind"] == "Deployment":
             body["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/kueue/kueue:v0.16.1"
-    with pytest.raises(UnexpectedManifestError, match=r"is not Kueue 0\.15: it has .*v0\.16\.1.*Set scheduler\.kueue"):
+    with pytest.raises(UnexpectedManifestError, match=r"is not Kueue 0\.19: it has .*v0\.16\.1.*Set scheduler\.kueue"):
         stages(newer)
     with pytest.raises(UnexpectedManifestError, match="it has no Deployment"):
         stages([{"kind": "ConfigMap", "metadata": {"name": "x"}}])
@@ -120,7 +120,7 @@ def test_the_managers_rights_are_those_of_the_tree_without_disabled_integrations
     assert all(rule in original["rules"] for rule in rules)
     groups = {group for rule in rules for group in rule["apiGroups"]}
     assert {"ray.io", "kueue.x-k8s.io"} <= groups
-    assert not groups & {"batch", "kubeflow.org", "jobset.x-k8s.io"}
+    assert not groups & {"batch", "kubeflow.org", "jobset.x-k8s.io", "sparkoperator.k8s.io"}
 
 
 def test_no_aggregated_api_server_is_created(tree: Tree) -> None:
@@ -173,26 +173,32 @@ def test_a_changed_configuration_restarts_the_manager(tree: Tree) -> None:
         return str(template["metadata"]["annotations"]["ray-platform/configuration"])
 
     assert noted() == noted()
-    assert noted() != noted(elasticJobs=True)
+    assert noted() != noted(fairSharing=True)
 
 
-def test_features_that_kueue_disables_are_disabled_by_default_and_integrations_but_rays(tree: Tree) -> None:
+def test_integrations_but_rays_are_disabled_and_settings_are_written_into_the_configuration(tree: Tree) -> None:
     plain = configuration(tree)
-    assert plain["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob"]}
-    assert plain["featureGates"]["ElasticJobsViaWorkloadSlices"] is False
-    assert not {"fairSharing", "waitForPodsReady"} & plain.keys()
-    ready = {"timeoutSeconds": 60, "recoveryTimeoutSeconds": 30, "blockAdmission": True, "backoffLimitCount": 0}
-    rendered = configuration(tree, elasticJobs=True, fairSharing=True, waitForPodsReady=ready)
-    assert rendered["featureGates"]["ElasticJobsViaWorkloadSlices"] is True
+    assert plain["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob", "ray.io/rayservice"]}
+    assert "fairSharing" not in plain
+    ready = {"timeoutSeconds": 60, "recoveryTimeoutSeconds": 0, "blockAdmission": True, "backoffLimitCount": 0}
+    rendered = configuration(tree, fairSharing=True, waitForPodsReady=ready)
     assert rendered["fairSharing"]["preemptionStrategies"] == ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
     assert rendered["waitForPodsReady"] == {
         "timeout": "60s",
-        "recoveryTimeout": "30s",
+        "recoveryTimeout": "0s",
         "blockAdmission": True,
         "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 0},
     }
-    assert configuration(tree, waitForPodsReady=True)["waitForPodsReady"]["timeout"] == "300s"
-    assert "waitForPodsReady" not in configuration(tree, waitForPodsReady=False)
+
+
+def test_a_raycluster_that_is_not_ready_is_suspended_after_half_an_hour_or_never(tree: Tree) -> None:
+    """Kueue's own default, which only a feature gate switches off."""
+    plain = configuration(tree)
+    assert plain == configuration(tree, waitForPodsReady=True)
+    assert plain["waitForPodsReady"]["timeout"] == "1800s"
+    never = configuration(tree, waitForPodsReady=False)
+    assert "waitForPodsReady" not in never
+    assert never["featureGates"]["DisableWaitForPodsReady"] is True
 
 
 def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
@@ -210,7 +216,7 @@ def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
         assert recorder.made_before(other, "kueue-crd-guard")
     assert guard.inputs["connection"] == {"context": "staging"}
     assert len(guard.inputs["resources"]) == 11
-    kinds = {f"{kind}.v1beta1.kueue.x-k8s.io" for kind in ("workloads", "clusterqueues")}
+    kinds = {f"{kind}.v1beta2.kueue.x-k8s.io" for kind in ("workloads", "clusterqueues")}
     assert kinds <= set(guard.inputs["resources"])
 
 

@@ -176,7 +176,7 @@ def test_paths_in_arguments_and_in_a_mounted_file_lead_to_the_mounted_files(tmp_
 
 
 def test_a_file_configures_the_ports_of_a_program_without_such_arguments() -> None:
-    program = program_of("registry.k8s.io/kueue/kueue:v0.15.0")
+    program = program_of("registry.k8s.io/kueue/kueue:v0.19.2")
     assert program is not None
     file, configuration = (
         "controller_manager_config.yaml",

@@ -268,6 +268,16 @@ def test_queue_priority_and_scaling_are_labels_and_annotations_for_kueue() -> No
     assert "kueue.x-k8s.io/elastic-job" not in fixed["annotations"]
 
 
+@pytest.mark.parametrize(("scales", "gates"), [(True, [{"name": "kueue.x-k8s.io/elastic-job"}]), (False, None)])
+def test_pods_of_a_raycluster_that_scales_wait_until_kueue_admits_them(scales: bool, gates: Any) -> None:
+    """Its webhook adds the gates to a new RayCluster only, and refuses every later one without them."""
+    keys = {"workers": {"pool": "a100", "variants": [{"gpus": 8}]}, "autoscaling": scales}
+    settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
+    spec = ray_cluster(settings, (POOL,), scheduling=Scheduling("kueue", "research"))["spec"]
+    groups = [spec["headGroupSpec"], *spec["workerGroupSpecs"]]
+    assert [group["template"]["spec"].get("schedulingGates") for group in groups] == [gates, gates]
+
+
 def replicas(scheduling: Scheduling, **keys: Any) -> list[int | None]:
     """Initial workers of a RayCluster with a group of a pool and one of `workerGroups`."""
     settings = valid(

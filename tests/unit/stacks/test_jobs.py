@@ -1,11 +1,13 @@
 """RayJobs and external clusters in a stack: what they use, where they connect to, and what an edit does to them."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from components.external_cluster.settings import EXTERNAL_LABEL
 from components.ray_job.settings import JOB_LABEL
+from core.problems import StackFileError
 from stacks.commands.impact.other_objects import of_objects
 from stacks.load import parse
 from stacks.objects.external_ray import to_external
@@ -49,6 +51,8 @@ def test_a_job_counts_in_the_plan_with_its_submitter() -> None:
     assert [group.workers.group for group in train.groups] == ["head", "gpu", "submitter"]
     (train,) = plan_of(stack(job(submissionMode="HTTPMode"))).tenants[0].clusters
     assert [group.workers.group for group in train.groups] == ["head", "gpu"]
+    (beside,) = plan_of(stack(job(submissionMode="SidecarMode"), podSecurity="baseline")).tenants[0].clusters
+    assert beside.starts["cpu"] - train.starts["cpu"] == Decimal("0.5")
     assert plan_of(stack(jobTemplates=[job()])).tenants[0].clusters == ()
 
 
@@ -95,6 +99,16 @@ def test_a_job_waits_in_its_tenants_queue(scheduler: dict[str, Any]) -> None:
     settings = stack(job(), others=others, queue={"capability": {"gpus": 16, "cpu": 128, "memory": "512Gi"}})
     labels = render(settings)["RayJob", "team-a/train"].body["metadata"]["labels"]
     assert "team-a" in labels.values()
+
+
+def test_a_workload_of_kueue_has_at_most_18_pod_sets_with_the_head_and_the_submitter() -> None:
+    sizes = {"cpu": 1, "memory": "1Gi", "replicas": 1, "maxReplicas": 1}
+    groups = [{"groupName": f"group-{index}", **sizes} for index in range(17)]
+    cluster = {**IMAGE, "autoscaling": False, "workerGroups": groups}
+    kueue: dict[str, Any] = {"others": {"scheduler": {"kueue": {}}}, "queue": {}}
+    assert stack(job(cluster=cluster, submissionMode="HTTPMode"), clusters=[{**cluster, "name": "training"}], **kueue)
+    with pytest.raises(StackFileError, match=r"jobs\[0\]\.cluster\.workers: .*at most 16 worker groups here.*are 17"):
+        stack(job(cluster=cluster), **kueue)
 
 
 def test_its_runs_wait_in_the_queue_of_the_template() -> None:

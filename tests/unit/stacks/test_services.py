@@ -154,3 +154,20 @@ def test_adding_and_removing_a_service() -> None:
 
     assert effect(stack(), stack(service())) == "its RayCluster starts, and serves once its applications run"
     assert effect(stack(service()), stack()) == "nothing serves any more, and its RayCluster is deleted"
+
+
+def test_kueue_suspends_an_edited_service_and_another_queue_replaces_it() -> None:
+    others = {"scheduler": {"kueue": {}}, "queues": [{"name": name} for name in ("one", "two")]}
+
+    def effects(**cluster: Any) -> list[tuple[str, str]]:
+        before, after = (
+            render(stack(service(cluster={**CLUSTER, "queue": "one", **each}), others=others)) for each in ({}, cluster)
+        )
+        found = [each for each in of_objects(before, after) if each.kind == "RayService"]
+        return [(str(effect.verdict), effect.text) for each in found for effect in each.effects]
+
+    assert effects(env={"LEVEL": "2"}) == [
+        ("recreates pods", "Kueue suspends it: 2 pods end, and it waits in its queue again")
+    ]
+    [(verdict, text)] = effects(queue="two")
+    assert (verdict, text[:40]) == ("deletes and recreates", "is deleted and recreated: 2 pods end, an")

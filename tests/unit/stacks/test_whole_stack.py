@@ -117,7 +117,7 @@ def test_programs_in_the_cluster_are_read_before_the_first_resource_is_construct
     in_memory: FakeCluster, kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Operator, CRDs, scheduler, external Redis, and the version of Kubernetes: constructors get facts."""
-    image = {"spec": {"containers": [{"name": "manager", "image": "kueue:v0.15.2"}]}}
+    image = {"spec": {"containers": [{"name": "manager", "image": "kueue:v0.19.2"}]}}
     deployment = {"name": "kueue-controller-manager", "namespace": "kueue-system"}
     in_memory.add(
         {
@@ -151,5 +151,5 @@ def test_programs_in_the_cluster_are_read_before_the_first_resource_is_construct
         "tenants": [{"name": "team-a", "clusters": [kept]}],
     }
     recorded = record(lambda: program.build(parse(values)))
-    assert recorded.outputs["platform-kueue"] == {"version": "0.15.2"}
+    assert recorded.outputs["platform-kueue"] == {"version": "0.19.2"}
     assert "team-a/kept-storage-namespace" in recorded.registered

@@ -111,6 +111,11 @@ def test_a_cluster_that_kueue_suspends_waits_and_one_that_its_spec_suspends_does
     shown = cluster(queued, backend="kueue", workloads=[workload])
     assert (shown.state, shown.ok, shown.reasons[0]) == (State.WAITING, False, "it waits in its queue: 8 more needed")
     assert cluster(queued, backend="kueue").reasons[0] == "it waits in its queue: Kueue has not reported why"
+    of_service = ray_cluster(
+        "training-x", SUSPENDED, suspend=True, metadata={**QUEUED, "ownerReferences": owned("RayService", "chat")}
+    )
+    workload["metadata"] = metadata("workload", ownerReferences=owned("RayService", "chat"))
+    assert cluster(of_service, backend="kueue", workloads=[workload]).reasons[0] == shown.reasons[0]
     rests = cluster(ray_cluster("training", SUSPENDED, suspend=True), backend="kueue")
     assert (rests.state, rests.ok, rests.reasons) == (State.SUSPENDED, True, ())
     assert (rests.groups, rests.gpus.most) == ((Group("a100-8gpu", ready=0, desired=0),), 24)
