@@ -293,9 +293,9 @@ class StackSettings(Settings):
 
     def in_context(self, name: str | None) -> Self:
         """The same for a context of the kubeconfig. None: the stack file's."""
-        return self.model_copy(
-            update={"kubernetes": self.kubernetes.model_copy(update={"context": name or self.kubernetes.context})}
-        )
+        if name is None:
+            return self
+        return self.model_copy(update={"kubernetes": self.kubernetes.model_copy(update={"context": name})})
 
     @functools.cached_property
     def kept(self) -> dict[Any, Any]:
