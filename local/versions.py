@@ -80,7 +80,11 @@ def page() -> str:
         cells = (row.program, ", ".join(row.run), ", ".join(row.known), row.accepted, f"`{row.shown}`")
         lines.append(f"| {' | '.join(cells)} |".replace("  ", " "))
     old, new = _number(tools.KUBERAY_1_5), _number(tools.KUBERAY)
-    upgrades = f"| KubeRay | {old} | {new} | `tests/engine/test_operator_upgrade.py` |\n"
+    upgrades = (
+        f"| KubeRay, with its CRDs | {old} | {new} | `tests/engine/test_operator_upgrade.py` |\n"
+        f"| Kubernetes, beneath a stack | 1.33, emulated | {_number(tools.KUBERNETES)} | "
+        "`tests/engine/test_kubernetes_upgrade.py` |\n"
+    )
     return "\n".join([_INTRODUCTION, *lines, "", f"{_UPGRADES}{upgrades}", _REST])
 
 
