@@ -112,6 +112,8 @@ STDIN = "-"
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
+_RENDER = "pipe `helm template NAME CHART` into `python -m policies -`"
+
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 """File names of kustomizations, which contain no objects."""
 
@@ -150,7 +152,8 @@ def in_text(text: str, source: str) -> Iterator[Object | Unreadable]:
             if document.value is not None:
                 yield from _in_document(document, (), document.value, source)
     except DocumentError as error:
-        yield Unreadable(source, error.message, error.span.line, error.span.column)
+        message = f"it is a template of Helm: {_RENDER}" if "{{" in text else error.message
+        yield Unreadable(source, message, error.span.line, error.span.column)
 
 
 def _in_files(path: Path) -> Iterator[Object | Unreadable]:
@@ -181,7 +184,9 @@ def _in_document(document: Document, path: Steps, body: Any, source: str) -> Ite
     elif isinstance(body, Mapping) and {"apiVersion", "kind"} <= body.keys():
         yield Object(body, source, _lines(document, path))
     else:
-        message = "this is not a Kubernetes object: it has no apiVersion and kind"
+        values = isinstance(body, Mapping) and {"head", "worker"} <= body.keys()
+        hint = f". Values of Helm are judged as what the chart renders: {_RENDER}" if values else ""
+        message = f"this is not a Kubernetes object: it has no apiVersion and kind{hint}"
         yield Unreadable(source, message, document.span(path).line)
 
 

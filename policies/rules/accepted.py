@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import yaml
+
 from core.pods import PROFILES, RAY, RAY_CLUSTERS
-from core.problems import Path, Problem
+from core.problems import Path, Problem, dotted, repeats
 from kuberay import OperatorContext, validate
 from kuberay.offers import problems_of_nodes
 from kuberay.pod_security import APP_ARMOR, HANDLERS, SELINUX_TYPES, SYSCTLS
@@ -52,21 +54,49 @@ def spec_valid(owner: Object) -> Violations:
             body = {"kind": "RayCluster", "metadata": {"name": "it"}, "spec": cluster.spec.value}
             refused += _refused(body, cluster.spec.path)
     found = [each for each in refused if each.rule not in _ELSEWHERE]
-    for cluster in ray_clusters(owner) if not refused else ():
-        found += _in_pods(_without_nulls(cluster.spec.value), cluster.spec.path)
+    for cluster in ray_clusters(owner):
+        at = cluster.spec.path
+        if not any(each.path[: len(at)] == at for each in refused):
+            found += _in_pods(_without_nulls(cluster.spec.value), at)
     for each in found:
         place = owner.root.at(*each.path)
         if not is_placeholder(str(each.value)):
             yield Violation(owner, each.path, "is not accepted" if place.secret else each.message)
-    if not refused and owner.kind == "RayJob":
+    if owner.kind == "RayJob":
         yield from _interpreted(owner.root.at("spec"))
+    elif owner.kind == "RayService":
+        yield from _served_twice(owner.root.at("spec", "serveConfigV2"))
+
+
+_RAY_CONTAINERS = ("ray-head", "ray-worker")
+"""Names of Ray's container in KubeRay's samples and charts."""
 
 
 def _in_pods(spec: Any, at: Path) -> Iterator[Problem]:
-    """What no pod of a RayCluster would start with."""
+    """What no pod of a RayCluster would start with, or start Ray with."""
     for place, group in groups_of(spec, at):
-        yield from problems_of_template(group["template"], (*place, "template"))
+        template = (*place, "template")
+        yield from problems_of_template(group["template"], template)
+        for index, container in enumerate(group["template"]["spec"]["containers"]):
+            if index and container.get("name") in _RAY_CONTAINERS:
+                message = "KubeRay starts Ray in the first container of a pod: move this one to the beginning"
+                yield Problem((*template, "spec", "containers", index, "name"), container["name"], message, "")
     yield from problems_of_nodes(spec, at)
+
+
+def _served_twice(config: Node) -> Violations:
+    """Ray refuses a Serve config in which two applications have one name or one route_prefix (serve/schema.py:
+    ServeDeploySchema)."""
+    try:
+        parsed = yaml.safe_load(config.text or "")
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return
+    applications = parsed.get("applications") if isinstance(parsed, dict) else None
+    named = [each for each in applications or () if isinstance(each, dict)] if isinstance(applications, list) else []
+    for key, default in (("name", "default"), ("route_prefix", "/")):
+        values = ((("applications", at, key), str(each.get(key, default))) for at, each in enumerate(named))
+        for path, value, _ in repeats(values):
+            yield config.wrong(f"{dotted(path)} is {value!r}, as that of another application: set a unique {key}")
 
 
 def _interpreted(job: Node) -> Violations:

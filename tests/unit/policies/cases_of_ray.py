@@ -148,6 +148,10 @@ SPEC = [
     case("ray-k8s-token-auth", "spec rayClusterSpec authOptions enableK8sTokenAuth", False, True, ray_job()),
 ]
 
+ONE_ROUTE_EACH = "applications: [{name: a, route_prefix: /a}, {name: b, route_prefix: /b}]"
+WITH_A_SIDECAR = ray_cluster()
+CONTAINERS = WITH_A_SIDECAR["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"]
+CONTAINERS.append({**CONTAINERS[0], "name": "side"})
 SERVE = [{"name": "serve", "containerPort": 8000}]
 SERVE_PORTS = "spec rayClusterConfig headGroupSpec template spec containers 0 ports"
 
@@ -158,6 +162,8 @@ ACCEPTED = [
     case("ray-spec-valid", f"{GROUP} idleTimeoutSeconds", 60, -1, ray_cluster()),
     case("ray-spec-valid", f"{GROUP} rayStartParams", {}, {"num-cpu": "4"}, ray_cluster()),
     case("ray-spec-valid", f"{GROUP} rayStartParams", {}, {"resources": "'{\"disk\": 0.5}'"}, ray_cluster()),
+    case("ray-spec-valid", f"{WORKER} containers 1 name", "side", "ray-worker", WITH_A_SIDECAR),
+    case("ray-spec-valid", "spec serveConfigV2", ONE_ROUTE_EACH, ONE_ROUTE_EACH.replace("/b", "/a"), ray_service()),
     case("ray-spec-valid", "spec entrypoint", "python a.py", "python a.py && python b.py", ray_job()),
 ]
 

@@ -164,6 +164,8 @@ def test_items_that_are_no_objects_are_reported(items: str) -> None:
     ("text", "message"),
     [
         ("a: [", "bad.yaml:2:1: this is not YAML"),
+        ("{{- if .Values.x }}\na: b", "bad.yaml:1:2: it is a template of Helm: pipe `helm template NAME CHART` into"),
+        ("head: {}\nworker: {}", "Values of Helm are judged as what the chart renders: pipe `helm template NAME"),
         ("config: {}", "bad.yaml:1: this is not a Kubernetes object: it has no apiVersion and kind"),
         ("- 1", "this is not a Kubernetes object"),
     ],
