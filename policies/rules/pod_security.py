@@ -6,6 +6,7 @@ from policies.cel import listed, of_containers, of_pods
 from policies.rule import Severity, Violations, rule
 from policies.rules import remedies
 from policies.rules.remedies import in_force
+from policies.values import Object
 from policies.walk import Container, Pod
 
 _STANDARDS = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
@@ -199,6 +200,22 @@ def no_host_path(pod: Pod, options: HostPaths) -> Violations:
         path = volume.at("hostPath", "path")
         if path.text and not any(f"{path.text}/".startswith(f"{each.rstrip('/')}/") for each in options.allowed):
             yield path.wrong(f"mounts {path.shown()} of the node")
+
+
+@rule(
+    "volume-no-host-path",
+    Severity.HIGH,
+    what="PersistentVolumes are no folders of a node.",
+    why="By a claim for it a pod mounts files of its node, and Pod Security does not look into claims.",
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#hostpath",
+    fix="Use a CSI driver, or `local` with nodeAffinity for a disk that is for pods alone.",
+    kinds=("PersistentVolume",),
+)
+def no_host_path_by_a_claim(owner: Object) -> Violations:
+    """Rejects PersistentVolumes with `hostPath`."""
+    path = owner.root.at("spec", "hostPath", "path")
+    if path.text:
+        yield path.wrong(f"is {path.shown()} of the node")
 
 
 @rule(

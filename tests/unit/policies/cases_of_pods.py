@@ -1,7 +1,7 @@
 """Cases of the rules about pods, their containers and images, and jobs."""
 
 from core.body import Body
-from testbed.policies.bodies import cron_job, deployment, job, namespace, pod, ray_cluster, ray_job, template
+from testbed.policies.bodies import body, cron_job, deployment, job, namespace, pod, ray_cluster, ray_job, template
 from testbed.policies.case import MISSING, case
 
 C = "spec containers 0"
@@ -49,6 +49,7 @@ PODS = [
     case("pod-no-host", "spec hostPID", MISSING, True, pod()),
     case("pod-no-host-ports", f"{C} ports 0 hostPort", MISSING, 8265, pod()),
     case("pod-no-host-path", "spec volumes 0 hostPath path", MISSING, "/etc", pod()),
+    case("volume-no-host-path", "spec hostPath path", MISSING, "/etc", body("v1", "PersistentVolume", spec={})),
     case(
         "pod-no-host-path",
         "spec volumes 0 hostPath path",
