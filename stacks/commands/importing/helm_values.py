@@ -6,13 +6,13 @@ templates/raycluster-cluster.yaml, of each release since 1.1.
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.problems import Path
 from core.versions import version_tuple
 from kuberay import OperatorContext
-from stacks.commands.importing.reader import Answers, Document, Note, RefusedError, parsed
+from stacks.commands.importing.reader import RELEASE, Answers, Document, Note, RefusedError, parsed
 
 CHART = "ray-cluster"
 
@@ -115,38 +115,68 @@ def rendered(document: Document, answers: Answers) -> Document:
 
 
 def _release(body: Any, answers: Answers) -> Release | None:
+    """The release that a document is for: values of the chart or of one that depends on it, an Application of Argo CD,
+    or a HelmRelease of Flux."""
     if not isinstance(body, Mapping):
         return None
     chart = answers.chart_version or answers.operator_version or OperatorContext().version
     if is_values(body):
         return Release(body, (), chart)
-    spec = body.get("spec") if isinstance(body.get("spec"), Mapping) else None
-    name = _at(body, "metadata", "name")
-    match body.get("kind") if spec else None:
-        case "Application":  # of Argo CD
-            source, namespace = ("spec", "source"), _at(body, "spec", "destination", "namespace")
-            if _at(body, *source, "chart") != CHART:
-                return None
-            version, own = _at(body, *source, "targetRevision"), _at(body, *source, "helm", "releaseName")
-            text = _at(body, *source, "helm", "values")
-            path: Path = (*source, "helm", "values" if text else "valuesObject")
-            values = _parsed(text, path) if text else _at(body, *path)
-        case "HelmRelease":  # of Flux
-            if _at(body, "spec", "chart", "spec", "chart") != CHART:
-                return None
-            version, own = _at(body, "spec", "chart", "spec", "version"), _at(body, "spec", "releaseName")
-            namespace = _at(body, "spec", "targetNamespace") or _at(body, "metadata", "namespace")
-            path, values = ("spec", "values"), _at(body, "spec", "values")
-        case _:
-            return None
-    exact = isinstance(version, str) and version.removeprefix("v").count(".") == 2 and version[-1].isdigit()
+    below = [key for key, value in body.items() if "kind" not in body and is_values(value)]
+    if len(below) == 1:
+        return Release(body[below[0]], (below[0],), chart)
+    found = {"Application": _application, "HelmRelease": _helm_release}.get(str(body.get("kind")), lambda _: None)(body)
+    if found is None:
+        return None
+    version = str(found.chart).removeprefix("v")
+    exact = version if RELEASE.fullmatch(version) else chart
+    name = found.name or _at(body, "metadata", "name")
+    return replace(found, chart=answers.chart_version or exact, name=name)
+
+
+def _application(body: Mapping[str, Any]) -> Release | None:
+    """Of Argo CD (argoproj.github.io, Helm): values as text or as an object, and single parameters."""
+    several = _at(body, "spec", "sources")
+    count = len(several) if isinstance(several, list) else 0
+    sources: list[Path] = [("spec", "source"), *(("spec", "sources", at) for at in range(count))]
+    source = next((each for each in sources if _at(body, *each, "chart") == CHART), None)
+    if source is None:
+        return None
+    text = _at(body, *source, "helm", "values")
+    path = (*source, "helm", "values" if text else "valuesObject")
+    values = _mapping(_parsed(text, path) if text else _at(body, *path))
+    parameters = _at(body, *source, "helm", "parameters")
+    for at, each in enumerate(parameters if isinstance(parameters, list) else ()):
+        *steps, last = str(_at(each, "name")).split(".")
+        place = (*source, "helm", "parameters", at, "value")
+        given: dict[str, Any] = {last: _parsed(_at(body, *place), place)}
+        for step in reversed(steps):
+            given = {step: given}
+        values = _merged(values, given)
     return Release(
-        values if isinstance(values, Mapping) else {},
+        values,
         path,
-        answers.chart_version or (version.removeprefix("v") if exact else chart),
-        own or name,
-        namespace,
+        str(_at(body, *source, "targetRevision")),
+        _at(body, *source, "helm", "releaseName"),
+        _at(body, "spec", "destination", "namespace"),
     )
+
+
+def _helm_release(body: Mapping[str, Any]) -> Release | None:
+    """Of Flux (fluxcd.io, HelmReleases)."""
+    if _at(body, "spec", "chart", "spec", "chart") != CHART:
+        return None
+    return Release(
+        _mapping(_at(body, "spec", "values")),
+        ("spec", "values"),
+        str(_at(body, "spec", "chart", "spec", "version")),
+        _at(body, "spec", "releaseName"),
+        _at(body, "spec", "targetNamespace") or _at(body, "metadata", "namespace"),
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _parsed(text: Any, path: Path) -> Any:
@@ -156,7 +186,10 @@ def _parsed(text: Any, path: Path) -> Any:
 
 def _at(body: Any, *path: str | int) -> Any:
     for step in path:
-        body = body.get(step) if isinstance(body, Mapping) else None
+        if isinstance(step, int) and isinstance(body, list):
+            body = body[step]
+        else:
+            body = body.get(step) if isinstance(body, Mapping) else None
     return body
 
 
@@ -236,7 +269,10 @@ def _groups(values: Mapping[str, Any]) -> list[tuple[Path, Mapping[str, Any]]]:
 def _ray_cluster(release: Release) -> dict[str, Any]:
     """Raises RefusedError if the chart would render no RayCluster of the values."""
     for path, kind in _kinds(release.values):
-        if (found := _at(release.values, *path)) and not isinstance(found, kind):
+        found = _at(release.values, *path)
+        # The chart reads into these, and leaves the others out if they are empty.
+        read = path[-1] not in _OF_A_GROUP and path[-1] != "containerEnv"
+        if found is not None and (found or read) and not isinstance(found, kind):
             allowed = "a mapping" if kind is Mapping else "a list"
             raise RefusedError(Note(path, f"{found!r} is not {allowed}", "correct it"))
     for path, group in ((("head",), release.values.get("head") or {}), *_groups(release.values)):
@@ -245,6 +281,8 @@ def _ray_cluster(release: Release) -> dict[str, Any]:
             raise RefusedError(
                 Note((*path, "image"), f"it has no {without}, and the chart takes none from `image`", "set both")
             )
+    if "head" in release.values and release.values["head"] is None:
+        raise RefusedError(Note(("head",), "the chart renders nothing without a head", "remove the null"))
     values = _supported(_merged(_defaults(release.chart), release.values), release.chart)
     head = _supported(values["head"], release.chart)
     spec = {
@@ -291,7 +329,7 @@ def _name(release: Release, values: Mapping[str, Any]) -> str:
     """As the template ray-cluster.fullname; KubeRay's guides call the release `raycluster`."""
     if given := values.get("fullnameOverride"):
         return str(given)[:63]
-    name, own = release.name or "raycluster", values.get("nameOverride") or CHART
+    name, own = str(release.name or "raycluster"), str(values.get("nameOverride") or CHART)
     return (name if own in name else f"{name}-{own}")[:63]
 
 

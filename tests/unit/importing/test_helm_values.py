@@ -1,5 +1,6 @@
 """Values of KubeRay's chart ray-cluster: what import makes of them equals what it makes of what the chart renders."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,19 @@ def test_values_in_an_application_or_a_helm_release_are_found(tmp_path: Path) ->
         "metadata": {"name": "train", "namespace": "ml"},
         "spec": {"chart": {"spec": {"chart": "ray-cluster", "version": "1.x"}}, "values": values},
     }
-    for each in (application, release):
+    parameters = [{"name": "head.rayVersion", "value": "2.60.0"}]
+    sources = [
+        {"repoURL": "REPO", "ref": "values"},
+        {**source, "helm": {"valuesObject": values, "parameters": parameters}},
+    ]
+    several = {**application, "spec": {"destination": {"namespace": "ml"}, "sources": sources}}
+    for each in (application, several, release):
         [tenant], _ = imported(tmp_path, yaml.safe_dump(each))
         assert (tenant["name"], tenant["clusters"][0]["name"]) == ("ml", "train-kuberay")
+
+
+def test_values_of_a_chart_that_depends_on_it_are_found(tmp_path: Path) -> None:
+    below = "ray-cluster:\n" + textwrap.indent(ADO, "  ") + "other: {a: b}\n"
+    assert imported(tmp_path, below)[0] == imported(tmp_path, ADO)[0]
+    said = imported(tmp_path, below.replace("  head:\n", "  head:\n    rayStartParams: [a]\n"))[1]
+    assert said.startswith("values.yaml:5: ray-cluster.head.rayStartParams: ['a'] is not a mapping")
