@@ -55,6 +55,8 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _metadata_of_jobs(stack)
     yield from _models_that_do_not_scale(stack)
     yield from _services_that_end_early(stack)
+    yield from _closed_services(stack)
+    yield from _models_out_of_reach(stack)
     yield from _metadata_services(stack)
     yield from _open_clusters(stack)
     yield from _uncounted_gpus(stack)
@@ -284,6 +286,41 @@ def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
                 )
                 path: Path = (f"{PREFIX}tenants", at, "services", number, "cluster", "drainTimeout")
                 yield Finding(path, drain, message, "short-drain")
+
+
+def _closed(stack: StackSettings) -> Iterator[tuple[int, TenantSettings]]:
+    """Tenants whose NetworkPolicies deny what their settings do not allow, with their positions."""
+    for at, tenant in enumerate(stack.tenants):
+        if stack.network.policies and tenant.network.policies:
+            yield at, tenant
+
+
+def _closed_services(stack: StackSettings) -> Iterator[Finding]:
+    """Services that nobody outside of their RayCluster may ask."""
+    for at, tenant in _closed(stack):
+        for number, service in enumerate(tenant.services):
+            if not (tenant.network.serve_from or tenant.network.ingress):
+                message = (
+                    "no NetworkPolicy lets anybody outside of its RayCluster connect to it: set network.serveFrom of "
+                    "the tenant"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "services", number, "name")
+                yield Finding(path, service.name, message, "closed-service")
+
+
+def _models_out_of_reach(stack: StackSettings) -> Iterator[Finding]:
+    """Models of a hub or a bucket that pods may not connect to."""
+    for at, tenant in _closed(stack):
+        for number, service in enumerate(tenant.services):
+            llm = service.llm
+            source = (llm.source or llm.model) if llm else "/"
+            if not source.startswith(("/", "./")) and not tenant.network.egress:
+                message = (
+                    f"the pods download {source!r}, and the tenant's network has no egress: set network.egress, for "
+                    "example {internet: true}, or source to a folder"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "services", number, "llm")
+                yield Finding((*path, "source" if llm and llm.source else "model"), source, message, "closed-hub")
 
 
 _METADATA_SERVICES = tuple(map(ip_address, ("169.254.169.254", "fd00:ec2::254")))

@@ -42,6 +42,18 @@ def tenant(**keys: Any) -> dict[str, Any]:
     return {"name": "team-a", "clusters": CLUSTERS, **keys}
 
 
+OPEN = {"serveFrom": ["portal"], "egress": [{"internet": True}]}
+"""Networks of tenants whose services are asked, and download models."""
+
+
+def served(source: str | None = None, **keys: Any) -> dict[str, Any]:
+    """A tenant with a language model."""
+    llm = {"model": "org/tiny", "pool": "a", **({"source": source} if source else {})}
+    pool = {"pool": "a", "count": 1, "cpu": 8, "memory": "64Gi", "gpus": 1}
+    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    return {"nodes": [pool], "tenants": [tenant(services=[{"name": "chat", "llm": llm, "cluster": cluster}], **keys)]}
+
+
 JOB = {"name": "count", "entrypoint": "python count.py", "clusterSelector": {"ray.io/cluster": "training"}}
 EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", "path": "/models"}}
 
@@ -86,6 +98,8 @@ EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", 
             "metadata-service",
             "network.egress[0].cidr",
         ),
+        (served(network={"egress": [{"internet": True}]}), "closed-service", "services[0].name"),
+        (served(network={"serveFrom": ["portal"]}), "closed-hub", "services[0].llm.model"),
     ],
 )
 def test_what_may_be_wrong_is_mentioned(values: dict[str, Any], rule: str, place: str) -> None:
@@ -100,6 +114,8 @@ def test_what_may_be_wrong_is_mentioned(values: dict[str, Any], rule: str, place
         {**training(labels={"volcano.sh/queue-name": "a"}), "scheduler": {"volcano": {}}},
         {"tenants": [tenant(jobTemplates=[{**JOB, "activeDeadlineSeconds": 60, "cron": {"schedule": "0 3 * * *"}}])]},
         {"tenants": [tenant(storage=[EXPORT, {**EXPORT, "name": "again"}])]},
+        served(network=OPEN),
+        served(source="/models/tiny", network={"serveFrom": ["portal"]}),
     ],
 )
 def test_what_is_as_it_should_be_is_not_mentioned(values: dict[str, Any]) -> None:
@@ -196,7 +212,7 @@ def test_a_model_that_does_not_scale_beyond_its_replicas_is_mentioned() -> None:
         settings = {"rayVersion": "2.60.0", "image": "rayproject/ray-llm:2.60.0", **cluster}
         service = {"name": "chat", "llm": {"model": "llama", "pool": "a100", **llm}, "cluster": settings}
         nodes = [{"pool": "a100", "count": 2, "cpu": 64, "memory": "512Gi", "gpus": 8}]
-        return lines_of(nodes=nodes, tenants=[{"name": "team-a", "services": [service]}])
+        return lines_of(nodes=nodes, tenants=[{"name": "team-a", "network": OPEN, "services": [service]}])
 
     [line] = found({"maxReplicas": 2}, autoscaling=False)
     assert line.startswith("ray-platform:tenants[0].services[0].llm.maxReplicas: each replica needs a worker")
@@ -279,7 +295,7 @@ def test_a_service_whose_workers_end_before_its_requests_have_moved(drain: str, 
     config = {"applications": [{"name": "chat", "route_prefix": "/", "import_path": "chat:app"}]}
     cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "drainTimeout": drain}
     service = {"name": "chat", "serveConfigV2": config, "cluster": cluster}
-    lines = lines_of(tenants=[{"name": "team-a", "services": [service]}])
+    lines = lines_of(tenants=[{"name": "team-a", "network": OPEN, "services": [service]}])
     assert [f"Serve needs {shortest} s to move them" in line for line in lines] == ([True] if shortest else [])
 
 
