@@ -10,6 +10,7 @@ import gc
 import io
 import os
 import sys
+from pathlib import Path
 
 try:
     import typer
@@ -36,40 +37,38 @@ from stacks.commands.schema.command import schema
 from stacks.commands.show.command import show
 from stacks.commands.status.command import dashboard, logs, status, wake
 
+_PROGRAM = "ray-platform"
+"""Name of the script that a wheel installs."""
+
 app = typer.Typer(
     help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-app.command()(check)
-app.command()(plan)
-app.command()(impact)
-app.command()(review)
-app.command()(changes)
-app.command()(schema)
-app.command()(show)
-app.command()(images)
-app.command()(render)
-app.command("import")(import_)
-app.command()(adopt)
-app.command()(status)
-app.command()(page)
-app.command()(logs)
-app.command()(dashboard)
-app.command()(run)
-app.command()(cancel)
-app.command()(runs)
-app.command()(wake)
-for each in (preview, up, refresh, destroy, move_state, recover):
-    app.command()(each)
+for panel, commands in {
+    "Check and plan": (check, plan, impact, review, changes, show, images, schema),
+    "Apply": (preview, up, refresh, destroy, recover, move_state, render),
+    "Look": (status, page, logs, dashboard, runs),
+    "Run": (run, cancel, wake),
+    "Bring in": (import_, adopt),
+}.items():
+    for each in commands:
+        app.command(each.__name__.strip("_").replace("_", "-"), rich_help_panel=panel)(each)
 
 
 def main() -> None:
-    """Runs the command. What it has printed is written before it ends: a full disk is not a finding."""
+    """Runs the command, also as the script of the wheel. What it has printed is written before it ends: a full disk is
+    not a finding."""
+    # A command's objects live as long as the command: searching them for cycles takes a sixth of a large file's time.
+    gc.disable()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal with another encoding shows question marks for characters that it does not have.
+            stream.reconfigure(errors="replace")
     if sys.stdout is None:
         print("the standard output is closed: redirect it to /dev/null", file=sys.stderr)
         sys.exit(MISUSED)
     try:
         try:
-            app(prog_name="python -m stacks")
+            app(prog_name=_PROGRAM if Path(sys.argv[0]).name == _PROGRAM else "python -m stacks")
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -81,10 +80,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # A command's objects live as long as the command: searching them for cycles takes a sixth of a large file's time.
-    gc.disable()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal with another encoding shows question marks for characters that it does not have.
-            stream.reconfigure(errors="replace")
     main()

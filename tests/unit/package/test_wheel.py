@@ -137,3 +137,12 @@ def test_stack_files_are_checked_without_a_checkout_and_a_command_that_needs_one
     assert done.returncode != 0
     assert "this command runs ray-platform's own program" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_its_script_is_the_command(wheel: Path, installed: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        [name] = [each for each in content.namelist() if each.endswith(".dist-info/entry_points.txt")]
+        assert content.read(name).decode().split() == ["[console_scripts]", "ray-platform", "=", "stacks.__main__:main"]
+    called = "import sys; from stacks.__main__ import main; sys.argv = ['/bin/ray-platform', 'check', '--help']; main()"
+    shown = run(["-c", called], installed, tmp_path)
+    assert (shown.returncode, "Usage: ray-platform check" in shown.stdout) == (0, True), shown.stderr
