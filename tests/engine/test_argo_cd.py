@@ -95,7 +95,7 @@ def repository(stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Re
 def argo_cd(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """Runs Argo CD on the cluster until the end of the file."""
     kubectl, folder = Kubectl(cluster), tmp_path_factory.mktemp("argo-cd")
-    kubectl.does("apply", "--server-side", "-k", str(ARGO_CD.share("crds")))
+    kubectl.does("apply", "--server-side", "-k", str(ARGO_CD.share("manifests/crds")))
     kubectl.until_established()
     kubectl.does("create", "namespace", NAMESPACE)
     kubectl.does("apply", "-n", NAMESPACE, "-f", "-", bodies=CONFIGURATION)

@@ -49,7 +49,7 @@ spec: {ca: {secretName: lab}}
 def issuer(shared_cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A ClusterIssuer of a cert-manager that runs until the end of the file."""
     does, folder = Kubectl(shared_cluster).does, tmp_path_factory.mktemp("cert-manager")
-    does("apply", "--server-side", "-f", str(tools.CERT_MANAGER.share("crds")))
+    does("apply", "--server-side", "-f", str(tools.CERT_MANAGER.share("deploy/crds")))
     Kubectl(shared_cluster).until_established()
     does("create", "namespace", "cert-manager")
     environment = {**os.environ, "KUBECONFIG": str(shared_cluster.kubeconfig)}
@@ -66,7 +66,7 @@ def issuer(shared_cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) 
         finally:
             controllers.terminate()
     does("delete", "namespace", "cert-manager")
-    does("delete", "-f", str(tools.CERT_MANAGER.share("crds")))
+    does("delete", "-f", str(tools.CERT_MANAGER.share("deploy/crds")))
 
 
 @pytest.fixture(scope="module")
