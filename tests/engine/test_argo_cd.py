@@ -149,7 +149,7 @@ def test_argo_cd_applies_a_stack_and_leaves_the_autoscalers_numbers_alone(
     made["spec"]["source"]["repoURL"] = f"file://{repository.folder}"
     made["spec"]["syncPolicy"]["automated"] = {"selfHeal": True}
     argo_cd.does("apply", "-f", "-", bodies=[made])
-    until(lambda: synced(argo_cd, times=1), "Argo CD has applied the stack")
+    until(lambda: synced(argo_cd, times=1), "Argo CD has applied the stack", seconds=240)
     waves = {each["kind"]: int(each["syncWave"]) for each in application(argo_cd)["resources"]}
     assert waves["CustomResourceDefinition"] < waves["Namespace"] < waves["Deployment"] < waves["RayCluster"]
 
@@ -162,7 +162,7 @@ def test_argo_cd_applies_a_stack_and_leaves_the_autoscalers_numbers_alone(
     [file] = repository.files.glob("*/team-a--raycluster--training.yaml")
     file.write_text(file.read_text().replace("idleTimeoutSeconds: 300", "idleTimeoutSeconds: 420"))
     repository.commit()
-    until(lambda: synced(argo_cd, times=2), "Argo CD has applied the edit")
+    until(lambda: synced(argo_cd, times=2), "Argo CD has applied the edit", seconds=240)
     spec = rays.read("team-a", "training")["spec"]
     assert spec["autoscalerOptions"]["idleTimeoutSeconds"] == 420
     assert spec["workerGroupSpecs"][0]["replicas"] == 2
