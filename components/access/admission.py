@@ -379,8 +379,8 @@ def _connected(admitted: Restricted) -> Body:
         "the head: add its name to clusterNames, jobNames or serviceNames of the tenant in the stack file, or set "
         "network.otherClusters"
     )
-    made = policy(
-        ("rayclusters", "CREATE"),
+    return policy(
+        (*NETWORKED, "CREATE"),
         [{"name": "by-hand", "expression": " && ".join(by_hand)}],
         [
             {
@@ -389,14 +389,12 @@ def _connected(admitted: Restricted) -> Body:
             }
         ],
     )
-    made["matchConstraints"]["resourceRules"][0]["resources"] = list(NETWORKED)
-    return made
 
 
-def policy(on: tuple[str, str], conditions: Sequence[Body], validations: Sequence[Body]) -> Body:
-    """The spec of a policy. `on`: plural name of a KubeRay kind, and operation."""
-    resource, operation = on
-    rules = [{"apiGroups": [RAY_GROUP], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}]
+def policy(on: tuple[str, ...], conditions: Sequence[Body], validations: Sequence[Body]) -> Body:
+    """The spec of a policy. `on`: plural names of KubeRay's kinds, and at the end the operation."""
+    *resources, operation = on
+    rules = [{"apiGroups": [RAY_GROUP], "apiVersions": ["v1"], "operations": [operation], "resources": resources}]
     return {
         "matchConstraints": {"resourceRules": rules},
         "matchConditions": list(conditions),

@@ -10,6 +10,7 @@ from ipaddress import ip_address, ip_network
 from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_service.settings import RayServiceSettings
 from components.redis.settings import max_memory, resources
 from components.storage.manifests import named_as_object_storage
 from core.problems import Finding, Path
@@ -261,66 +262,61 @@ def _runs_without_a_limit(stack: StackSettings) -> Iterator[Finding]:
             yield Finding((f"{PREFIX}tenants", at, "users"), None, message, "unlimited-jobs")
 
 
-def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
-    """Models whose further replicas would wait for workers that nobody adds."""
+def _services(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayServiceSettings]]:
+    """All RayServices, each with its place in the stack file and its tenant."""
     for at, tenant in enumerate(stack.tenants):
         for number, service in enumerate(tenant.services):
-            if (llm := service.llm) and llm.most > llm.replicas and not service.cluster.scales:
-                message = (
-                    "each replica needs a worker of its own, and the cluster does not scale: remove it, or let "
-                    "the cluster scale"
-                )
-                path: Path = (f"{PREFIX}tenants", at, "services", number, "llm", "maxReplicas")
-                yield Finding(path, llm.max_replicas, message, "no-autoscaler")
+            yield (f"{PREFIX}tenants", at, "services", number), tenant, service
+
+
+def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
+    """Models whose further replicas would wait for workers that nobody adds."""
+    for path, _, service in _services(stack):
+        if (llm := service.llm) and llm.most > llm.replicas and not service.cluster.scales:
+            message = (
+                "each replica needs a worker of its own, and the cluster does not scale: remove it, or let the cluster "
+                "scale"
+            )
+            yield Finding((*path, "llm", "maxReplicas"), llm.max_replicas, message, "no-autoscaler")
 
 
 def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
     """Services whose workers end before Serve has moved their requests."""
-    for at, tenant in enumerate(stack.tenants):
-        for number, service in enumerate(tenant.services):
-            drain, shortest = service.cluster.drain_timeout, service.shortest_drain
-            if drain is not None and shortest is not None and seconds(drain) < shortest:
-                message = (
-                    f"requests are lost when a worker has to go: Serve needs {shortest} s to move them. Set "
-                    f"{shortest}s or more, or remove it"
-                )
-                path: Path = (f"{PREFIX}tenants", at, "services", number, "cluster", "drainTimeout")
-                yield Finding(path, drain, message, "short-drain")
-
-
-def _closed(stack: StackSettings) -> Iterator[tuple[int, TenantSettings]]:
-    """Tenants whose NetworkPolicies deny what their settings do not allow, with their positions."""
-    for at, tenant in enumerate(stack.tenants):
-        if stack.network.policies and tenant.network.policies:
-            yield at, tenant
+    for path, _, service in _services(stack):
+        drain, shortest = service.cluster.drain_timeout, service.shortest_drain
+        if drain is not None and shortest is not None and seconds(drain) < shortest:
+            message = (
+                f"requests are lost when a worker has to go: Serve needs {shortest} s to move them. Set {shortest}s or "
+                "more, or remove it"
+            )
+            yield Finding((*path, "cluster", "drainTimeout"), drain, message, "short-drain")
 
 
 def _closed_services(stack: StackSettings) -> Iterator[Finding]:
     """Services that nobody outside of their RayCluster may ask."""
-    for at, tenant in _closed(stack):
-        for number, service in enumerate(tenant.services):
-            if not (tenant.network.serve_from or tenant.network.ingress):
-                message = (
-                    "no NetworkPolicy lets anybody outside of its RayCluster connect to it: set network.serveFrom of "
-                    "the tenant"
-                )
-                path: Path = (f"{PREFIX}tenants", at, "services", number, "name")
-                yield Finding(path, service.name, message, "closed-service")
+    for path, tenant, service in _services(stack):
+        network = tenant.network
+        if stack.network.policies and network.policies and not (network.serve_from or network.ingress):
+            message = (
+                "no NetworkPolicy lets anybody outside of its RayCluster connect to it: set network.serveFrom of the "
+                "tenant"
+            )
+            yield Finding((*path, "name"), service.name, message, "closed-service")
 
 
 def _models_out_of_reach(stack: StackSettings) -> Iterator[Finding]:
     """Models of a hub or a bucket that pods may not connect to."""
-    for at, tenant in _closed(stack):
-        for number, service in enumerate(tenant.services):
-            llm = service.llm
-            source = (llm.source or llm.model) if llm else "/"
-            if not source.startswith(("/", "./")) and not tenant.network.egress:
-                message = (
-                    f"the pods download {source!r}, and the tenant's network has no egress: set network.egress, for "
-                    "example {internet: true}, or source to a folder"
-                )
-                path: Path = (f"{PREFIX}tenants", at, "services", number, "llm")
-                yield Finding((*path, "source" if llm and llm.source else "model"), source, message, "closed-hub")
+    for path, tenant, service in _services(stack):
+        closed = stack.network.policies and tenant.network.policies and not tenant.network.egress
+        if (llm := service.llm) is None or not closed:
+            continue
+        key, source = ("source", llm.source) if llm.source else ("model", llm.model)
+        if not source.startswith(("/", "./")):
+            message = (
+                f"the pods download {source!r}, and the tenant's network has no egress: set network.egress, for "
+                "example {internet: true}, or source to a folder"
+            )
+            yield Finding((*path, "llm", key), source, message, "closed-hub")
 
 
 _METADATA_SERVICES = tuple(map(ip_address, ("169.254.169.254", "fd00:ec2::254")))

@@ -6,7 +6,7 @@ templates/raycluster-cluster.yaml, of each release since 1.1.
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.problems import Path
@@ -91,27 +91,24 @@ class Release:
 class Rendered(Document):
     """A document with a release of the chart. Its value is the RayCluster that the chart renders."""
 
-    release: Release | None = None
+    release: Release = field(kw_only=True)
 
     @property
     def value(self) -> Any:
-        assert self.release
         return _ray_cluster(self.release)
 
     def origin(self, path: Path) -> Path:
-        assert self.release
         return (*self.release.path, *_origin(path, self.release.values))
 
     @property
     def notes(self) -> list[Note]:
-        assert self.release
         return list(_notes(self.release))
 
 
 def rendered(document: Document, answers: Answers) -> Document:
     """The document, or if it has values of the chart what the chart renders of them."""
     release = _release(document.value, answers)
-    return Rendered(document.yaml, document.first_line, release) if release else document
+    return Rendered(document.yaml, document.first_line, release=release) if release else document
 
 
 def _release(body: Any, answers: Answers) -> Release | None:
