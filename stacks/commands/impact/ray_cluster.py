@@ -27,6 +27,7 @@ from stacks.commands.impact.ray_pods import (
     all_running,
     as_suspended,
     beyond_most,
+    in_kueue,
     of_pods,
     outdated_pods,
     range_of,
@@ -76,7 +77,7 @@ def _edited(before: Known, after: ReadOnlyBody, updates: UpdatesSettings) -> Ite
     if not changed:
         yield from outdated_pods(before, after, updates, ())
         return
-    if _in_kueue(after) and not after["spec"].get("suspend"):
+    if in_kueue(after) and not after["spec"].get("suspend"):
         updates = updates if scales(dict(after)) else BY_KUBERAY_ALONE
         if again := _queued_again(before, after["spec"]):
             yield again
@@ -117,7 +118,7 @@ def _recreated(before: Known, after: ReadOnlyBody) -> Effect | None:
     for label in LABELS_OF_A_NEW_CLUSTER:
         if _label(before.body, label) != _label(after, label):
             why = f"{SETTINGS_BY_LABEL[label]} only applies when a RayCluster is created"
-    if _in_kueue(after) and scales(dict(before.body)) != scales(dict(after)):
+    if in_kueue(after) and scales(dict(before.body)) != scales(dict(after)):
         why = "Kueue refuses another value of autoscaling"
     if not why:
         return None
@@ -132,10 +133,6 @@ def _recreated(before: Known, after: ReadOnlyBody) -> Effect | None:
         ended=ended,
         made=_at_first(after["spec"]),
     )
-
-
-def _in_kueue(body: ReadOnlyBody) -> bool:
-    return _label(body, KUEUE_QUEUE_LABEL) is not None
 
 
 def _queued_again(before: Known, spec: ReadOnlyBody) -> Effect | None:
@@ -254,7 +251,7 @@ def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect
         yield _of_another_queue(there, will[_CLUSTER])
         return
     replaced = _of_cluster(was[_CLUSTER], will)
-    if _in_kueue(after):
+    if in_kueue(after):
         replaced = _queued_again(there, will[_CLUSTER]) or replaced
     for field, text in _IN_PLACE.items():
         if was.get(field) != will.get(field) and not (field == "serveConfigV2" and replaced and replaced.made):

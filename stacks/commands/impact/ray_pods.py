@@ -276,10 +276,14 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
     return Effect(verdict, text, why, safer, REPLACING, ended, ended, of)
 
 
+def in_kueue(body: ReadOnlyBody) -> bool:
+    """Whether a RayCluster is in a queue of Kueue."""
+    return KUEUE_QUEUE_LABEL in (body["metadata"].get("labels") or {})
+
+
 def _replaced_externally(after: ReadOnlyBody) -> bool:
     """Whether KubeRay or Kueue replaces the RayCluster's pods, so that `updates` have no effect."""
-    queued = KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
-    return recreates(after["spec"]) or (queued and not scales(dict(after)))
+    return recreates(after["spec"]) or (in_kueue(after) and not scales(dict(after)))
 
 
 def removed_group(before: Known, after: ReadOnlyBody, effect: Effect, updates: UpdatesSettings) -> Effect:
