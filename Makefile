@@ -20,12 +20,12 @@ ORDER ?= -p no:randomly
 PYTEST = .venv/bin/python -m pytest $(ORDER)
 
 # The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more.
-unit = tests/unit --numprocesses logical --dist worksteal
+unit = tests/unit --numprocesses auto --dist worksteal
 engine = tests --ignore tests/unit --ignore tests/pods --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
-pods = tests/pods --verbose --numprocesses 2 --dist loadscope --durations=25
+pods = tests/pods --verbose --numprocesses 3 --dist loadscope --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse gateway-image mirror wheel docs test test-all test-quick test-rest test-differential test-pods test-failover bench-failover lint format requirements
+.PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse mirror wheel docs test test-all test-quick test-rest test-differential test-pods test-failover bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ page: .venv/installed ## Serve a page of STACK with its nodes and what waits, un
 kubeconfig: .venv/installed ## Print the path of the cluster's kubeconfig.
 	@$(LOCAL) kubeconfig
 
-env: .venv/installed ## For a shell of your own: eval "$$(make -s env)", then pulumi and kubectl use the rehearsal.
+env: .venv/installed ## For a shell of your own: eval "$$(make -s env)", then ray-platform, pulumi and kubectl use the rehearsal.
 	@$(LOCAL) env --stack $(STACK)
 
 preview: .venv/installed ## Show what `pulumi up` would do; each field with ARGS=--diff.
@@ -68,16 +68,13 @@ pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="sta
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
 review: .venv/installed ## The comment on a pull request: what differs from BASE does to each stack (docs/pull-requests.md).
-	@.venv/bin/python -m stacks review --base $(BASE) $(ARGS)
+	@bin/ray-platform review --base $(BASE) $(ARGS)
 
 rehearse: .venv/installed ## STACK at its real size on a cluster of its own, compared with its plan (docs/rehearse.md).
 	@$(LOCAL) rehearse --stack $(STACK) $(ARGS)
 
 mirror: .venv/installed ## Archives of the tools for DIR=FOLDER, which TOOLS=FOLDER or its URL takes them from (docs/tools.md).
 	@$(if $(DIR),,$(error DIR is empty: make mirror DIR=FOLDER))$(LOCAL) mirror "$(DIR)"
-
-gateway-image: .venv/installed ## As root: build the image of the Redis gateway, and print its archive (docs/redis-gateway.md).
-	@$(LOCAL) gateway-image
 
 wheel: .venv/installed ## Build the Python package for other Pulumi programs into dist/ (docs/package.md).
 	@.venv/bin/python -m hatchling build --target wheel
@@ -93,7 +90,7 @@ test: build
 	@$(PYTEST) -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 endif
 
-test-all: test test-rest ## All tests: about an hour on two cores.
+test-all: test test-rest ## All tests: about 50 minutes on two cores.
 
 test-rest: thorough-unit thorough-engine thorough-pods ## What `make test` leaves out.
 
@@ -145,13 +142,12 @@ requirements: .venv/installed ## Pin the packages of requirements*.in again.
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" local/images/ray.in -o local/images/ray.txt
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
-	  --no-emit-find-links --custom-compile-command "make requirements" gateway/requirements.in -o gateway/requirements.txt
-	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" benchmarks/checkers/requirements.in \
 	  -o benchmarks/checkers/requirements.txt
 
 .venv/installed: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ": set PYTHON=")'
+	@[ -w . ] || { echo "The checkout cannot be written: copy it to a folder of yours, and run make there" >&2; exit 1; }
 	@echo "Installing the Python packages into .venv (once)" >&2
 	@$(PYTHON) -m venv .venv
 	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements-dev.txt > .venv/uv.txt

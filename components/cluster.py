@@ -4,18 +4,17 @@
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.body import Body
 
 if TYPE_CHECKING:
     import pulumi
 
-Answer = TypeVar("Answer")
 Sent = str | Mapping[str, Any] | Sequence[Any] | None
 
 NO_PAIRS: Mapping[str, str] = MappingProxyType({})
@@ -39,7 +38,7 @@ class ForbiddenError(ClusterUnreachableError):
 
 
 class UnauthorizedError(ClusterUnreachableError):
-    """The API server does not accept the credentials, such as an expired token."""
+    """The API server does not accept the credentials, such as an expired token, and no renewed ones."""
 
 
 class ConflictError(ClusterUnreachableError):
@@ -176,24 +175,6 @@ class Cluster(Protocol):
         query = {"container": container, **({"follow": "true"} if follow else {})}
         query |= {} if tail is None else {"tailLines": str(tail)}
         return self.stream(f"{path_of('v1', 'pods', namespace, pod)}/log", query=query, follow=follow)
-
-    def with_renewed_credentials(self, ask: Callable[[], Answer]) -> Answer:
-        """What `ask` returns, which uses this session. If the API server refuses, the credentials are renewed, and
-        `ask` is called once more.
-
-        Raises UnauthorizedError if that is refused, too, or there is no usable kubeconfig any more.
-        """
-        try:
-            return ask()
-        except (UnauthorizedError, ForbiddenError):
-            self.renew()
-        try:
-            return ask()
-        except NoAnswerError:
-            raise
-        except ClusterUnreachableError as error:
-            # Also 403: with an exec plugin that fails the client connects without credentials, as system:anonymous.
-            raise UnauthorizedError(str(error)) from error
 
 
 def path_of(api_version: str, plural: str, namespace: str | None = None, name: str | None = None) -> str:

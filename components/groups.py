@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.kubernetes import KubernetesObject, below, create
-from components.objects import Object
+from components.objects import Object, Part
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,6 @@ class ClusterAccess(Objects):
 class IdleTermination(Objects):
     """A pod that suspends the tenant's RayClusters with `idleTerminationOptions` when nobody uses them
     (`idle_termination.manifests.objects`). It depends on the RayClusters, whose tokens it reads."""
-
-
-class LogCollectors(Objects):
-    """The configuration of the collectors in a tenant's pods, which do not start without it
-    (`logs.collector.config_map`)."""
 
 
 class Monitoring(Objects):
@@ -116,5 +111,12 @@ class TenantRestrictions(Objects):
     """
 
 
-GROUPS = {group.__name__: group for group in Objects.__subclasses__()}
-"""The components by the kind of a Part."""
+_COMPONENTS = {group.__name__: group for group in Objects.__subclasses__()}
+
+
+def create_part(name: str, part: Part, args: ObjectsArgs, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """The component of a part, or the one object of a part without a component."""
+    if part.kind is not None:
+        return _COMPONENTS[part.kind](name, args, opts)
+    [made] = create(name, args.objects, opts, args.namespaces).values()
+    return made

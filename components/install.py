@@ -15,7 +15,7 @@ from components.crds.live import differences
 from components.dynamic.definitions import CustomResourceDefinitions, DefinitionsArgs
 from components.dynamic.generated import ServerCertificate
 from components.dynamic.guards import CrdGuard, CrdGuardArgs, CrdGuardProvider
-from components.kubernetes import below, create, field_manager
+from components.kubernetes import below, by_this_stack, create, field_manager
 from components.kubernetes_cluster import KubernetesCluster
 from components.manifest_files import ManifestError, Objects
 from components.objects import named
@@ -110,7 +110,14 @@ def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGu
         # The previous stage depends on all stages before it.
         objects = named(with_mirrors(body, args.mirrors) for body in stage)
         made = list(create(name, objects, _after(made, opts), args.namespaces).values())
-    guarded = CrdGuardArgs(args.guard, [each.resource for each in definitions], connection)
+    deployments = [
+        by_this_stack(with_mirrors(body, args.mirrors))
+        for stage in args.stages
+        for body in stage
+        if body["kind"] == "Deployment"
+    ]
+    resources = [each.resource for each in definitions]
+    guarded = CrdGuardArgs(args.guard, resources, connection, deployments, field_manager())
     return CrdGuard(f"{name}-crd-guard", guarded, _after(made, opts))
 
 
@@ -176,7 +183,7 @@ class Installed:
         supported = " or ".join(f"{release}.x" for release in self.releases)
         raise UnsupportedVersionError(
             f"{self.setting}.install is existing, and the cluster has: {self.deployment} {live.version or 'none'}, "
-            f"{served}. Here {problem}. Supported: {supported}."
+            f"{served}. Problem: {problem}. Supported: {supported}."
         )
 
 

@@ -30,7 +30,7 @@ class KubernetesObject(pulumi.CustomResource):
 
     def __init__(self, name: str, args: Body, opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = {"metadata": None, "spec": None, "status": None}
-        super().__init__(token(args["apiVersion"], args["kind"]), name, {**outputs, **_by_this_stack(args)}, opts)
+        super().__init__(token(args["apiVersion"], args["kind"]), name, {**outputs, **by_this_stack(args)}, opts)
 
 
 def create(
@@ -87,7 +87,7 @@ def field_manager() -> str:
     return f"pulumi-{pulumi.get_project()}-{environment_of(pulumi.get_stack())}"
 
 
-def _by_this_stack(body: Body) -> Body:
+def by_this_stack(body: Body) -> Body:
     """The object with the environment's field manager, which is the same in all stacks of a split environment.
 
     Without the annotation the provider generates a name for each resource that it creates. An object that is imported

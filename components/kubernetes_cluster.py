@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from components.cluster import (
     AMBIENT,
     NO_PAIRS,
-    Answer,
     Cluster,
     ClusterUnreachableError,
     ConflictError,
@@ -30,6 +29,8 @@ from components.cluster import (
     UnauthorizedError,
 )
 from core.body import Body
+
+Answer = TypeVar("Answer")
 
 _SECONDS = 20
 """Timeout of a read. An API server that takes longer counts as unreachable."""
@@ -71,19 +72,29 @@ class KubernetesCluster(Cluster):
                 raise NoKubeconfigError("no usable kubeconfig: its content is not known yet")
             elif context is None and not _any_exists(files) and "KUBERNETES_SERVICE_HOST" in os.environ:
                 kubernetes.config.load_incluster_config(client_configuration=configuration)
+            elif not _any_exists(files):
+                message = f"no kubeconfig: {files} does not exist. Set KUBECONFIG; for a rehearsal, run"
+                raise NoKubeconfigError(f'{message} eval "$(make -s env)"')
             else:
                 where = files
                 kubernetes.config.load_kube_config(files, **options)
         except (kubernetes.config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
             raise NoKubeconfigError(f"no usable kubeconfig: {error}") from error
         except TypeError as error:
-            message = f"no usable kubeconfig: {where} is no mapping of clusters and users"
+            message = f"no usable kubeconfig: {where} is not a mapping of clusters and users"
             raise NoKubeconfigError(message) from error
         configuration.retries = False
         return kubernetes.client.ApiClient(configuration)
 
     def renew(self) -> None:
         self.__dict__.pop("_client", None)
+
+    def _renew(self) -> None:
+        self.renew()
+        try:
+            _ = self._client
+        except NoKubeconfigError as error:
+            raise UnauthorizedError(str(error)) from error
 
     def request(
         self,
@@ -117,21 +128,35 @@ class KubernetesCluster(Cluster):
         limit: float | tuple[float, float],
     ) -> Any:
         """The client's response; None for 404. It is asked again while the API server answers 429, as it does for a
-        moment after a CRD has changed."""
-        _, url, sent, *_ = self._client.param_serialize(
-            method, path, query_params=list(query.items()), header_params=dict(headers), auth_settings=["BearerToken"]
-        )
-        deadline = time.monotonic() + _SECONDS
+        moment after a CRD has changed, and once with renewed credentials if it does not accept them any more."""
+        deadline, renewed = time.monotonic() + _SECONDS, False
         while True:
-            response = _read(lambda: self._client.call_api(method, url, sent, body, _request_timeout=limit))
+            _, url, sent, *_ = self._client.param_serialize(
+                method,
+                path,
+                query_params=list(query.items()),
+                header_params=dict(headers),
+                auth_settings=["BearerToken"],
+            )
+            call = functools.partial(self._client.call_api, method, url, sent, body, _request_timeout=limit)
+            response = _read(call)
             if response.status < HTTPStatus.MULTIPLE_CHOICES:
                 return response
             data = _read(response.read)
             if response.status == HTTPStatus.NOT_FOUND:
                 return None
+            if response.status == HTTPStatus.UNAUTHORIZED and not renewed:
+                # Tokens end while a command watches, or while `up` waits.
+                renewed = True
+                self._renew()
+                continue
             if response.status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > deadline:
-                kind = _KINDS.get(response.status, ClusterUnreachableError)
-                raise kind(f"the API server refuses: {_refusal(data) or f'{response.status} {response.reason}'}")
+                # With an exec plugin that fails the client connects without credentials, as system:anonymous.
+                kind = UnauthorizedError if renewed else _KINDS.get(response.status, ClusterUnreachableError)
+                refusal = _refusal(data) or f"{response.status} {response.reason}"
+                if _NO_ADDRESS in refusal:
+                    raise kind("the pod's node has no address. Pods on simulated nodes have no logs and no ports")
+                raise kind(f"the API server refuses: {refusal}")
             time.sleep(1.0)
 
     def ask_pod(self, namespace: str, pod: str, port: int, path: str) -> bytes | None:
@@ -212,6 +237,10 @@ _KINDS: Mapping[int, type[ClusterUnreachableError]] = {
 """The errors of refusals."""
 
 
+_NO_ADDRESS = "no preferred addresses found"
+"""What the API server says of a node without an address (pkg/util/node/node.go)."""
+
+
 def _any_exists(files: str) -> bool:
     return any(Path(each).expanduser().exists() for each in files.split(os.pathsep) if each)
 
@@ -236,8 +265,8 @@ def _object(data: bytes) -> Body:
         found = None
     if not isinstance(found, dict):
         raise ClusterUnreachableError(
-            "the answer is no object of Kubernetes: the kubeconfig's address is that of another server, or of a proxy "
-            "that asks for a login"
+            "the answer is not an object of Kubernetes: the kubeconfig's address leads to a different server, or to a "
+            "proxy that asks for a login"
         )
     return found
 

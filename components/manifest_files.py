@@ -158,7 +158,8 @@ def _run(location: str) -> str:
     if done.returncode:
         raise KustomizeError(
             f"{' '.join(command)} {location} failed: {done.stderr.strip()}. "
-            "Where GitHub cannot be reached set location in the same place to a folder or mirror that holds the tree"
+            "Where GitHub cannot be reached, set `location` next to its `version` in the stack file (of operator, or "
+            "of kueue in scheduler) to a folder or mirror that holds the tree"
         )
     return done.stdout
 

@@ -44,8 +44,9 @@ class Object:
 class Part:
     """A component of a stack, and its objects."""
 
-    kind: str
-    """Name of its class: `NetworkPolicies`."""
+    kind: str | None
+    """Name of its class: `NetworkPolicies`. None: its objects are directly below its tenant, because a component of one
+    object would be a row of the state for each tenant."""
 
     name: str
     """Last part of the name of its Pulumi resource, unique among the parts of its tenant or platform."""

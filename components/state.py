@@ -50,9 +50,7 @@ def _asked(function: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
             time.sleep(pause)
 
 
-def whole(
-    component: pulumi.ComponentResource, but: type[pulumi.Resource] | None = None
-) -> pulumi.Output[pulumi.Resource]:
+def whole(component: pulumi.Resource, but: type[pulumi.Resource] | None = None) -> pulumi.Output[pulumi.Resource]:
     """A component for `depends_on`, known once everything below it exists, except resources of the class `but`.
 
     If a component itself is in `depends_on`, Pulumi's SDK writes the URNs of all its children into each dependent
@@ -63,7 +61,7 @@ def whole(
     return pulumi.Output.from_input(_made(component, but))
 
 
-async def _made(component: pulumi.ComponentResource, but: type[pulumi.Resource] | None) -> pulumi.Resource:
+async def _made(component: pulumi.Resource, but: type[pulumi.Resource] | None) -> pulumi.Resource:
     for resource in list(_below(component)):
         if but is None or not isinstance(resource, but):
             await resource.urn.future()

@@ -59,21 +59,17 @@ def look_at(
     namespace: str,
     name: str,
     state_of: Callable[[dict[str, Any]], str],
-    renews: bool = False,
+    ends: bool = False,
 ) -> tuple[dict[str, Any] | None, str]:
     """An object of KubeRay that an update has created, and its state for people. An API server that does not answer is
     asked again later.
 
-    `renews`: one that refuses is asked again with renewed credentials; raises UnauthorizedError if it still refuses.
+    `ends`: raises UnauthorizedError if it does not accept the credentials any more.
     """
-
-    def ask() -> dict[str, Any] | None:
-        return cluster.get("ray.io/v1", plural, namespace, name)
-
     try:
-        found = cluster.with_renewed_credentials(ask) if renews else ask()
+        found = cluster.get("ray.io/v1", plural, namespace, name)
     except ClusterUnreachableError as error:
-        if renews and isinstance(error, UnauthorizedError):
+        if ends and isinstance(error, UnauthorizedError):
             raise
         return None, str(error)
     return found, state_of(found) if found else GONE

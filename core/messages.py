@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from core.problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, quoted, shown
+from core.problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, few, in_one_line, quoted, shown
 from core.stack_file import PREFIX
 from core.suggestions import keys_meant
 
@@ -36,7 +36,7 @@ _EXPECTED = {
     "literal_error": ("not-allowed-value", "use {expected}"),
     "enum": ("not-allowed-value", "use {expected}"),
     "greater_than_equal": ("out-of-range", "give at least {ge}"),
-    "greater_than": ("out-of-range", "give more than {gt}"),
+    "greater_than": ("out-of-range", "give more than {gt:g}"),
     "less_than_equal": ("out-of-range", "give at most {le}"),
     "less_than": ("out-of-range", "give less than {lt}"),
     "too_short": ("out-of-range", "write something, or leave the key out"),
@@ -82,7 +82,7 @@ def of_problems(problems: Iterable[Problem], values: Mapping[str, Any], prefix: 
 
 
 def _too_many(faults: int) -> list[Finding]:
-    message = f"{faults - MOST} more faults are not listed: correct these first"
+    message = f"{faults - MOST} more errors are not listed: correct these first"
     return [Finding((), None, message, "too-many")] if faults > MOST else []
 
 
@@ -170,11 +170,17 @@ def _of_variables(location: Path, value: Any) -> str | None:
     return None
 
 
+_MOST_KEYS = 6
+"""The most keys that are listed beside a suggestion."""
+
+
 def _unknown_key(key: str, model: type[BaseModel]) -> str:
     known = _keys(model)
     near = keys_meant(key, known) or _below(key, model) or _nearest(key, known)
-    suggestion = f"did you mean {' and '.join(map(repr, near))}? " if near else ""
-    return f"unknown key {shown(key)}: {suggestion}Known keys: {', '.join(known)}"
+    if near:
+        suggestion = f"did you mean {' and '.join(map(repr, near))}?"
+        return f"unknown key {shown(key)}: {suggestion} Known keys: {few(known, _MOST_KEYS)}"
+    return f"unknown key {shown(key)}: Known keys: {', '.join(known)}"
 
 
 def _below(key: str, model: type[BaseModel]) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """Pods: the paths of pod templates and of RayCluster specs by kind, and Pod Security levels of namespaces."""
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
-from core.problems import Path
+from core.body import ReadOnlyBody
+from core.problems import Path, Problem
 
 RAY = "ray.io"
 """API group of KubeRay's kinds."""
@@ -70,3 +72,20 @@ RESTRICTED_CAPABILITIES = ("NET_BIND_SERVICE",)
 
 PROFILES = ("RuntimeDefault", "Localhost")
 """Types of seccomp and AppArmor profiles that `baseline` and `restricted` allow."""
+
+
+LONGEST_STOP = 86400
+"""Seconds that a pod may take to stop: a day."""
+
+
+def kept(template: ReadOnlyBody, path: Path) -> Iterator[Problem]:
+    """Fields of a pod template with which its pods do not go. `path`: that of the template, which may have values of
+    wrong types."""
+    metadata, spec = (part if isinstance(part := template.get(key), dict) else {} for key in ("metadata", "spec"))
+    if metadata.get("finalizers"):
+        message = "nothing removes them from the pods, so pods and namespace could never be deleted: remove them"
+        yield Problem((*path, "metadata", "finalizers"), None, message, "pod-stays")
+    seconds = spec.get("terminationGracePeriodSeconds")
+    if isinstance(seconds, int) and seconds > LONGEST_STOP:
+        message = f"a node could not be drained for that long: use at most {LONGEST_STOP}, a day"
+        yield Problem((*path, "spec", "terminationGracePeriodSeconds"), seconds, message, "pod-stays")

@@ -28,6 +28,9 @@ and a token of a language model such as `</s>` and `[PAD]`."""
 PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Za-z_][\w.-]*\})|\{\{[^{}]*\}\}")
 """A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${job.token}`, `{{ token }}`."""
 
+VARIABLE = r'^"?[$]([A-Za-z_][A-Za-z0-9_]*|[{][A-Za-z_][A-Za-z0-9_]*[}])"?$'
+"""A text of a command line that is only a variable of its shell, and so no secret."""
+
 FORMATS = {
     # Not of a placeholder: $PASSWORD, $(PASSWORD), <password>, {password}, %s, ***.
     "a password in a URL": r"://[^/\s:@]*:(?:[^/\s@$<{%*]|%[0-9A-Fa-f]{2})[^/\s@]*@",
@@ -69,6 +72,24 @@ def secret_in(text: str) -> str | None:
     if SECRET_VALUE.search(text) is None:
         return "a password in an argument" if _ARGUMENT.search(text) else None
     return next(name for name, pattern in FORMATS.items() if re.search(pattern, text))
+
+
+_VALUE = r"(\"[^\"]*\"|'[^']*'|[^\s\"'()\[\]`]+)"
+_IN_COMMANDS = re.compile(rf"(?:^|[\s;])(?:([A-Z][A-Z0-9_]*)=|--((?:[a-z0-9]+-)*(?:password|token|key))[ =]){_VALUE}")
+"""Variables and flags in a command with their values."""
+
+
+def secrets_of_command(command: str) -> list[str]:
+    """Variables and flags of a command that are secrets by their names, where their values do not look like one."""
+    found = ((name or flag, value) for name, flag, value in _IN_COMMANDS.findall(command))
+    return list(dict.fromkeys(name for name, value in found if is_secret_by_name(name, value)))
+
+
+def is_secret_by_name(name: str, value: object) -> bool:
+    """Whether a value that does not look like a secret is one by its name."""
+    text = str(value).strip("\"'")
+    plain = text and not PLACEHOLDER.fullmatch(text) and not text.startswith("$") and not secret_in(text)
+    return bool(plain) and is_secret(name.replace("-", "_"), text)
 
 
 def plain_secrets(env: Mapping[str, str]) -> list[Problem]:

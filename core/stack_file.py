@@ -82,12 +82,24 @@ class StackFile:
             return finding
         path = ("config", *finding.path)
         span = self.document.span(path, of_key=finding.rule == UNKNOWN_FIELD)
-        return replace(finding, line=span.line, column=span.column, end_column=span.end_column, file=span.file)
+        return replace(
+            finding,
+            message=self.document.said(path, finding.message),
+            line=span.line,
+            column=span.column,
+            end_column=span.end_column,
+            file=span.file,
+        )
 
 
 def with_prefix(prefix: str, config: Mapping[str, Any]) -> dict[str, Any]:
     """The values whose keys have the prefix, by the rest of the key."""
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+
+
+def stacks_in(folder: Path) -> list[str]:
+    """The names of the stacks whose files are in a folder."""
+    return sorted(stack_name(each) for each in folder.glob("Pulumi.*.yaml"))
 
 
 def read(file: Path) -> str:
@@ -96,11 +108,15 @@ def read(file: Path) -> str:
         if file.is_dir():
             raise _refused(file, "is a folder: name a stack file in it", UNREADABLE)
         if file.is_fifo() and file.parts[:2] != ("/", "dev"):
-            raise _refused(file, "is a pipe, which nobody may ever write to: name a file, or /dev/stdin", UNREADABLE)
+            raise _refused(
+                file, "is a pipe, and nothing may ever be written to it: name a file, or /dev/stdin", UNREADABLE
+            )
         with file.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, FileNotFoundError) and (stacks := stacks_in(file.parent)):
+            reason = f"{reason}. Stacks here: {', '.join(stacks)}"
         raise _refused(file, f"cannot be read: {reason}", UNREADABLE) from error
     if len(content) > LARGEST_FILE:
         raise _refused(file, f"the file is larger than {LARGEST_FILE} bytes: is it a stack file?", "file-size")

@@ -70,6 +70,35 @@ def key_of(list_name: str | int, item: Any) -> _Key | None:
     return (item[name], str(item.get("protocol") or "TCP")) if list_name == "ports" else (item[name],)
 
 
+def place_of(fragment: Any, body: Any, path: Path) -> tuple[Path, bool]:
+    """The part of a path of `body` that a fragment, merged into the body, sets; with the fragment's own indexes.
+
+    The second value is whether the fragment decides the value: it sets the whole path, or replaces a parent of it.
+    """
+    found: Path = ()
+    list_name: str | int = ""
+    for step in path:
+        at = _index_in(fragment, list_name, body, step) if isinstance(step, int) else step
+        if not (at in fragment if isinstance(fragment, Mapping) else isinstance(at, int) and at >= 0):
+            merges = isinstance(fragment, Mapping | list) and DIRECTIVE not in fragment
+            return found, not merges
+        fragment, body = fragment[at], part_of(body, step)
+        found, list_name = (*found, at), step
+    return found, True
+
+
+def part_of(value: Any, *path: str | int) -> Any:
+    """The part at a path of keys and indexes; None if there is none."""
+    for step in path:
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list | tuple) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
 def _keys(list_name: str | int) -> tuple[str, ...]:
     return MERGE_KEYS.get(list_name, ()) if isinstance(list_name, str) else ()
 
@@ -180,3 +209,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items() if item is not None}
     return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _index_in(fragment: Any, list_name: str | int, body: Any, index: int) -> int:
+    """The index in the fragment's list of the item at `index` in the body's list; -1 if the fragment does not have
+    it."""
+    if not isinstance(fragment, list):
+        return -1
+    key = key_of(list_name, part_of(body, index))
+    if key is None:
+        shift = sum(isinstance(item, Mapping) and item.get(DIRECTIVE) == "replace" for item in fragment)
+        return index + shift if index + shift < len(fragment) else -1
+    return next((place for place, item in enumerate(fragment) if key_of(list_name, item) == key), -1)

@@ -125,6 +125,7 @@ _SAME = (
     "quota resourcequota quotas hard",
     "limits limitrange limitranges",
     "pool nodepool nodegroup nodeselector",
+    "groupName name",
     "pool name",
     "nodes nodepools pools",
     "secretName secret existingsecret secretref credentials",

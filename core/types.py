@@ -224,14 +224,20 @@ EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", 253, "an environme
 Env = Annotated[dict[EnvName, Annotated[str, _TextOfNumber]], AfterValidator(_without_secrets)]
 """Environment variables in plain text. For a secret, reference its Secret in `podTemplate` instead."""
 
+IMAGE = (
+    r"((localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+)(:[0-9]+)?/|[a-zA-Z0-9-]+:[0-9]+/)?"
+    r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?"
+)
+"""Pattern of image references (github.com/distribution/reference)."""
+
 Image = Annotated[
     str,
     _matching(
-        r"((localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+)(:[0-9]+)?/|[a-zA-Z0-9-]+:[0-9]+/)?"
-        r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
-        r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?",
+        IMAGE,
         512,
-        "an image reference such as rayproject/ray:2.60.0",
+        "an image reference such as rayproject/ray:2.60.0: use small letters in its name, no + in its tag, and all 64 "
+        "digits of its digest",
     ),
 ]
 """Image reference: name with an optional registry, tag and sha256 digest."""
@@ -267,6 +273,9 @@ StackName = Annotated[
 """Full name of a Pulumi stack, as in a StackReference."""
 
 
+METADATA_SERVICES = ("169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200")
+"""Addresses where clouds give every caller what belongs to the node: of most, AWS' by IPv6, Azure's and Alibaba's."""
+
 _LARGEST = {4: 8, 6: 7}
 """Shortest prefixes by the version of IP: those of 10.0.0.0/8 and fc00::/7, the largest private networks (RFC 1918,
 RFC 4193)."""
@@ -292,6 +301,8 @@ def _network(text: str) -> str:
         )
     if str(network) != text:
         raise ValueError(f"{text!r} is not written as a network: write {network}")
+    if network.is_loopback or network.is_multicast or network.is_unspecified:
+        raise ValueError(f"{text!r} has no addresses of other machines, and a NetworkPolicy opens nothing for it")
     return text
 
 
@@ -332,3 +343,14 @@ def _some_time(duration: str) -> str:
 
 Timeout = Annotated[Duration, AfterValidator(_some_time)]
 """The most time that something waits for: not zero."""
+
+
+def _whole_above_one(gpus: float) -> float:
+    if gpus > 1 and not gpus.is_integer():
+        raise ValueError(f"Ray gives a process a part of one GPU or whole ones, not {gpus:g}: use a whole number")
+    return gpus
+
+
+ReservedGpus = AfterValidator(_whole_above_one)
+"""Of the number of GPUs that a process of Ray reserves: the process does not start with 1.5 of them (ray,
+python/ray/_raylet.pyx: prepare_resources)."""

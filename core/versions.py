@@ -17,6 +17,12 @@ def version_tuple(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
+def release_numbers(text: str | None) -> tuple[int, ...] | None:
+    """The numbers of the release that a text starts with, as `version_tuple`; None if it starts with none."""
+    found = re.match(r"\d+\.\d+\.\d+", text or "")
+    return version_tuple(found[0]) if found else None
+
+
 def image_tag(image: str) -> str | None:
     """The tag of an image reference; None without a tag (only a digest, or neither)."""
     name = image.partition("@")[0]

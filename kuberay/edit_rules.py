@@ -12,8 +12,9 @@ _AUTOSCALER = "ray python/ray/autoscaler/_private/kuberay/autoscaling_config.py"
 _VERSIONS = "ray python/ray/_private/utils.py: check_version_info"
 
 _WHEN_IDLE = (
-    "when nothing runs, delete all pods of the RayCluster (`kubectl delete pod -l ray.io/cluster=NAME`): KubeRay "
-    "recreates them with the edit; or create a second RayCluster with another name, move the work, and remove the first"
+    "when nothing runs, delete all pods of the RayCluster (`kubectl delete pod -n NAMESPACE -l ray.io/cluster=NAME`): "
+    "KubeRay recreates them with the edit; or create a second RayCluster with a different name, move the work, and "
+    "remove the first"
 )
 _RECREATE_WORKERS = "delete the pods of idle workers one after the other, or let the autoscaler end idle workers"
 

@@ -29,7 +29,7 @@ class Verdict(StrEnum):
     """Nothing that runs or is stored is lost with it."""
     NEW_PODS = "only new pods"
     """Running pods stay as they are until each is recreated."""
-    IGNORED = "silently ignored"
+    IGNORED = "not applied"
     """KubeRay accepts the edit, but never applies it."""
     ROLLING = "rolling"
     REFUSED = "fails"

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kuberay.edits import WORKER_GROUP_DEFAULTS, normal
+from kuberay.rules import HEAD_GROUP
 
 Spec = Mapping[str, Any]
 
 Counts = Mapping[str, int]
 """Number of pods by group name, as in label `ray.io/group`."""
-
-HEAD = "headgroup"
-"""The head's group (ray-operator/controllers/ray/utils/constant.go: RayNodeHeadGroupLabelValue)."""
 
 UNLIMITED = WORKER_GROUP_DEFAULTS["maxReplicas"]
 
@@ -47,7 +45,7 @@ def change_of_pods(before: Spec, after: Spec, running: Counts) -> PodChange:
     """What the operator does when the spec changes from `before` to `after` while the pods `running` run."""
     if after.get("suspend"):
         return PodChange(deleted=_some(running))
-    desired_pods = {HEAD: 1, **{name: desired(group) for name, group in groups_of(after).items()}}
+    desired_pods = {HEAD_GROUP: 1, **{name: desired(group) for name, group in groups_of(after).items()}}
     if running and recreates(before, after):
         return PodChange(deleted=_some(running), created=_some(desired_pods), recreated=True)
     was, scales = groups_of(before), bool(after.get("enableInTreeAutoscaling"))
@@ -58,7 +56,9 @@ def change_of_pods(before: Spec, after: Spec, running: Counts) -> PodChange:
     removed = {name: pods for name, pods in running.items() if name not in desired_pods}
     return PodChange(
         deleted=_some({name: change.deleted for name, change in changes.items()}),
-        created=_some({HEAD: 1 - running.get(HEAD, 0), **{name: each.created for name, each in changes.items()}}),
+        created=_some(
+            {HEAD_GROUP: 1 - running.get(HEAD_GROUP, 0), **{name: each.created for name, each in changes.items()}}
+        ),
         orphaned=_some({**removed, **{name: each.orphaned for name, each in changes.items()}}),
     )
 
@@ -136,7 +136,7 @@ def least_running(spec: Spec) -> dict[str, int]:
     scales = spec.get("enableInTreeAutoscaling")
     groups = groups_of(spec)
     numbers = {n: g["minReplicas"] * g["numOfHosts"] if scales else desired(g) for n, g in groups.items()}
-    return {HEAD: 1, **numbers}
+    return {HEAD_GROUP: 1, **numbers}
 
 
 def most_running(spec: Spec) -> dict[str, int]:
@@ -146,7 +146,7 @@ def most_running(spec: Spec) -> dict[str, int]:
     scales = spec.get("enableInTreeAutoscaling")
     groups = groups_of(spec)
     numbers = {n: g["maxReplicas"] * g["numOfHosts"] if scales else desired(g) for n, g in groups.items()}
-    return {HEAD: 1, **numbers}
+    return {HEAD_GROUP: 1, **numbers}
 
 
 def as_running(spec: Spec, running: Counts) -> Spec:

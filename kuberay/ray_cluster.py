@@ -70,7 +70,7 @@ def _groups(cluster: Cluster) -> Found:
         yield from _worker_group(path, group)
         yield from features.check_scaled_group(cluster, path, group)
         if name in seen:
-            message = f"the worker group name {name!r} is used twice: give each group a name of its own"
+            message = f"the worker group name {name!r} is used twice: give each group a unique name"
             yield problem("group-name-unique", (*path, "groupName"), name, message)
         seen.add(name)
 

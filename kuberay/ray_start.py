@@ -11,13 +11,14 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from core.body import ReadOnlyBody
 from core.problems import Path, Problem, shown
 from core.quantities import NotAQuantityError, amount
 from core.quantities import shown as amount_shown
-from core.versions import version_tuple
+from core.versions import release_numbers, version_tuple
+from kuberay.releases import FIRST_RAY_WITH_DRAIN
 from kuberay.rules import Found, problem
 
 Kind = Literal["flag", "text", "whole", "number", "boolean", "json", "object", "colour", "style"]
@@ -42,6 +43,11 @@ _ISOLATION, _SINGLE = "2.45.0", "2.48.0"
 _PLAIN_LABELS = "2.45.0"
 """The first Ray that takes `--labels` other than in JSON (python/ray/_private/label_utils.py:
 parse_node_labels_string)."""
+
+_ADDRESS = "node-ip-address"
+
+_NODE_ID = "ray.io/node-id"
+"""Label with the ID of Ray's node (src/ray/raylet/node_manager.cc: AddDefaultLabels)."""
 
 OPTIONS: Mapping[str, Option] = {
     **dict.fromkeys(
@@ -132,14 +138,21 @@ DRAIN_VARIABLE = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 """Variable of `ray start`: seconds for which Ray drains its node at SIGTERM, 30 by default; 0: it ends at once
 (ray-project/ray#64454)."""
 
+_DRAIN, _GRACE = 30, 30
+"""Seconds: defaults of Ray's drain, and of Kubernetes' terminationGracePeriodSeconds."""
+
 LEAST_OBJECT_STORE = 75 * 2**20
 """Bytes. `ray start` refuses a smaller object store (Ray 2.60: python/ray/_private/ray_constants.py,
 OBJECT_STORE_MINIMUM_MEMORY_BYTES; services.py, determine_plasma_store_config)."""
 
 LEAST_MEMORY = LEAST_OBJECT_STORE * 10 // 3
 """Bytes of a container. By default the object store is three tenths of the memory that is available when `ray start`
-runs (ray_constants.py: DEFAULT_OBJECT_STORE_MEMORY_PROPORTION). Less is of no use with an explicit object store either:
-the processes of an idle head of Ray 2.60, without dashboard and autoscaler, have 240 MiB of their own (Pss_Anon)."""
+runs (ray_constants.py: DEFAULT_OBJECT_STORE_MEMORY_PROPORTION). Less is of no use with an explicit object store
+either (IDLE_MEMORY)."""
+
+IDLE_MEMORY = 240 * 2**20
+"""Bytes that the processes of an idle head of Ray 2.60, without dashboard and autoscaler, have of their own
+(Pss_Anon)."""
 
 _CHOICES = {"colour": ("auto", "false", "true"), "style": ("auto", "record", "pretty")}
 
@@ -185,6 +198,9 @@ def problems_of_labels(labels: Mapping[str, str], ray_version: str | None, path:
             "rayVersion, or remove them"
         )
         yield problem("ray-start-option", path, None, message)
+    if _NODE_ID in labels:
+        message = "Ray sets it itself, and ends with another: remove it"
+        yield problem("ray-start-option", (*path, _NODE_ID), labels[_NODE_ID], message)
 
 
 def is_gpu(resource: str) -> bool:
@@ -270,6 +286,11 @@ def problems_of_group(
     yield from problems_of_params(params, ray_version, path[-1] == "headGroupSpec", at)
     yield from problems_of_labels(group.get("labels") or {}, ray_version, (*path, "labels"))
     yield from _without_memory(group, path)
+    yield from _reserved_resources(params, at)
+    if "$" not in (address := params.get(_ADDRESS, "$")):
+        message = "all pods of the group would give this address as theirs: remove it"
+        yield problem("ray-start-option", (*at, _ADDRESS), address, message)
+    yield from _of_two(params, path[-1] == "headGroupSpec", at)
     yield from _elsewhere(ports, params, at) if ports else ()
     yield from _without_gpus(group, params, at)
 
@@ -277,8 +298,8 @@ def problems_of_group(
 _STORE = "object-store-memory"
 
 _BEYOND = {
-    _STORE: "the object store would be larger than /dev/shm, and Ray does not start",
-    "memory": "tasks would get memory that is not there",
+    _STORE: "an object store of {} would be larger than /dev/shm, and Ray does not start",
+    "memory": "tasks would get {} of memory that is not there",
 }
 """Flags with more bytes than the container has. KubeRay gives /dev/shm the container's memory (pod.go: addEmptyDir),
 and Ray compares its store with it (python/ray/_private/services.py: determine_plasma_store_config)."""
@@ -312,13 +333,94 @@ def _without_memory(group: ReadOnlyBody, path: Path) -> Found:
     params = group.get("rayStartParams") or {}
     store = params.get(_STORE, "")
     if store.isdecimal() and int(store) < LEAST_OBJECT_STORE:
-        message = f"`ray start` takes at least {LEAST_OBJECT_STORE} bytes: raise it, or remove it"
+        message = f"`ray start` takes at least {LEAST_OBJECT_STORE} bytes, and not {store}: raise it, or remove it"
         yield problem("ray-start-memory", (*path, "rayStartParams", _STORE), store, message)
-    for flag, harm in _BEYOND.items() if limit is not None else ():
+    both = [params.get(flag, "") for flag in _BEYOND]
+    if limit is not None and all(each.isdecimal() for each in both):
+        most = int(amount(str(limit)))
+        if max(map(int, both)) <= most < sum(map(int, both)):
+            message = f"with {_STORE} {both[0]} it is more than the container's {limit}: lower one of them"
+            yield problem("ray-start-memory", (*path, "rayStartParams", "memory"), params["memory"], message)
+    if (shm := _shared_memory(group)) and store.isdecimal() and int(store) > amount(shm):
+        message = f"{_beyond(_STORE, store)}, because the volume there has {shm}: lower it, or raise sizeLimit"
+        yield problem("ray-start-memory", (*path, "rayStartParams", _STORE), store, message)
+        return
+    for flag in _BEYOND if limit is not None else ():
         given = params.get(flag, "")
         if given.isdecimal() and int(given) > amount(str(limit)):
-            message = f"{harm}, because the container has {limit}: lower it, or remove it"
+            message = f"{_beyond(flag, given)}, because the container has {limit}: lower it, or remove it"
             yield problem("ray-start-memory", (*path, "rayStartParams", flag), given, message)
+
+
+def _beyond(flag: str, given: str) -> str:
+    return _BEYOND[flag].format(amount_shown("memory", Decimal(given)))
+
+
+def _shared_memory(group: ReadOnlyBody) -> str | None:
+    """The limit of a volume of the pod's own at /dev/shm."""
+    pod = group["template"]["spec"]
+    mounts = pod["containers"][0].get("volumeMounts") or ()
+    names = [each["name"] for each in mounts if each.get("mountPath", "").rstrip("/") == "/dev/shm"]  # noqa: S108
+    volumes = (each.get("emptyDir") or {} for each in pod.get("volumes") or () if each.get("name") in names)
+    return next((str(each["sizeLimit"]) for each in volumes if "sizeLimit" in each), None)
+
+
+_HIGHEST_PORT = 65535
+
+_RESERVED = {"CPU": "num-cpus", "GPU": "num-gpus", "memory": "memory", "object_store_memory": "object-store-memory"}
+"""Resources with their own flags (python/ray/_private/resource_and_label_spec.py)."""
+
+
+def custom_resources(text: str) -> dict[str, Any]:
+    """The `resources` of `ray start`, as the operator reads them (pod.go: getResourcesMap); empty if it cannot."""
+    try:
+        parsed = json.loads(text.strip("'\"` ").replace("\\", ""))
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _reserved_resources(params: Mapping[str, str], at: Path) -> Found:
+    """Custom resources with which `ray start` ends."""
+    text = params.get("resources", "")
+    for name, value in custom_resources(text).items():
+        if name in _RESERVED:
+            message = f"`ray start` ends for {name} among custom resources: set {_RESERVED[name]} instead"
+            yield problem("ray-start-value", (*at, "resources"), text, message)
+        elif isinstance(value, int | float) and value < 0:
+            message = f"`ray start` ends for {name} {value}: give 0 or more"
+            yield problem("ray-start-value", (*at, "resources"), text, message)
+
+
+_LISTENS = {"dashboard-agent-listen-port": 52365, "metrics-export-port": 8080}
+_HEAD_LISTENS = {"port": 6379, "dashboard-port": 8265, "ray-client-server-port": 10001}
+"""Ports by the flag that moves them, where KubeRay or Ray sets one by default."""
+
+_LOWEST, _HIGHEST = "min-worker-port", "max-worker-port"
+
+
+def _of_two(params: Mapping[str, str], head: bool, at: Path) -> Found:
+    """Ports of one pod that `ray start` refuses, because two processes would listen there (python/ray/_private/
+    parameter.py: update_pre_selected_port)."""
+    given = {name: int(value) for name, value in params.items() if name.endswith("port") and value.isdecimal()}
+    low, high = given.pop(_LOWEST, 10002), given.pop(_HIGHEST, 19999)
+    listens = {**_LISTENS, **(_HEAD_LISTENS if head else {}), **given}
+    for name, port in given.items():
+        if port > _HIGHEST_PORT:
+            yield problem("ray-start-value", (*at, name), params[name], f"is no port: give one up to {_HIGHEST_PORT}")
+    if _HIGHEST in params and _LOWEST in params and high < low:
+        message = f"is less than {_LOWEST} {low}: raise it"
+        yield problem("ray-start-value", (*at, _HIGHEST), params[_HIGHEST], message)
+        return
+    for name, port in listens.items():
+        other = next((each for each, used in listens.items() if used == port and each != name), None)
+        if port and name in params and other:
+            message = f"`ray start` ends, because {other} is {port}, too: use another port"
+            yield problem("ray-start-value", (*at, name), params[name], message)
+        elif port and low <= port <= high and {name, _LOWEST, _HIGHEST} & params.keys():
+            message = f"`ray start` ends, because {name} {port} is among its workers' ports {low} to {high}: move one"
+            flag = next(each for each in (name, _LOWEST, _HIGHEST) if each in params)
+            yield problem("ray-start-value", (*at, flag), params[flag], message)
 
 
 _PORTS_OF_FLAGS = {
@@ -327,19 +429,22 @@ _PORTS_OF_FLAGS = {
     "ray-client-server-port": "client",
     "metrics-export-port": "metrics",
 }
-"""Flags of the head with a port, and KubeRay's names of these ports."""
+"""Flags with a port, and KubeRay's names of these ports."""
+
+_LOOKING_FOR_HEAD, _LOOKING = "workers, probes, the operator and Services", {"metrics": "scrapes of metrics"}
+"""Who looks for a node at a port."""
 
 _ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 (inside the pod; a Service and a token protect it)
 
 
 def _elsewhere(ports: Mapping[str, int], params: Mapping[str, str], at: Path) -> Found:
-    """Flags with which the head does not listen where workers, probes, the operator and Services look for it."""
+    """Flags with which a node does not listen where others look for it."""
     for flag, name in _PORTS_OF_FLAGS.items():
         given = params.get(flag, "")
-        if given.isdecimal() and int(given) != ports[name]:
+        if given.isdecimal() and name in ports and int(given) != ports[name] and int(given) <= _HIGHEST_PORT:
             message = (
-                f"workers, probes, the operator and Services use port {ports[name]}: remove it, or give the head's "
-                f"container in podTemplate a port {given} named {name}"
+                f"{_LOOKING.get(name, _LOOKING_FOR_HEAD)} use port {ports[name]}: remove it, or give Ray's container a "
+                f"port {given} named {name}"
             )
             yield Problem((*at, flag), given, message, "head-port")
     if params.get("include-dashboard", "").lower() in FALSE:
@@ -348,3 +453,17 @@ def _elsewhere(ports: Mapping[str, int], params: Mapping[str, str], at: Path) ->
     if (host := params.get("dashboard-host", _ANYWHERE[0])) not in _ANYWHERE:
         message = f"only {host} would reach the dashboard, and jobs would not: remove it"
         yield Problem((*at, "dashboard-host"), host, message, "head-port")
+
+
+def drain_of(pod: ReadOnlyBody, ray_version: str | None) -> int | None:
+    """The most seconds for which a worker drains before its pod ends, by the spec of the pod: 0 for a Ray that does not
+    drain; None for an unknown one."""
+    release = release_numbers(ray_version)
+    if release is None:
+        return None
+    if release < version_tuple(FIRST_RAY_WITH_DRAIN):
+        return 0
+    grace = pod.get("terminationGracePeriodSeconds")
+    given = [each.get("value") for each in pod["containers"][0].get("env") or () if each["name"] == DRAIN_VARIABLE]
+    drain = int(given[-1]) if given and str(given[-1]).isdecimal() else _DRAIN
+    return min(drain, _GRACE if grace is None else grace)

@@ -116,10 +116,51 @@ RULES: Mapping[str, str] = {
 """Each rule and its origin: the API server, a Go function of the operator, or `stricter` than both."""
 
 
+ON_BODIES: Mapping[str, str] = {
+    **RULES,
+    "autoscaler-reads": "ray/autoscaler/_private/kuberay/autoscaling_config.py",
+    "env-undoes": "controllers/ray/common/pod.go: setContainerEnvVars",
+    "own-command": "controllers/ray/common/pod.go: BuildPod",
+    "hidden-folder": "ray-project/ray, docker/base-deps/Dockerfile",
+    "image-reference": "the kubelet: InvalidImageName",
+    "image-version": "ray/_private/utils.py: check_version_info",
+    "priority-name": "plugin Priority of the API server",
+    "runtime-env": "ray/runtime_env/runtime_env.py",
+    "no-room-for-demand": "what nodes offer (kuberay/offers.py)",
+    "ray-container": "controllers/ray/common/pod.go: BuildPod",
+    "head-port": "controllers/ray/common/service.go: BuildServiceForHeadPod",
+    "job-entrypoint-shell": "controllers/ray/common/job.go: BuildJobSubmitCommand",
+    "serve-config": "ray/serve/schema.py, ray/serve/config.py",
+    "service-endpoints": "controllers/ray/rayservice_controller.go, common/service.go",
+}
+"""These, and what would not run although the API server and the operator accept it (offers.py, ray_start.py,
+running.py, runtime_env.py, serve.py, demands.py)."""
+
+ADVICE: Mapping[str, str] = {
+    "uncounted-gpus": "ray/autoscaler/_private/kuberay/autoscaling_config.py",
+    "tpu-hosts": "ray/autoscaler/_private/kuberay/autoscaling_config.py",
+    "shared-session": "ray/_private/node.py: init_temp",
+    "no-room-for-tasks": "what an idle Ray needs (kuberay/ray_start.py)",
+    "more-cpus": "controllers/ray/common/pod.go: updateRayStartParamsResources",
+    "host-network": "ray/_private/ray_constants.py",
+    "restarted-worker": "controllers/ray/common/pod.go: DefaultWorkerPodTemplate; ray#64900",
+    "stays-suspended": "controllers/ray/raycluster_controller.go: reconcilePods",
+    "managed-elsewhere": "controllers/ray/raycluster_controller.go: Reconcile",
+    "no-cpu-at-all": "what nodes offer (kuberay/offers.py)",
+    "head-proxy": "controllers/ray/common/pod.go: initReadinessProbeHandler; kuberay#4994",
+    "fault-of-ray": "the issues in kuberay/faults.py",
+    "job-metadata-lost": "controllers/ray/common/job.go: BuildJobSubmitCommand",
+}
+"""What is accepted, and cannot be wanted (advice.py)."""
+
 V2_VARIABLE = "RAY_enable_autoscaler_v2"
 
 SETS_V2 = ("1", "true")
 """Its values that enable the autoscaler's second version."""
+
+
+HEAD_GROUP = "headgroup"
+"""The head's group (ray-operator/controllers/ray/utils/constant.go: RayNodeHeadGroupLabelValue)."""
 
 
 def groups_of(spec: ReadOnlyBody, path: Path = ("spec",)) -> Iterator[tuple[Path, Body]]:
@@ -127,6 +168,22 @@ def groups_of(spec: ReadOnlyBody, path: Path = ("spec",)) -> Iterator[tuple[Path
     yield (*path, "headGroupSpec"), spec["headGroupSpec"]
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
         yield (*path, "workerGroupSpecs", index), group
+
+
+def sets_autoscaler_v2(spec: ReadOnlyBody) -> bool:
+    """validateWorkerGroupIdleTimeout: the version, or the variable of older operators."""
+    variable = _head_variable(spec, V2_VARIABLE)
+    named = (spec.get("autoscalerOptions") or {}).get("version") == "v2"
+    return named or (variable is not None and variable[1] in SETS_V2)
+
+
+def _head_variable(spec: ReadOnlyBody, name: str) -> tuple[int, str] | None:
+    """Index and value of an environment variable of the head's Ray container (util.go: EnvVarByName)."""
+    containers = spec["headGroupSpec"]["template"].get("spec", {}).get("containers", ())
+    for index, variable in enumerate(containers[0].get("env") or () if containers else ()):
+        if variable["name"] == name:
+            return index, variable.get("value", "")
+    return None
 
 
 @dataclass(frozen=True)
@@ -165,18 +222,13 @@ class Cluster:
 
     @property
     def sets_autoscaler_v2(self) -> bool:
-        """validateWorkerGroupIdleTimeout: the version, or the variable of older operators."""
-        variable = self.head_env(V2_VARIABLE)
-        return self.autoscaler_v2 or (variable is not None and variable[1] in SETS_V2)
+        return sets_autoscaler_v2(self.spec)
 
     def head_env(self, name: str) -> tuple[Path, str] | None:
         """Path and value of an environment variable of the head's Ray container (util.go: EnvVarByName)."""
-        containers = self.spec["headGroupSpec"]["template"].get("spec", {}).get("containers", ())
-        for index, variable in enumerate(containers[0].get("env", ()) if containers else ()):
-            if variable["name"] == name:
-                at = (*self.path, "headGroupSpec", "template", "spec", "containers", 0, "env", index)
-                return at, variable.get("value", "")
-        return None
+        found = _head_variable(self.spec, name)
+        at = (*self.path, "headGroupSpec", "template", "spec", "containers", 0, "env")
+        return ((*at, found[0]), found[1]) if found else None
 
 
 def problem(rule: str, path: Path, value: Any, message: str) -> Problem:

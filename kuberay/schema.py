@@ -161,11 +161,19 @@ class _Walk:
             self._report((*path, key), value, newer_field(key, NEXT, self._operator), "unknown-field")
             return
         like = difflib.get_close_matches(str(key), known, 1, _LIKE)
-        hint = f"did you mean {like[0]!r}?" if like else _allowed(known)
+        hint = _GONE.get((*path, key)[-2:]) or (f"did you mean {like[0]!r}?" if like else _allowed(known))
         self._report((*path, key), value, f"{key!r} is not a field of the CRD here: {hint}", "unknown-field")
 
     def _report(self, path: Path, value: Any, message: str, rule: str) -> None:
         self.problems.append(Problem(path, value, message, rule))
+
+
+_GONE = {
+    ("headGroupSpec", "replicas"): "remove it, a head is one pod",
+    ("spec", "serveDeploymentGraphConfig"): "write it as serveConfigV2",
+    ("spec", "runtimeEnv"): "decode it, and write it as runtimeEnvYAML",
+}
+"""What to write instead of fields that the CRDs had before KubeRay 1.1 (ray-operator/apis/ray/v1alpha1)."""
 
 
 def _allowed(known: Mapping[str, Node]) -> str:

@@ -106,6 +106,7 @@ def down(
 def status() -> None:
     """Show what runs, and the clusters with their state. The exit code is 1 if a part has ended by itself."""
     from local import report
+    from local.pulumi import environments
     from local.rehearsal import Rehearsal
     from local.runs import show_others
 
@@ -117,13 +118,13 @@ def status() -> None:
         report.clusters(rehearsal)
         if rehearsal.kind == "real":
             report.pods(rehearsal)
-        report.pages(rehearsal)
+        report.pages(rehearsal, *environments(rehearsal.run))
     show_others()
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def page(context: typer.Context, stack: Stack = "dev") -> None:
-    """Serve a page of the stack with what runs now in the rehearsal (`python -m stacks page`), until Ctrl-C."""
+    """Serve a page of the stack with what runs now in the rehearsal (`ray-platform page`), until Ctrl-C."""
     from local.page import serve
     from local.pulumi import stack_file
 
@@ -139,11 +140,12 @@ def kubeconfig() -> None:
 
 @app.command()
 def env(stack: Stack = "dev") -> None:
-    """Print what makes this shell's `pulumi` and `kubectl` use the rehearsal: eval "$(make -s env)"."""
+    """Print what puts `ray-platform`, `pulumi` and `kubectl` for the rehearsal on the PATH: eval "$(make -s env)"."""
     from local.rehearsal import write_commands
 
     rehearsal = _running()
-    print(f'export PATH={shlex.quote(str(write_commands(rehearsal, stack)))}:"$PATH"')
+    folders = (write_commands(rehearsal, stack), paths.ROOT / "bin")
+    print(f'export PATH={":".join(shlex.quote(str(each)) for each in folders)}:"$PATH"')
     print(f"export KUBECONFIG={shlex.quote(str(rehearsal.kubeconfig))}")
     for name, exceptions in corrections(os.environ).items():
         if name in EXCEPTIONS:
@@ -160,7 +162,7 @@ def pulumi(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "aut
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def environment(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "auto") -> None:
-    """Preview, refresh or destroy the environment: with `pulumi`, or with `python -m stacks` where it is split."""
+    """Preview, refresh or destroy the environment: with `pulumi`, or with `ray-platform` where it is split."""
     from local.pulumi import RehearsalStack
 
     made = RehearsalStack(_running(), select(plugins, os.environ), stack)
@@ -245,17 +247,6 @@ def rehearse(
         console.print(f"The cluster still exists: {kept}; remove it with --end", soft_wrap=True)
     if not rehearsed.well:
         raise typer.Exit(1)
-
-
-@app.command()
-def gateway_image() -> None:
-    """Build the image of the Redis gateway, and print its archive: `docker load --input ARCHIVE`. As root."""
-    from local.images import GATEWAY
-    from local.progress import console
-
-    console.stderr = True
-    with GATEWAY.held() as archive:
-        print(archive)
 
 
 def _running() -> Rehearsal:

@@ -1,5 +1,7 @@
 """Errors for the user at the terminal."""
 
+import errno
+
 
 class RehearsalError(Exception):
     """One message with the problem and its fix; the command line prints it without a traceback."""
@@ -20,6 +22,8 @@ def message_of(error: Exception) -> str | None:
         return error.format_message() or "a command is missing"
     if isinstance(error, PermissionError):
         return f"{error.filename}: {error.strerror}: run the command as the user whom this belongs to"
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return f"{error.filename}: {error.strerror}: copy the checkout to a folder of yours, and run it there"
     if isinstance(error, HTTPError) or (isinstance(error, ApiException) and (error.status or 0) >= 500):
         return (
             f"the rehearsal's API server does not answer: {getattr(error, 'reason', error)}. "

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes import client, utils
 
-from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from core.nodes import GPU_PRODUCT_LABEL, NodePool, gpu_names
 from local import paths, supervision, tools, volumes
 from local.host_pods import egress
 from local.host_pods.programs import tools_of
@@ -116,7 +116,7 @@ def _node(pool: NodePool, name: str) -> dict[str, Any]:
         **pool_labels(pool),
     }
     if pool.gpus:
-        capacity[GPU_RESOURCE] = str(pool.gpus)
+        capacity[pool.gpu_resource] = str(pool.gpus)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -168,7 +168,8 @@ def apply(api: client.ApiClient, pools: Iterable[NodePool]) -> None:
         else:
             utils.create_from_dict(api, body)
         # The API server ignores the status of a created Node; like a kubelet, this writes it through the subresource.
-        amounts = {GPU_RESOURCE: None, **body["status"]["capacity"]}
+        before = existing[name]["status"]["capacity"] if name in existing else {}
+        amounts = {**dict.fromkeys(gpu_names(before)), **body["status"]["capacity"]}
         core.patch_node_status(name, {"status": {"capacity": amounts, "allocatable": amounts}})
 
 

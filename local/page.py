@@ -11,7 +11,7 @@ from local.control_plane import CONTEXT
 
 
 def serve(kubeconfig: Path, stack_file: Path, arguments: Sequence[str]) -> NoReturn:
-    """Becomes `python -m stacks page --live` with the rehearsal's kubeconfig, whatever context the stack file has.
+    """Becomes `ray-platform page --live` with the rehearsal's kubeconfig, whatever context the stack file has.
 
     A program of its own, because the client of Kubernetes reads KUBECONFIG once, when it is imported.
     """

@@ -16,7 +16,7 @@ from core.engine import STATE_AT_END
 from core.environment import environment_of
 from core.foreground import foreground
 from core.problems import StackFileError
-from core.stack_file import as_yaml, plain_values, stack_name
+from core.stack_file import as_yaml, plain_values, stacks_in
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
@@ -37,7 +37,7 @@ WRITING = ("up", "destroy", "refresh", "import", "state")
 """Commands that may change the state for a long time; the state is copied before them."""
 
 _OF_ONE_STACK = ("--skip-preview", "--suppress-outputs", "--suppress-progress")
-"""Arguments of `pulumi up` that `python -m stacks up --yes` does not need."""
+"""Arguments of `pulumi up` that `ray-platform up --yes` does not need."""
 
 ENGINE = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -58,6 +58,12 @@ _OF_OTHER_STACKS = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_STACK", "PULUMI_DIY_BACK
 passphrase before a file of one, and of those by which states have other files."""
 
 
+def environments(run: Path) -> list[str]:
+    """The environments whose states are in the folder of a rehearsal."""
+    files = (run / "pulumi" / ".pulumi" / "stacks" / PROJECT).glob("*.json")
+    return sorted({environment_of(file.stem) for file in files})
+
+
 class RehearsalStack:
     """A stack of this project whose state is in the rehearsal's folder, encrypted with its own passphrase.
 
@@ -72,6 +78,8 @@ class RehearsalStack:
         self._plugins = plugins
         self._folder = rehearsal.run / "pulumi"
         self._checkpoint = Checkpoint(self._folder, PROJECT, stack)
+        self.not_waited_for: list[str] = []
+        """The jobs and services with `waitFor` that no `up` waits for here; known once it is prepared."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -113,7 +121,7 @@ class RehearsalStack:
         return [sys.executable, "-m", "stacks", operation, self.name, *others]
 
     def _options(self, arguments: Iterable[str]) -> list[str]:
-        """Those of Pulumi's arguments that `python -m stacks` takes, if the environment is split."""
+        """Those of Pulumi's arguments that `ray-platform` takes, if the environment is split."""
         return [each for each in arguments if not self.split or each not in _OF_ONE_STACK]
 
     def prepare(self) -> None:
@@ -153,7 +161,7 @@ class RehearsalStack:
         return status
 
     def up(self, *arguments: str) -> None:
-        """Updates the whole environment; after a killed command by `python -m stacks recover`, which ends with `up`.
+        """Updates the whole environment; after a killed command by `ray-platform recover`, which ends with `up`.
 
         Raises:
             RehearsalError: as `run`.
@@ -272,7 +280,7 @@ class RehearsalStack:
             raise RehearsalError(str(error)) from None
         if not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
-        adapt(settings["config"], self._rehearsal.kind)
+        self.not_waited_for = adapt(settings["config"], self._rehearsal.kind)
         return {**settings, "encryptionsalt": self._salt.read_text()}
 
 
@@ -291,7 +299,7 @@ def stack_file(stack: str) -> Path:
 
 def stacks() -> list[str]:
     """Names of the checkout's stacks."""
-    return [stack_name(file) for file in paths.ROOT.glob("Pulumi.*.yaml")]
+    return stacks_in(paths.ROOT)
 
 
 def missing(file: Path) -> RehearsalError:

@@ -1,17 +1,19 @@
 """What a rehearsal changes in the copy of a stack file that Pulumi reads."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
 from core.stack_file import PREFIX
 from local import tools
 from local.placement import Kind
 
 
-def adapt(config: dict[str, Any], nodes: Kind) -> None:
-    """Changes a stack file's `config` so that its stack can be rehearsed on such nodes.
+def adapt(config: dict[str, Any], nodes: Kind) -> list[str]:
+    """Returns the jobs and services that no `up` waits for although the file says so.
 
-    The rehearsal is another cluster, and its kubeconfig has only one context. KubeRay, Volcano, Kueue and the gateway
+    Changes a stack file's `config` so that its stack can be rehearsed on such nodes.
+
+    The rehearsal is another cluster, and its kubeconfig has only one context. KubeRay, Volcano and Kueue
     come from the installed programs, so that no network is needed. On simulated nodes no process runs, so no `up` waits
     for a job or a service. Values of a wrong type stay; the program refuses them.
     """
@@ -24,9 +26,7 @@ def adapt(config: dict[str, Any], nodes: Kind) -> None:
             kuberay = tools.kuberay(str(operator.get("version", "")))
             operator.setdefault("location", str(kuberay.share("config") / "default"))
         _with_own_scheduler(config.get(f"{PREFIX}scheduler"))
-        _with_own_gateway(config.get(f"{PREFIX}redis"))
-    if nodes == "simulated":
-        _without_waiting(config.get(f"{PREFIX}tenants"))
+    return list(_without_waiting(config.get(f"{PREFIX}tenants"))) if nodes == "simulated" else []
 
 
 def _with_own_scheduler(scheduler: Any) -> None:
@@ -41,17 +41,12 @@ def _with_own_scheduler(scheduler: Any) -> None:
             configured.setdefault("location", str(manifest))
 
 
-def _with_own_gateway(redis: Any) -> None:
-    """Names the gateway's image as that of this checkout, which a real node has."""
-    if isinstance(redis, dict) and isinstance(gateway := redis.get("gateway"), dict):
-        gateway.setdefault("image", GATEWAY_IMAGE)
-
-
-def _without_waiting(tenants: Any) -> None:
+def _without_waiting(tenants: Any) -> Iterator[str]:
     for tenant in tenants if isinstance(tenants, list) else ():
         for kind in ("jobs", "services"):
             found = tenant.get(kind) if isinstance(tenant, dict) else None
             for each in found if isinstance(found, list) else ():
                 if isinstance(each, dict):
-                    each.pop("waitFor", None)
+                    if each.pop("waitFor", "nothing") != "nothing":
+                        yield f"{kind[:-1]} {tenant.get('namespace') or tenant.get('name')}/{each.get('name')}"
                     each.pop("waitTimeout", None)

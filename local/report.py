@@ -8,7 +8,9 @@ from typing import Any, Literal
 from kubernetes import client
 from rich.table import Table
 
-from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE
+from components.ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL
+from components.ray_cluster.readiness import OPERATOR_PODS, is_ready_pod
+from core.nodes import GPU_PRODUCT_LABEL, gpu_names
 from local.host_pods.states import read_states
 from local.monitoring.prometheus import NAME as PROMETHEUS
 from local.nodes import POOL_LABEL, live
@@ -20,6 +22,7 @@ from local.rehearse.report import Rehearsed, as_object
 from local.rehearse.report import report as of_rehearsed
 from local.tools import KUBERNETES_PROVIDER
 from stacks.commands.plan.text import markdown, show
+from stacks.load import load
 
 
 def parts(selection: Selection) -> None:
@@ -59,7 +62,7 @@ def nodes(rehearsal: Rehearsal) -> None:
     table = Table("pool", "nodes", "CPUs", "memory", "GPUs", "GPU product", box=None, pad_edge=False)
     for name, members in sorted(pools.items()):
         capacity, labels = members[0]["status"]["capacity"], members[0]["metadata"]["labels"]
-        gpus, product = capacity.get(GPU_RESOURCE, "0"), labels.get(GPU_PRODUCT_LABEL, "")
+        gpus, product = ", ".join(map(capacity.get, gpu_names(capacity))) or "0", labels.get(GPU_PRODUCT_LABEL, "")
         table.add_row(name, str(len(members)), capacity["cpu"], capacity["memory"], gpus, product)
     console.print(table)
 
@@ -73,21 +76,50 @@ def clusters(rehearsal: Rehearsal) -> None:
         # Before the first `pulumi up` the cluster has no CRD of RayClusters.
         if error.status != HTTPStatus.NOT_FOUND:
             raise
+    pods = _live_pods(rehearsal)
+    _operator(pods)
+    heads = _heads(pods)
     table = Table("RayCluster", "state", "workers (ready/desired)", "GPUs", box=None, pad_edge=False)
     for item in found["items"]:
         state = item.get("status", {})
         workers = f"{state.get('readyWorkerReplicas', 0)}/{state.get('desiredWorkerReplicas', 0)}"
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        table.add_row(name, state.get("state", "pending"), workers, str(state.get("desiredGPU", 0)))
+        shown = _state(state.get("state", "pending"), name in heads)
+        table.add_row(name, shown, workers, str(state.get("desiredGPU", 0)))
     console.print(table if table.row_count else "No RayClusters.")
+
+
+def _live_pods(rehearsal: Rehearsal) -> list[Any]:
+    api = rehearsal.client()
+    found: Any = api.sanitize_for_serialization(client.CoreV1Api(api).list_pod_for_all_namespaces())
+    return list(found["items"])
+
+
+def _operator(pods: list[Any]) -> None:
+    key, value = OPERATOR_PODS.split("=")
+    if not any(pod["metadata"].get("labels", {}).get(key) == value and is_ready_pod(pod) for pod in pods):
+        console.print("The KubeRay operator does not run: nothing below is kept current. `make up` creates it again.")
+
+
+def _heads(pods: list[Any]) -> set[str]:
+    """The RayClusters whose head has a Ready pod: NAMESPACE/NAME."""
+    labels = ((pod, pod["metadata"].get("labels", {})) for pod in pods if is_ready_pod(pod))
+    return {
+        f"{pod['metadata']['namespace']}/{each[CLUSTER_LABEL]}"
+        for pod, each in labels
+        if each.get(NODE_TYPE_LABEL) == "head" and CLUSTER_LABEL in each
+    }
+
+
+def _state(reported: str, has_head: bool) -> str:
+    """KubeRay's state is its last word: without a Ready head a RayCluster is not ready."""
+    return "not ready: no head" if reported == "ready" and not has_head else reported
 
 
 def pods(rehearsal: Rehearsal) -> None:
     """A table of the pods on the real node."""
     table = Table("pod", "state", "restarts", "address", box=None, pad_edge=False)
-    api = rehearsal.client()
-    found: Any = api.sanitize_for_serialization(client.CoreV1Api(api).list_pod_for_all_namespaces())
-    for pod in found["items"]:
+    for pod in _live_pods(rehearsal):
         containers = pod["status"].get("containerStatuses", [])
         waiting = [each["state"]["waiting"]["reason"] for each in containers if "waiting" in each["state"]]
         ready = f"{sum(each['ready'] for each in containers)}/{len(pod['spec']['containers'])} ready"
@@ -113,20 +145,45 @@ def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:
     """The last lines of `make up`: nodes, and for each cluster its state, worker groups and addresses."""
     console.print()
     nodes(rehearsal)
-    for name, cluster in json.loads(pulumi.output("stack", "output", "--json")).get("clusters", {}).items():
+    pods = _live_pods(rehearsal)
+    _operator(pods)
+    heads = _heads(pods)
+    outputs = json.loads(pulumi.output("stack", "output", "--json"))
+    for name, cluster in outputs.get("clusters", {}).items():
         console.print()
-        console.print(f"[bold]{name}[/bold]  {cluster['state']}")
+        console.print(f"[bold]{name}[/bold]  {_state(cluster['state'], name in heads)}")
         groups = Table("worker group", "GPUs", "CPUs", "memory", "at most", box=None, pad_edge=False)
         for group in cluster["workerGroups"]:
             groups.add_row(*(str(group[key]) for key in ("name", "gpus", "cpu", "memory", "maxReplicas")))
         console.print(groups)
         for label, key in (("Ray", "rayAddress"), ("dashboard", "dashboardUrl"), ("jobs", "jobsUrl")):
             console.print(f"{label:<10} {cluster[key]}", soft_wrap=True)
+    _others(pulumi, outputs)
 
 
-def pages(rehearsal: Rehearsal, stack: str | None = None) -> None:
-    """How to see all of it in a browser. `stack`: None if it is not known, because several may run."""
-    named = {None: " STACK=...", "dev": ""}.get(stack, f" STACK={stack}")
-    console.print(f"\nIn a browser: make page{named}")
+def _others(pulumi: RehearsalStack, outputs: dict[str, Any]) -> None:
+    """A line for each service, job and job template."""
+    lines = [
+        *(f"service {name}  {each.get('endpoint', '')}" for name, each in outputs.get("services", {}).items()),
+        *(f"job {name}" for name in outputs.get("jobs", {})),
+        *(
+            f"job template {tenant.namespace_name}/{each.name}  ray-platform run {pulumi.name} {each.name}"
+            for tenant in load(pulumi.file).tenants
+            for each in tenant.job_templates
+        ),
+    ]
+    if lines:
+        console.print()
+    for line in lines:
+        console.print(line.rstrip(), soft_wrap=True)
+    for name in pulumi.not_waited_for:
+        console.print(f"`up` has not waited for {name}: on simulated nodes nothing runs.", soft_wrap=True)
+
+
+def pages(rehearsal: Rehearsal, *stacks: str) -> None:
+    """How to see all of these stacks in a browser."""
+    console.print()
+    for stack in stacks:
+        console.print(f"In a browser: make page{'' if stack == 'dev' else f' STACK={stack}'}")
     if any(state.name == PROMETHEUS and state.running for state in rehearsal.states()):
         console.print(f"Prometheus:   {rehearsal.prometheus.url}")

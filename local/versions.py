@@ -17,11 +17,12 @@ from local import paths, tools
 PAGE = paths.ROOT / "docs" / "versions.md"
 
 _INTRODUCTION = """\
-# Versions
+# See which versions were run
 
-Written by `python -m local.versions` from the pinned versions. **Run**: built from its source and run by the tests of
-the last column, on simulated nodes unless the path begins with `tests/pods`. **From source**: its fields and rules were
-compared with its source, and nothing was run. **Accepted**: `check` and `up` take it.
+After this page you know which versions work together, and how it was found out. Written by `python -m local.versions`
+from the pinned versions. **Run**: built from its source and run by the tests of the last column, on simulated nodes
+unless the path begins with `tests/pods`. **From source**: its fields and rules were compared with its source, and
+nothing was run. **Accepted**: `check` and `up` take it.
 """
 
 _UPGRADES = """\
@@ -32,7 +33,7 @@ _UPGRADES = """\
 """
 
 _REST = """\
-Any other upgrade of these programs was not tried. [KubeRay's](upgrades.md) has a page of its own.
+Any other upgrade of these programs was not tried. For KubeRay's see [upgrades](upgrades.md).
 """
 
 

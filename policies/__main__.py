@@ -1,13 +1,12 @@
-"""`python -m policies`, and the start of the policy pack: Pulumi runs this file by the path of its folder."""
+"""The start of the policy pack: Pulumi runs this file by the path of its folder."""
 
 import sys
 from pathlib import Path
 
 if __package__:
-    from policies.command import main
-else:
-    # Pulumi has put this folder first on sys.path; imports need the folder above it.
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    from policies.pack import main
+    sys.exit("write `ray-platform policies`: this module starts the policy pack for Pulumi")
+# Pulumi has put this folder first on sys.path; imports need the folder above it.
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+from policies.pack import main  # noqa: E402
 
 main()

@@ -1,7 +1,5 @@
-"""`python -m policies`: lists the rules, and evaluates them for YAML files."""
+"""`ray-platform policies`: lists the rules, and evaluates them for YAML files."""
 
-import io
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -21,10 +19,6 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-@app.command(no_args_is_help=True)
 def policies(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE or FOLDER or -]...", help="YAML of Kubernetes; - reads stdin.")
@@ -112,12 +106,3 @@ def _list(output: Format, write: bool) -> None:
         typer.echo(f"{len(RULES)} rules")
     else:
         raise typer.BadParameter("is text or json with --list", param_hint="--format")
-
-
-def main() -> None:
-    """Run the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal with another encoding shows question marks for characters that it lacks.
-            stream.reconfigure(errors="replace")
-    app(prog_name="python -m policies")

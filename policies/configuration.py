@@ -23,7 +23,7 @@ def _known(name: str) -> str:
     if name in BY_ID:
         return name
     near = difflib.get_close_matches(name, BY_ID, n=1)
-    hint = f"did you mean {near[0]}?" if near else "`python -m policies --list` shows all"
+    hint = f"did you mean {near[0]}?" if near else "`ray-platform policies --list` shows all"
     raise ValueError(f"there is no rule {name!r}: {hint}")
 
 

@@ -15,11 +15,13 @@ from rich.text import Text
 
 from core.docstrings import field_docs
 from core.problems import annotation, dotted
+from kuberay.rules import ADVICE, ON_BODIES
 from policies.configuration import Level
 from policies.judge import Finding, Report
 from policies.read import Unreadable
 from policies.rule import Rule, Severity
 from policies.rules import ENFORCEABLE, FAMILIES, RULES
+from policies.rules.accepted import ACCEPTED, ADVISED, ELSEWHERE
 
 _STYLES = {True: "bold red", False: "yellow"}
 
@@ -210,7 +212,7 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "policies.md"
 
 _HEAD = f"""# Policies: reference
 
-Made from the rules by `python -m policies --list --write`; [the guide](../policies.md) is the way in.
+Made from the rules by `ray-platform policies --list --write`; [the guide](../policies.md) is the way in.
 There are {len(RULES)} rules. Those of severity low are advisory, unless their level is set. The API server can enforce
 {len(ENFORCEABLE)} of them ([which](#in-the-cluster), [how](../policies.md#in-the-cluster)).
 """
@@ -218,7 +220,9 @@ There are {len(RULES)} rules. Those of severity low are advisory, unless their l
 
 def reference_text() -> str:
     """The text of the page."""
-    return "\n".join([_HEAD, *(line for family in FAMILIES for line in _family_section(family)), *_in_the_cluster()])
+    return "\n".join(
+        [_HEAD, *(line for family in FAMILIES for line in _family_section(family)), *_in_the_cluster(), *_mouths()]
+    )
 
 
 def _in_the_cluster() -> Iterator[str]:
@@ -228,6 +232,25 @@ def _in_the_cluster() -> Iterator[str]:
         ids = [f"[{rule.id}](#{rule.id})" for rule in ENFORCEABLE.values() if rule.family == family]
         if ids:
             yield f"| {family} | {', '.join(ids)} |"
+    yield ""
+
+
+def _mouths() -> Iterator[str]:
+    """Who knows each rule of `check` on one object."""
+    yield "## What `check` knows of one object\n"
+    yield (
+        "`ray-platform check` judges the objects of a stack file by these rules, and `ray-platform policies` those\n"
+        "of given YAML by the same code. The admission policies of the API server have what CEL can decide.\n"
+        "`check` has further rules on settings and between objects; all other rules of this page are those of\n"
+        "`policies` and the pack.\n"
+    )
+    yield "| Rule of `check` | Follows | `check` | `policies` | Admission |\n| --- | --- | --- | --- | --- |"
+    for name, origin in ON_BODIES.items():
+        policy = ELSEWHERE.get(name, ACCEPTED)
+        admission = "the API server itself" if origin == "apiserver" else "yes" if policy in ENFORCEABLE else "no"
+        yield f"| {name} | {origin} | yes | [{policy}](#{policy}) | {admission} |"
+    for name, origin in ADVICE.items():
+        yield f"| {name} | {origin} | advice | [{ADVISED}](#{ADVISED}) | no |"
     yield ""
 
 

@@ -141,7 +141,8 @@ class Judge:
             yield self._unknown(rule, level, unknown, owner)
 
     def _found(self, rule: Rule, level: Level, violation: Violation) -> Finding:
-        finding = Finding(rule, level, violation.owner, violation.path, violation.message)
+        message = violation.owner.said(violation.path, violation.message)
+        finding = Finding(rule, level, violation.owner, violation.path, message)
         covering = [each for each in self._exceptions if each.covers(rule.id, violation.owner)]
         exception = next((each for each in covering if each.holds(self._today)), None)
         return replace(finding, exception=exception, expired=None if exception else next(iter(covering), None))

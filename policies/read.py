@@ -112,7 +112,7 @@ STDIN = "-"
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
-_RENDER = "pipe `helm template NAME CHART` into `python -m policies -`"
+_RENDER = "pipe `helm template NAME CHART` into `ray-platform policies -`"
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 """File names of kustomizations, which contain no objects."""
@@ -138,7 +138,7 @@ def objects(names: Iterable[str]) -> Iterator[Object | Unreadable]:
     """
     for name in names:
         read_any = False
-        for each in in_text(sys.stdin.read(), "<stdin>") if name == STDIN else _in_files(Path(name)):
+        for each in _in_bytes(sys.stdin.buffer.read(), "<stdin>") if name == STDIN else _in_files(Path(name)):
             read_any = True
             yield each
         if not read_any:
@@ -159,11 +159,20 @@ def in_text(text: str, source: str) -> Iterator[Object | Unreadable]:
 def _in_files(path: Path) -> Iterator[Object | Unreadable]:
     for file in _files(path):
         try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            yield Unreadable(str(file), f"cannot be read: {error}")
+            content = file.read_bytes()
+        except OSError as error:
+            yield Unreadable(str(file), f"cannot be read: {error.strerror}")
         else:
-            yield from in_text(text, str(file))
+            yield from _in_bytes(content, str(file))
+
+
+def _in_bytes(content: bytes, source: str) -> Iterator[Object | Unreadable]:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        yield Unreadable(source, "it is not text in UTF-8: save it as UTF-8")
+    else:
+        yield from in_text(text, source)
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -181,14 +190,18 @@ def _in_document(document: Document, path: Steps, body: Any, source: str) -> Ite
             yield from _in_document(document, (*path, "items", index), each, source)
     elif is_list:
         yield Unreadable(source, "items is not a list", document.span((*path, "items")).line)
+    elif isinstance(body, Mapping) and str(body.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
+        message = "it is a Kustomization: pipe `kubectl kustomize FOLDER` into `ray-platform policies -`"
+        yield Unreadable(source, message, document.span(path).line)
     elif isinstance(body, Mapping) and {"apiVersion", "kind"} <= body.keys():
-        yield Object(body, source, _lines(document, path))
+        yield Object(
+            body,
+            source,
+            lambda steps: document.line((*path, *steps)),
+            said=lambda steps, message: document.said((*path, *steps), message),
+        )
     else:
         values = isinstance(body, Mapping) and {"head", "worker"} <= body.keys()
         hint = f". Values of Helm are judged as what the chart renders: {_RENDER}" if values else ""
         message = f"this is not a Kubernetes object: it has no apiVersion and kind{hint}"
         yield Unreadable(source, message, document.span(path).line)
-
-
-def _lines(document: Document, path: Steps) -> Any:
-    return lambda steps: document.span((*path, *steps)).line

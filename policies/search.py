@@ -97,7 +97,14 @@ def _inner(owner: Object, node: Node, within: Object | None, protected: bool | N
     body: dict[str, Any] = dict(node.raw) if isinstance(node.raw, Mapping) else {}
     if node.secret:
         body = {key: value if key in ("apiVersion", "kind") else Secret(value) for key, value in body.items()}
-    return Object(body, owner.source, lambda steps: owner.line((*node.path, *steps)), protected, within)
+    return Object(
+        body,
+        owner.source,
+        lambda steps: owner.line((*node.path, *steps)),
+        protected,
+        within,
+        lambda steps, message: owner.said((*node.path, *steps), message),
+    )
 
 
 def _in_text(owner: Object, node: Node) -> Iterator[Object]:
@@ -108,12 +115,14 @@ def _in_text(owner: Object, node: Node) -> Iterator[Object]:
         return
     for document in found:
         if {"apiVersion", "kind"} <= document.value.keys():
-            yield Object(document.value, owner.source, _lines_of_text(owner, node.path, document), None, owner)
+            yield Object(
+                document.value, owner.source, _lines_of_text(owner, node.path, document), None, owner, document.said
+            )
 
 
 def _lines_of_text(owner: Object, path: Path, document: Document) -> Callable[[Path], int | None]:
     def line(steps: Path) -> int | None:
         key = owner.line(path)
-        return None if key is None else key + document.span(steps).line
+        return None if key is None else key + document.line(steps)
 
     return line

@@ -40,6 +40,10 @@ def _no_line(path: Path) -> int | None:
     return None
 
 
+def _unchanged(path: Path, message: str) -> str:
+    return message
+
+
 def is_placeholder(text: str) -> bool:
     """Whether a text is only a placeholder, to be filled in later."""
     return PLACEHOLDER.fullmatch(text) is not None
@@ -91,6 +95,9 @@ class Object:
 
     within: Object | None = None
     """The object that contains it, and from which an operator creates it."""
+
+    said: Callable[[Path, str], str] = _unchanged
+    """A message about a value, with the file's own word for a boolean."""
 
     @cached_property
     def root(self) -> Node:
@@ -230,17 +237,19 @@ class Node:
 
     @property
     def number(self) -> int | None:
-        """The value if it is an integer. Raises NotKnownYetError."""
+        """The value if it is an integer. Raises NotKnownYetError, also for a placeholder."""
         known = self._known()
+        if isinstance(known, str) and PLACEHOLDER.search(known):
+            raise NotKnownYetError(self)
         if isinstance(known, float) and known.is_integer():
             return int(known)
         return known if isinstance(known, int) and not isinstance(known, bool) else None
 
     @property
     def quantity(self) -> Decimal | None:
-        """The value if it is a quantity of Kubernetes. Raises NotKnownYetError."""
+        """The value if it is a quantity of Kubernetes. Raises NotKnownYetError, also for a placeholder."""
         try:
-            return amount(self.text) if self.text is not None else None
+            return amount(self.given) if self.given is not None else None
         except NotAQuantityError:
             return None
 

@@ -11,7 +11,7 @@ import pulumi
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX
 from stacks import load as stack_files
-from stacks.load import installable, parse
+from stacks.load import parse
 from stacks.program.build import build
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
@@ -100,11 +100,11 @@ def _settings(args: Settings) -> StackSettings:
     if args is None:
         settings = running_stack()
     elif isinstance(args, StackSettings):
-        settings = installable(parse(_values(args)))
+        settings = parse(_values(args))
     elif EXTENDS in args:
         raise _refused(EXTENDS, "has paths of files: pass load(Path(...)), which merges a stack file over its bases")
     else:
-        settings = installable(parse(args))
+        settings = parse(args)
     if settings.split:
         message = (
             "divides a stack of ray-platform's own program, and RayPlatform is one component of one stack: remove "

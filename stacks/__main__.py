@@ -1,4 +1,4 @@
-"""`python -m stacks`: commands for stack files and for what runs of them, which need no Pulumi; and, with Pulumi,
+"""`ray-platform`: commands for stack files and for what runs of them, which need no Pulumi; and, with Pulumi,
 commands for environments of several stacks and for the recovery of a stack.
 
 A command's function declares its arguments. It imports what it needs when it runs, so that every command starts
@@ -11,15 +11,17 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
 try:
     import typer
 except ModuleNotFoundError:
     sys.exit(
-        f"{sys.executable} does not have the packages of this project: use .venv/bin/python -m stacks, which make "
-        "installs, or run pip install --require-hashes -r requirements.txt"
+        f"{sys.executable} lacks the packages of ray-platform. In a checkout `make .venv/installed` installs them into "
+        ".venv, which bin/ray-platform uses; elsewhere run `pip install --require-hashes -r requirements.txt`"
     )
 
+from policies.command import policies
 from stacks.commands.adopt.command import adopt
 from stacks.commands.check.command import MISUSED, check
 from stacks.commands.environment.command import destroy, move_state, preview, refresh, up
@@ -38,13 +40,41 @@ from stacks.commands.show.command import show
 from stacks.commands.status.command import dashboard, logs, status, wake
 
 _PROGRAM = "ray-platform"
-"""Name of the script that a wheel installs."""
+"""Name of bin/ray-platform, and of the script that a wheel installs."""
 
-app = typer.Typer(
-    help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"{_PROGRAM} {_version()}")
+        raise typer.Exit
+
+
+def _version() -> str:
+    import tomllib
+    from importlib import metadata
+
+    project = Path(__file__).parents[1] / "pyproject.toml"
+    if project.is_file():
+        return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
+    return metadata.version(_PROGRAM)
+
+
+@app.callback()
+def ray_platform(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Check, plan, apply and look at stacks of Ray on Kubernetes.
+
+    STACK is DEV for Pulumi.DEV.yaml in this folder, or the path of a stack file.
+    """
+
+
 for panel, commands in {
-    "Check and plan": (check, plan, impact, review, changes, show, images, schema),
+    "Check and plan": (check, plan, impact, review, policies, changes, show, images, schema),
     "Apply": (preview, up, refresh, destroy, recover, move_state, render),
     "Look": (status, page, logs, dashboard, runs),
     "Run": (run, cancel, wake),
@@ -52,6 +82,10 @@ for panel, commands in {
 }.items():
     for each in commands:
         app.command(each.__name__.strip("_").replace("_", "-"), rich_help_panel=panel)(each)
+
+
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
+"""Why a file is not written, beside a fault of the command."""
 
 
 def main() -> None:
@@ -68,11 +102,14 @@ def main() -> None:
         sys.exit(MISUSED)
     try:
         try:
-            app(prog_name=_PROGRAM if Path(sys.argv[0]).name == _PROGRAM else "python -m stacks")
+            app(prog_name=_PROGRAM)
         finally:
             sys.stdout.flush()
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename:
+        if error.filename and error.errno in _NOT_WRITABLE:
+            print(f"{error.filename} cannot be written: {error.strerror}", file=sys.stderr)
+            sys.exit(MISUSED)
+        if error.errno != errno.ENOSPC:
             raise
         print(f"the standard output cannot be written: {error.strerror}", file=sys.stderr, flush=True)
         # Python would try to write it once more.

@@ -1,6 +1,7 @@
 """Reads a stack file: returns its settings, or all findings with their places. Does not use Pulumi."""
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,16 +12,22 @@ from pydantic import ValidationError
 from core.messages import findings, of_problems
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
-from core.secrets import ADVICE, secret_in
+from core.secrets import ADVICE, is_secret_by_name, secret_in, secrets_of_command
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
 from core.values import inside
 from stacks.checks.references import problems_of
 from stacks.objects.cml import plain_key, without_key
-from stacks.objects.redis import gateway_without_image
 from stacks.settings import StackSettings
 
 _SHORTEST_SECRET = 6
 """Characters of `://:x@`, the shortest text in a format of a secret."""
+
+
+_NAMED = {"args", "metadata", "user_config", "volumeAttributes"}
+"""Mappings whose values may be secrets by their names: of applications of Serve, jobs and volumes."""
+
+_DIGIT = re.compile("[0-9]")
+"""A text without a digit may be the name of something."""
 
 
 def parse(values: Mapping[str, Any], group: int | None = None) -> StackSettings:
@@ -31,7 +38,7 @@ def parse(values: Mapping[str, Any], group: int | None = None) -> StackSettings:
     secrets = [
         *plain_key(values),
         *(encrypted(path) for path, value in _inside(without_key(values)) if _is_encrypted(value)),
-        *(_plain(path, kind) for path, value in _inside(values) if (kind := _kind_of_secret(value))),
+        *(_plain(path, kind) for path, value in _inside(values) if (kind := _kind_of_secret(path, value))),
     ]
     hidden = [each.path for each in secrets]
     try:
@@ -73,17 +80,6 @@ def settings_of(file: StackFile, group: int | None = None) -> StackSettings:
     return settings
 
 
-def installable(settings: StackSettings, file: StackFile | None = None) -> StackSettings:
-    """The same settings, which a real cluster has all images for; a rehearsal does not ask. Raises StackFileError.
-
-    `file`: the stack file, for the places of findings.
-    """
-    if problems := list(gateway_without_image(settings)):
-        found = of_problems(problems, file.values(PREFIX) if file else {}, PREFIX)
-        raise file.error(found) if file else StackFileError(found)
-    return settings
-
-
 def _validated(values: Mapping[str, Any]) -> StackSettings:
     return StackSettings.model_validate(dict(values), by_alias=True, by_name=False)
 
@@ -116,9 +112,19 @@ def _is_encrypted(value: Any) -> bool:
     return isinstance(value, Mapping) and list(value) == ["secure"] and isinstance(value["secure"], str)
 
 
-def _kind_of_secret(value: Any) -> str | None:
-    """What a text contains, if that is a secret which is known by its look."""
-    return secret_in(value) if isinstance(value, str) and len(value) > _SHORTEST_SECRET else None
+def _kind_of_secret(path: Place, value: Any) -> str | None:
+    """What a text contains, if that is a secret which is known by its look, or in a command by its name; also of a
+    command whose flag and value are two words."""
+    if isinstance(value, list) and path[-1] in ("args", "command"):
+        words = [each for each in value if isinstance(each, str) and not (secret_in(each) or secrets_of_command(each))]
+        found = secrets_of_command(" ".join(words))
+        return f"what looks like a secret, {found[0]!r}" if found else None
+    if not isinstance(value, str) or len(value) <= _SHORTEST_SECRET:
+        return None
+    by_name = secrets_of_command(value) if {"entrypoint", "args", "command"} & set(path[-2:]) else []
+    if _NAMED & set(path[:-1]) and isinstance(path[-1], str) and _DIGIT.search(value):
+        by_name += [path[-1]] if is_secret_by_name(path[-1], value) else []
+    return secret_in(value) or (f"what looks like a secret, {by_name[0]!r}" if by_name else None)
 
 
 def _plain(path: Place, kind: str) -> Finding:

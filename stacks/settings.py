@@ -32,7 +32,7 @@ from core.images import ImagesSettings, TenantImagesSettings
 from core.nodes import NodePool
 from core.pods import PodSecurityLevel
 from core.problems import Path
-from core.types import DnsLabel, LabelValue, Paths, Settings, StackName, Uid, dns_1035_label
+from core.types import DnsLabel, LabelKey, LabelValue, Paths, Settings, StackName, Uid, dns_1035_label
 from kuberay.formats import derived
 from policies.configuration import PoliciesSettings
 
@@ -57,6 +57,10 @@ LONGEST_TENANT_NAME = 40
 
 
 def _without_blanks(text: str) -> str:
+    if text and not text.strip():
+        raise ValueError(
+            f"{text!r} has blanks alone: write the context's name, or leave the key out for the current one"
+        )
     if text != text.strip():
         raise ValueError(f"{text!r} has blanks around it, and no context is named so: write {text.strip()!r}")
     return text
@@ -151,6 +155,10 @@ class TenantSettings(Settings):
 
     services: tuple[ValidRayService, ...] = ()
     """The tenant's RayServices."""
+
+    pod_annotations: tuple[LabelKey, ...] = ()
+    """Annotations that pods of the tenant's own RayClusters may have besides harmless ones, with any value. An
+    annotation may give a pod an address, a network or an identity of others. Default: none."""
 
     job_templates: tuple[ValidJobTemplate, ...] = ()
     """Vetted jobs that the tenant's users run, with arguments, when they need them."""
@@ -265,7 +273,7 @@ class StackSettings(Settings):
     """How the policy pack treats this stack. It overrides the pack's own configuration, rule by rule."""
 
     split: SplitSettings | None = None
-    """Splits the environment into several Pulumi stacks, which `python -m stacks` previews and updates as one. Default:
+    """Splits the environment into several Pulumi stacks, which `ray-platform` previews and updates as one. Default:
     it is one stack."""
 
     platform: PlatformReference | None = None

@@ -1,4 +1,4 @@
-"""The commands of `python -m stacks`, run in the process of a test."""
+"""The commands of `ray-platform`, run in the process of a test."""
 
 from typer.testing import CliRunner, Result
 

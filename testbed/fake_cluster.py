@@ -36,7 +36,6 @@ class FakeCluster(Cluster):
         """Kinds without objects, as `rayclusters`: their lists are empty. A list of other kinds is not found."""
 
         self.requests: list[Request] = []
-        self.renewals = 0
         self.errors: dict[str, Exception] = {}
         """Errors by a part of the path, or of a method and the path (`PATCH /apis/ray.io`)."""
 
@@ -113,7 +112,7 @@ class FakeCluster(Cluster):
         return self.commands(namespace, pod, container, command)
 
     def renew(self) -> None:
-        self.renewals += 1
+        """Nothing is kept."""
 
     def _record(self, request: Request) -> None:
         self.requests.append(request)

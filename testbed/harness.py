@@ -95,7 +95,7 @@ class Project:
         return self._start([str(tools.PULUMI.program("pulumi")), *arguments, "--non-interactive"], environment)
 
     def start_recovery(self, *arguments: str) -> "subprocess.Popen[str]":
-        """`python -m stacks recover`, which ends with `pulumi up`."""
+        """`ray-platform recover`, which ends with `pulumi up`."""
         path = os.pathsep.join([str(tools.PULUMI.program("pulumi").parent), self.environment["PATH"]])
         options = () if "--state-only" in arguments else ("--", "--skip-preview", "--non-interactive")
         return self._start(
@@ -129,9 +129,9 @@ class Project:
         return self._ended(" ".join(["pulumi", *arguments]), process, fails, self.seconds)
 
     def recover(self, *arguments: str, fails: bool = False) -> Result:
-        """`python -m stacks recover`; fails the test unless it ends as expected."""
+        """`ray-platform recover`; fails the test unless it ends as expected."""
         # It runs four commands of Pulumi.
-        return self._ended("python -m stacks recover", self.start_recovery(*arguments), fails, 4 * self.seconds)
+        return self._ended("ray-platform recover", self.start_recovery(*arguments), fails, 4 * self.seconds)
 
     def _ended(self, shown: str, process: "subprocess.Popen[str]", fails: bool, seconds: float) -> Result:
         begin = time.monotonic()

@@ -21,8 +21,13 @@ def otelcol(*arguments: str, log: Path) -> "subprocess.Popen[bytes]":
 
 
 def written(folder: Path, settings: Mapping[str, Any]) -> Path:
-    """The configuration of a stack for a collector whose folders are in `folder`: Ray's is `ray`."""
-    text = config_map(LogsSettings.model_validate(settings), "team-a")["data"][CONFIG_FILE]
+    """The configuration of a stack for a collector whose folders are in `folder`: Ray's is `ray`.
+
+    The receiver is on this machine, which no stack file may say.
+    """
+    receiver = settings["endpoint"]
+    checked = LogsSettings.model_validate({**settings, "endpoint": f"{receiver.partition(':')[0]}://receiver:4318"})
+    text = config_map(checked.model_copy(update={"endpoint": receiver}), "team-a")["data"][CONFIG_FILE]
     file = folder / CONFIG_FILE
     (folder / "state").mkdir(exist_ok=True)
     file.write_text(text.replace(RAY_FOLDER, f"{folder}/ray").replace(STATE, f"{folder}/state"))

@@ -62,7 +62,7 @@ def fill(
     ]
     settings.write_text("\n".join([*sent, f'[[registry]]\nlocation = "{mirror}"\ninsecure = true\n']))
     command = [*inside, "bash", "-o", "pipefail", "-c", documented(file)]
-    environment = {**os.environ, "HOME": str(home)}
+    environment = {**os.environ, "HOME": str(home), "PATH": f"{paths.ROOT / 'bin'}:{os.environ['PATH']}"}
     return subprocess.run(command, cwd=paths.ROOT, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -1,6 +1,7 @@
 """Runs a program without an engine and records the resources that it registers, in their order."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -155,6 +156,8 @@ def record(
     stack: str = "test",
 ) -> Recorder:
     """The resources that a program registers; in a preview, unless an update is requested."""
+    # As the language host: a program that fails leaves futures that nobody awaits, and raises the error itself.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     recorder = Recorder(live, last, rows)
     pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=stack, preview=preview, monitor=recorder)
     run = pulumi.runtime.test(program)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped

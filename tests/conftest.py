@@ -101,11 +101,11 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[SEED] = node.config.getoption(SEED)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Processes of `--numprocesses logical`: three for two cores, because engine tests wait for their cluster, too, and
-    one more for WAITING."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Processes of `--numprocesses auto`: one for each core. Of `logical`: three for two cores, because engine tests
+    wait for their cluster, too, and one more for WAITING."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + (cores + 1) // 2 + 1
+    return cores + (cores + 1) // 2 + 1 if config.getoption("numprocesses") == "logical" else cores
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # the same
@@ -123,7 +123,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts WAITING first, then the longest files, so that all processes end at about the same time.
+    """Puts WAITING first, then files without the shared control plane, so that a process has one control plane at a
+    time, and of each the longest files, so that all processes end at about the same time.
 
     pytest-randomly has shuffled the files, and the tests within each. This keeps its order of files that take equally
     long, and of a file's tests but those with the mark `last`. The time limits of tests estimate how long a file takes.
@@ -135,13 +136,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if homeless:
         raise pytest.UsageError(f"tests without one marker of {', '.join(TIERS)}: {', '.join(homeless)}")
     items.sort(key=lambda item: (str(item.path), item.location[1] or 0) if item.get_closest_marker("pods") else ("", 0))
-    longest: dict[os.PathLike[str], tuple[bool, bool, float]] = defaultdict(lambda: (False, False, 0.0))
+    longest: dict[os.PathLike[str], tuple[bool, bool, bool, float]] = defaultdict(lambda: (False, False, False, 0.0))
     for item in items:
         timeout = item.get_closest_marker("timeout")
         seconds = float(timeout.args[0]) if timeout else 0.0
         if not item.get_closest_marker("pods"):
-            first = item.nodeid.startswith(WAITING)
-            longest[item.path] = max(longest[item.path], (first, item.get_closest_marker("unit") is None, seconds))
+            first, of_engine = item.nodeid.startswith(WAITING), item.get_closest_marker("unit") is None
+            alone = item.get_closest_marker("shared_cluster") is None
+            longest[item.path] = max(longest[item.path], (first, of_engine, alone, seconds))
     items.sort(key=lambda item: longest[item.path], reverse=True)
     files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
     items.sort(key=lambda item: (files[item.path], item.get_closest_marker("last") is not None))

@@ -1,4 +1,4 @@
-"""Measures `python -m stacks check` and a peer that uses only libraries, each in a separate process.
+"""Measures `ray-platform check` and a peer that uses only libraries, each in a separate process.
 
 The peer reads the file with PyYAML and validates it against the JSON Schema for editors. That finds wrong types and
 unknown keys, without lines. `check` also renders each RayCluster and applies KubeRay's rules to it.

@@ -79,7 +79,7 @@ def checkers() -> list[Checker]:
     return [
         Checker(
             "ray-platform policies",
-            lambda folder: [sys.executable, "-m", "policies", "--format", "json", str(folder)],
+            lambda folder: [sys.executable, "-m", "stacks", "policies", "--format", "json", str(folder)],
             _of_policies,
         ),
         Checker(

@@ -30,7 +30,7 @@ def without_gateway(settings: dict[str, Any]) -> None:
     """
     fault_tolerant(settings)
     settings["tenants"] = [tenant for tenant in settings["tenants"] if tenant["name"] != OTHER]
-    del settings["redis"]["gateway"]
+    settings["redis"]["gateway"] = False
 
 
 def lose_masters(platform: Platform, losses: int) -> Day:

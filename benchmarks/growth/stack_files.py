@@ -44,7 +44,7 @@ def stack_file(tenants: int, queues: bool = False) -> str:
     lines = [HEAD.format(nodes=tenants)]
     if queues:
         lines.append("  ray-platform:scheduler: {volcano: {}}\n")
-        lines.append("  ray-platform:redis: {gateway: {image: registry.example.com/redis-gateway:1.0.0}}\n")
+        lines.append("  ray-platform:redis: {}\n")
         lines.append("  ray-platform:queues:\n")
         for number, first in enumerate(range(0, tenants, TENANTS_OF_A_DEPARTMENT)):
             members = min(TENANTS_OF_A_DEPARTMENT, tenants - first)

@@ -69,7 +69,7 @@ def stack_file(tutorial: str) -> str:
 
 
 def page_of(content: str) -> str:
-    """The page that `python -m stacks page lab` writes of a stack file."""
+    """The page that `ray-platform page lab` writes of a stack file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "Pulumi.lab.yaml")
         file.write_text(content)

@@ -1,4 +1,4 @@
-"""Measures the first `python -m stacks up` of environments of several Pulumi stacks, and the preview after it.
+"""Measures the first `ray-platform up` of environments of several Pulumi stacks, and the preview after it.
 
 Each environment has a separate control plane with simulated nodes. For comparison kubectl applies the same objects on
 another control plane with a running operator. Both end when all RayClusters are ready. CPU seconds are those of all

@@ -4,7 +4,7 @@ The policies serve all tenants of a stack, and each asks the API server about th
 
 - `scaling-only`, `ray-jobs` and `job-templates` restrict who may patch RayClusters, or create RayJobs, without being
   allowed to create RayClusters. The operator can create any pod, so both rights would be more than they look.
-  `own-ray-jobs` keeps them from deleting RayJobs of others, and from leaving RayClusters of their own behind.
+- `deletions` keeps them from deleting RayJobs of others, and everybody from leaving behind what an object has made.
 - `own-workers` restricts who may patch pods without being allowed to create them.
 - `neighbours` refuses what a RayCluster may do to others: evict their pods, take their traffic, delete objects; and
   `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
@@ -20,8 +20,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from components.access.ingresses import own_hosts
-from components.access.neighbours import BY_AN_ACCOUNT, NO_CONTROLLER, neighbours
-from components.access.personas import RAY_GROUP, RAY_WRITE, RUN
+from components.access.neighbours import (
+    BY_AN_ACCOUNT,
+    LONGEST_TEXT,
+    MAY_NOT_MAKE_ANY,
+    NO_CONTROLLER,
+    RAY_CLUSTERS,
+    neighbours,
+)
+from components.access.personas import ALL_RAY_KINDS, RAY_GROUP, RAY_WRITE, RUN
 from components.access.restricted import Restricted, by_namespace
 from components.bodies import FIELD_MANAGER_ANNOTATION
 from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, OPTIONS_ANNOTATION, RANDOM, TEMPLATE_LABEL
@@ -59,7 +66,7 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     policies = [
         ("scaling-only", _scaling_only(), tenants),
         ("ray-jobs", _jobs_on_usable_clusters(), tenants),
-        ("own-ray-jobs", _own_jobs(), tenants),
+        ("deletions", _deletions(), tenants),
         ("own-workers", _own_workers(), tenants),
         ("neighbours", neighbours(admitted), tenants),
     ]
@@ -140,7 +147,7 @@ def _scaling_only() -> Body:
         own,
     )
     message = (
-        f"this account may only scale RayClusters, and no other than its own: {' and '.join(SCALED_OF_GROUPS)} of "
+        f"this account may only scale the RayCluster of its pod: {' and '.join(SCALED_OF_GROUPS)} of "
         "worker groups are its to change"
     )
     return policy(
@@ -219,7 +226,7 @@ def _jobs_on_usable_clusters() -> Body:
     templates.
 
     A RayJob can contain its own RayCluster and a pod template for its submitter. Their pods could use any account and
-    any Secret of the namespace. In the name of somebody else only that user could delete it (own_jobs), and `runs`
+    any Secret of the namespace. In the name of somebody else only that user could delete it (_deletions), and `runs`
     would show it as run by that user.
     """
     cluster, annotations = f"object.spec.clusterSelector['{CLUSTER_SELECTOR}']", _annotations("object")
@@ -290,6 +297,15 @@ def _runs_of_templates() -> Body:
             f"{_AUTHOR}.orValue('') == request.userInfo.username",
             f"annotation {AUTHOR_ANNOTATION} of a run is the name of the user who creates it",
         ),
+        (
+            f"size({arguments}) <= {LONGEST_TEXT}",
+            f"the list of arguments is too long, for all who share the API server: use at most {LONGEST_TEXT} "
+            "characters, and put the rest into a file that the job reads",
+        ),
+        *(
+            (f"object.metadata.?{each}.orValue([]).size() == 0", f"{each} are KubeRay's: leave them out")
+            for each in ("ownerReferences", "finalizers")
+        ),
     ]
     spec = policy(
         ("rayjobs", "CREATE"),
@@ -305,9 +321,10 @@ def _runs_of_templates() -> Body:
     }
 
 
-def _own_jobs() -> Body:
+def _deletions() -> Body:
     """Users who may not create RayClusters delete runs of job templates that they created, and RayJobs on RayClusters
-    that they may use, where they may stop any job.
+    that they may use, where they may stop any job. Nobody deletes an object alone: without an owner a RayCluster has
+    no deadline, and pods are nobody's to delete.
 
     Others are Kubernetes' garbage collector, and its namespace controller, which may delete whole collections.
     """
@@ -320,18 +337,19 @@ def _own_jobs() -> Body:
     }
     own = f"{author}.hasValue() ? {author}.orValue('') == request.userInfo.username"
     return policy(
-        ("rayjobs", "DELETE"),
-        [NO_CONTROLLER, _MAY_NOT_MAKE_ANY, collections],
+        (*ALL_RAY_KINDS, "DELETE"),
+        [NO_CONTROLLER, collections],
         [
             {
-                "expression": f"{own} : {selected}.hasValue() && {usable}",
+                "expression": f"request.kind.kind != 'RayJob' || !({MAY_NOT_MAKE_ANY})"
+                f" || ({own} : {selected}.hasValue() && {usable})",
                 "message": "this RayJob is not yours: you may delete runs of job templates that you created, and "
                 "RayJobs on RayClusters that you may use",
             },
             {
                 "expression": "request.?options.?propagationPolicy.orValue('') != 'Orphan'"
                 " && request.?options.?orphanDependents.orValue(false) != true",
-                "message": "its RayCluster would stay without a deadline: delete it without --cascade=orphan",
+                "message": "what it has made would stay without an owner: delete it without --cascade=orphan",
             },
         ],
     )
@@ -349,11 +367,7 @@ def _absent(field: str) -> Body:
     }
 
 
-RAY_CLUSTERS = f"authorizer.group('{RAY_GROUP}').resource('rayclusters')"
-_MAY_NOT_MAKE_ANY = {
-    "name": "may-not-make-rayclusters",
-    "expression": f"!{RAY_CLUSTERS}.namespace(request.namespace).check('create').allowed()",
-}
+_MAY_NOT_MAKE_ANY = {"name": "may-not-make-rayclusters", "expression": MAY_NOT_MAKE_ANY}
 _MAY_NOT_MAKE_PODS = {
     "name": "may-not-make-pods",
     "expression": "!authorizer.group('').resource('pods').namespace(request.namespace).check('create').allowed()",

@@ -62,6 +62,14 @@ def own_hosts(admitted: Restricted) -> Body:
             f"{', '.join(ALLOWED)}; with any, those that begin with {', '.join(ANNOTATIONS)}",
             unless=_CONTROLLER,
         ),
+        Listed(
+            "kept",
+            "[object.metadata]",
+            "it.?finalizers.orValue([])",
+            "'finalizer ' + item",
+            " keeps the Ingress, and with it the namespace, for ever: remove it",
+            unless=_CONTROLLER,
+        ),
     )
     return {
         "matchConstraints": {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from components.access.personas import (
     CLUSTER_ADMIN,
-    CLUSTER_ADMIN_OF_THE_OPERATOR,
+    CLUSTER_ADMIN_INSIDE,
     EDIT,
     RAY_DEPLOYER,
     RAY_JOB_SUBMITTER,
@@ -106,9 +106,10 @@ def cluster_admin(subjects: Sequence[Subject]) -> Grant:
     return Grant("cluster-admin", CLUSTER_ADMIN, subjects)
 
 
-def cluster_admin_of_the_operator(subjects: Sequence[Subject]) -> Grant:
-    """Their additional rights in the operator's namespace."""
-    return Grant("cluster-admin", CLUSTER_ADMIN_OF_THE_OPERATOR, subjects)
+def cluster_admin_inside(subjects: Sequence[Subject], namespace: str) -> dict[str, Body]:
+    """Their additional rights in the operator's namespace, or in that of Redis, by part."""
+    inside = bodies(Grant("cluster-admin", CLUSTER_ADMIN_INSIDE, subjects)) if subjects else {}
+    return {part: in_namespace(body, namespace) for part, body in inside.items()}
 
 
 def cluster_access(admins: Sequence[Subject], operator_namespace: str, *, owns_kinds: bool) -> dict[str, Body]:
@@ -120,14 +121,11 @@ def cluster_access(admins: Sequence[Subject], operator_namespace: str, *, owns_k
     if not admins:
         return made
     everywhere = bodies(cluster_admin(admins), "ClusterRole")
-    inside = bodies(cluster_admin_of_the_operator(admins))
+    inside = cluster_admin_inside(admins, operator_namespace)
     return {
         **made,
         **{f"cluster-admin-{part}": body for part, body in everywhere.items()},
-        **{
-            f"cluster-admin-of-the-operator-{part}": in_namespace(body, operator_namespace)
-            for part, body in inside.items()
-        },
+        **{f"cluster-admin-of-the-operator-{part}": body for part, body in inside.items()},
     }
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from components.access.findings import Listed, defined
 from components.access.personas import ALL_RAY_KINDS, RAY_GROUP
 from components.access.restricted import Restricted, by_namespace
-from components.job_template.manifests import AUTHOR_ANNOTATION
+from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
 from core.body import Body
-from core.pods import POD_SECURITY_PREFIX, PROFILES
+from core.pods import LONGEST_STOP, POD_SECURITY_PREFIX, PROFILES
 from policies.cel import before, listed
 
 IDLE_FINALIZER = "ray.io/idle-termination-cleanup-finalizer"
@@ -35,6 +35,11 @@ NO_CONTROLLER = {
 (ray-operator/config/rbac/role.yaml), and no persona."""
 
 _OF_RAY = f"request.kind.group == '{RAY_GROUP}'"
+
+RAY_CLUSTERS = f"authorizer.group('{RAY_GROUP}').resource('rayclusters')"
+
+MAY_NOT_MAKE_ANY = f"!{RAY_CLUSTERS}.namespace(request.namespace).check('create').allowed()"
+"""CEL: whether the author may not create RayClusters in the namespace."""
 
 BY_AN_ACCOUNT = "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')"
 """CEL: whether the author is an account of the namespace, such as that of code on Ray."""
@@ -89,18 +94,26 @@ def neighbours(admitted: Restricted) -> Body:
     rules = _rules(admitted)
     return {
         "matchConstraints": {"resourceRules": _resource_rules()},
-        "matchConditions": [NO_CONTROLLER],
+        "matchConditions": [NO_CONTROLLER, *_no_runs(admitted.templates)],
         "variables": defined(rules, _UNCHANGED),
         "validations": [*(rule.validation for rule in rules), *_UNCHANGED],
     }
+
+
+def _no_runs(templates: Sequence[str]) -> list[Body]:
+    """Runs of job templates equal what was judged when the template was made (admission.py: _runs_of_templates)."""
+    template = f"object.metadata.?labels[?'{TEMPLATE_LABEL}'].orValue('')"
+    run = f"request.kind.kind == 'RayJob' && {template} in {listed(sorted(set(templates)))} && {MAY_NOT_MAKE_ANY}"
+    return [{"name": "no-run", "expression": f"!({run})"}] if templates else []
 
 
 def _resource_rules() -> list[Body]:
     found = (
         (RAY_GROUP, ALL_RAY_KINDS, ("CREATE", "UPDATE")),
         ("", ("services",), ("CREATE", "UPDATE")),
-        ("", ("pods",), ("CREATE",)),
+        ("", ("pods",), ("CREATE", "UPDATE")),
         ("apps", ("deployments",), ("CREATE", "UPDATE")),
+        ("policy", ("poddisruptionbudgets",), ("CREATE", "UPDATE")),
         # Volcano creates PodGroups; people may patch them.
         ("scheduling.volcano.sh", ("podgroups",), ("UPDATE",)),
     )
@@ -163,7 +176,11 @@ def _of_pods(admitted: Restricted) -> Sequence[Listed]:
     taints = sorted(set(admitted.taints))
     scheduler = admitted.scheduler and _SCHEDULERS.get(admitted.scheduler, admitted.scheduler)
     schedulers = ["default-scheduler", *([scheduler] if scheduler else [])]
-    claim = f"v.?ephemeral.?volumeClaimTemplate.?spec.orValue({{}}).all(key, key in {listed(_CLAIMED)})"
+    made = "v.?ephemeral.?volumeClaimTemplate"
+    claim = (
+        f"{made}.?spec.orValue({{}}).all(key, key in {listed(_CLAIMED)})"
+        f" && {made}.?metadata.?annotations.orValue({{}}).all(key, {harmless('key')})"
+    )
     terms = " + ".join(
         f"it.spec.?affinity.?{kind}.?requiredDuringSchedulingIgnoredDuringExecution.orValue([])"
         f" + it.spec.?affinity.?{kind}.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])"
@@ -203,7 +220,60 @@ def _of_pods(admitted: Restricted) -> Sequence[Listed]:
             " may have files of others: use storage of the stack file, a persistentVolumeClaim, or ephemeral with a "
             "new volume of the default StorageClass",
         ),
+        Listed(
+            "asked",
+            f"{_PODS}.map(pod, pod.containers.map(c, {_HANDLERS}))",
+            "it.map(handlers, handlers.map(h, h.?httpGet.?host.orValue('') + h.?tcpSocket.?host.orValue('')))"
+            ".map(hosts, hosts.filter(host, host != '').join(', ')).filter(hosts, hosts != '')",
+            "'a probe or lifecycle hook of ' + item",
+            " lets the kubelet connect there, past NetworkPolicies: leave out the host, which is that of the pod",
+        ),
+        Listed(
+            "stopped",
+            _PODS,
+            f"[it.spec.?terminationGracePeriodSeconds.orValue(0)].filter(each, int(each) > {LONGEST_STOP})",
+            "'terminationGracePeriodSeconds ' + string(item)",
+            f" keeps nodes from being drained, and the namespace from being deleted: use at most {LONGEST_STOP}",
+        ),
+        Listed(
+            "noted",
+            f"{_TEMPLATES}.map(metadata, metadata.?annotations.orValue({{}}))",
+            f"it.filter(key, !({harmless('key')} || {listed(OF_PODS)}.exists(prefix, key.startsWith(prefix))"
+            f" || key in {by_namespace(admitted.of_pods)})).map(key, key + '=' + string(it[key]))",
+            "'annotation ' + item.split('=')[0]",
+            " of a pod may give it addresses, networks or an identity of others: remove it, or ask for it in "
+            "podAnnotations of the tenant in the stack file. Annotations without a prefix are allowed, and "
+            f"{', '.join((*ANNOTATIONS, *OF_PODS))}",
+        ),
     )
+
+
+_HANDLERS = (
+    "[?c.?livenessProbe, ?c.?readinessProbe, ?c.?startupProbe, ?c.?lifecycle.?postStart, ?c.?lifecycle.?preStop]"
+)
+"""What the kubelet asks. Pod Security refuses hosts from Kubernetes 1.34 on."""
+
+OF_PODS = (
+    *(
+        "kueue.x-k8s.io/",
+        "volcano.sh/",
+        "scheduling.k8s.io/group-name",
+        "container.apparmor.security.beta.kubernetes.io/",
+    ),
+    *("cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"),
+)
+"""Further annotations of pods, by their prefixes: for the scheduler, within the queue; what Pod Security judges; and
+what keeps a node, as a PodDisruptionBudget does."""
+
+_DEPLOYMENTS = f"(request.kind.kind == 'Deployment' && {BY_AN_ACCOUNT} ? [dyn(object)] : [])"
+
+_TEMPLATES = (
+    f"([?{_RAY}.?headGroupSpec.?template.?metadata] + {_GROUPS}.map(group, group.?template.?metadata.orValue({{}}))"
+    " + [?variables.jobs[?0].?submitterPodTemplate.?metadata]"
+    f" + (request.kind.kind == 'Pod' && {BY_AN_ACCOUNT} ? [dyn(object.metadata)] : [])"
+    f" + {_DEPLOYMENTS}.map(deployment, deployment.?spec.?template.?metadata.orValue({{}})))"
+)
+"""Metadata of the pods that an object becomes."""
 
 
 ANNOTATIONS = (
@@ -271,7 +341,7 @@ LONGEST_CONFIGURATION = 256 * 2**10
 LONGEST_LABELS = 16 * 2**10
 
 MOST_WORKERS = 10_000
-"""Workers of a group, in pods. The operator makes them without a limit of its own."""
+"""Workers of a RayCluster, in pods. The operator makes them without a limit of its own."""
 
 _WORKER_PODS = (
     "[object.metadata.?name.orValue('') + '-' + string(it.?groupName.orValue(''))]"
@@ -281,11 +351,11 @@ _WORKER_PODS = (
 PodName)."""
 
 _METADATA = (
-    f"([?{_RAY}.?headGroupSpec.?template.?metadata] + {_GROUPS}.map(group, group.?template.?metadata.orValue({{}}))"
-    f" + {_RAY_SERVICES}.map(s, s.?metadata.orValue({{}})) + [?variables.jobs[?0].?submitterPodTemplate.?metadata]"
-    f" + (request.kind.kind in ['Pod', 'Service'] && {BY_AN_ACCOUNT} ? [dyn(object.metadata)] : []))"
+    f"({_TEMPLATES} + {_RAY_SERVICES}.map(s, s.?metadata.orValue({{}}))"
+    f" + (request.kind.kind in ['Service', 'Deployment'] && {BY_AN_ACCOUNT}"
+    " || request.kind.kind in ['PodDisruptionBudget', 'PodGroup'] ? [dyn(object.metadata)] : []))"
 )
-"""Metadata of what an object becomes."""
+"""Metadata of what an object becomes, and of what is no object of Ray."""
 
 _SIZE = "map(each, size(each) + size(string({of}[each]))).sum()"
 
@@ -302,7 +372,7 @@ _OF_OBJECTS = (
         _METADATA,
         "it.?finalizers.orValue([])",
         "'finalizer ' + item",
-        " keeps the pod or the Service, and with it the namespace, for ever: remove it",
+        " keeps the object, and with it the namespace, for ever: remove it",
     ),
     Listed(
         "deleted",
@@ -314,12 +384,12 @@ _OF_OBJECTS = (
     ),
     Listed(
         "numbers",
-        _GROUPS,
-        "[int(it.?replicas.orValue(0)), int(it.?minReplicas.orValue(0))]"
-        ".map(each, each * int(it.?numOfHosts.orValue(1)))"
-        f".filter(each, each > {MOST_WORKERS}).map(each, string(it.?groupName.orValue('')) + ' of ' + string(each))",
-        "'group ' + item",
-        f" workers: KubeRay makes as many pods. Set at most {MOST_WORKERS}",
+        f"[{_GROUPS}.map(group, [int(group.?replicas.orValue(0)), int(group.?minReplicas.orValue(0))].max()"
+        " * int(group.?numOfHosts.orValue(1))).sum()]"
+        f" + {_DEPLOYMENTS}.map(deployment, int(deployment.?spec.?replicas.orValue(1)))",
+        f"[it].filter(each, each > {MOST_WORKERS})",
+        "string(item)",
+        f" pods are too many for one object, which would make them all: set at most {MOST_WORKERS}",
     ),
     Listed(
         "texts",

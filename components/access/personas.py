@@ -22,12 +22,12 @@ _ACCOUNTS_OF_A_NAMESPACE = re.compile(r"group:system:serviceaccounts:[a-z0-9]([-
 def _subject(text: str) -> str:
     if not _ACCOUNT.fullmatch(text) and not _NAMED.fullmatch(text):
         raise ValueError(
-            f"{text!r} is not a subject: write group:NAME, user:NAME, or serviceAccount:NAMESPACE/NAME in lower case"
+            f"{text!r} is not a subject: write group:NAME, user:NAME, or, in lower case, serviceAccount:NAMESPACE/NAME"
         )
     if "*" in text:
         raise ValueError(f"{text!r} has a *, and Kubernetes knows no patterns of names: name each, or a group")
     if hidden := next((each for each in text if not each.isprintable()), None):
-        raise ValueError(f"{text!r} has U+{ord(hidden):04X}, which nobody sees: remove it")
+        raise ValueError(f"{text!r} has U+{ord(hidden):04X}, an invisible character: remove it")
     if text.partition(":")[2].startswith(_KUBERNETES_OWN) and not _ACCOUNTS_OF_A_NAMESPACE.fullmatch(text):
         raise ValueError(
             f"{text!r} is part of Kubernetes, includes everybody, or already has all rights: name a group, a user or a "
@@ -158,14 +158,14 @@ Cluster admins create RayClusters in tenants' namespaces, as Ray cluster admins.
 namespace or in kube-system, the pods of a RayCluster could run as accounts with more rights than any persona.
 """
 
-CLUSTER_ADMIN_OF_THE_OPERATOR = (
+CLUSTER_ADMIN_INSIDE = (
     *_LOOK_AROUND,
     rule("apps", ["deployments", "statefulsets"], READ),
     rule("apps", ["statefulsets/scale"], ["get", "update", "patch"]),
     rule("", ["pods"], ["delete"]),
 )
-"""In the operator's namespace, where Redis also runs: read, scale a StatefulSet, restart a pod. Only the stack file may
-create or change workloads there, because a pod of that namespace can use the operator's account."""
+"""In the namespaces of the operator and of Redis: read, scale a StatefulSet, restart a pod. Only the stack file may
+create or change workloads there, because a pod of the operator's namespace can use the operator's account."""
 
 
 def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False) -> tuple[Rule, ...]:

@@ -22,6 +22,9 @@ class Restricted:
     annotations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Further annotations of Ingresses, by namespaces."""
 
+    of_pods: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Further annotations of pods, by namespaces."""
+
     exposed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Types of Services that open ports to the outside, by the namespaces that may have any."""
 

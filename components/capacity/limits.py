@@ -14,7 +14,7 @@ _NONE = Decimal(0)
 
 
 class CapacitySettings(Settings):
-    """Overcommitment: promises that the nodes cannot keep all at once. `python -m stacks plan` shows them."""
+    """Overcommitment: promises that the nodes cannot keep all at once. `ray-platform plan` shows them."""
 
     overcommitment: Literal["allowed", "warning", "error"] = "warning"
     """The action if not all RayClusters can start at the same time, or if the tenants' limits together exceed the

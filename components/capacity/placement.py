@@ -27,7 +27,7 @@ from core.problems import Problem
 from core.quantities import amount, shown
 
 RESOURCES = (GPU_RESOURCE, "cpu", "memory")
-"""The known resources of nodes."""
+"""The known resources of nodes. The first one stands for the GPUs of all vendors."""
 
 PODS_PER_NODE = 110
 """Kubernetes' own default for a kubelet (KubeletConfiguration maxPods)."""
@@ -63,10 +63,17 @@ class Workers:
     hosts: int = 1
     """Pods of a worker."""
 
+    gpu_resource: str = GPU_RESOURCE
+    """The resource of its GPUs, if it has any."""
+
+    drain: int | None = None
+    """The most seconds for which one drains before it ends; None: unknown, or the pod of a head."""
+
     @functools.cached_property
     def amounts(self) -> tuple[Decimal, ...]:
         """Usage of a node by one pod, in the order of RESOURCES, and 1 for the number of pods."""
-        return (*(self.usage.get(resource, _NONE) / self.hosts for resource in RESOURCES), Decimal(1))
+        names = (self.gpu_resource, *RESOURCES[1:])
+        return (*(self.usage.get(resource, _NONE) / self.hosts for resource in names), Decimal(1))
 
     @property
     def gpus(self) -> Decimal:
@@ -179,7 +186,7 @@ class Nodes:
 
     def eligible(self, worker: Workers) -> tuple[NodePool, ...]:
         if worker not in self._eligible:
-            self._eligible[worker] = eligible(worker.spec, self.pools)
+            self._eligible[worker] = possible_pools(worker, self.pools)
         return self._eligible[worker]
 
     def taken(self) -> Usage:
@@ -246,6 +253,15 @@ class Nodes:
         alike[then] = alike.get(then, 0) + nodes
 
 
+def possible_pools(worker: Workers, pools: Sequence[NodePool]) -> tuple[NodePool, ...]:
+    """The pools whose nodes its pods may run on, and which have GPUs of its kind if it needs any."""
+    return tuple(pool for pool in eligible(worker.spec, pools) if _has_its_gpus(pool, worker))
+
+
+def _has_its_gpus(pool: NodePool, worker: Workers) -> bool:
+    return not worker.gpus or pool.gpu_resource == worker.gpu_resource
+
+
 def held(worker: Workers, pool: NodePool) -> int:
     """The number of its pods that fit on an empty node of the pool."""
     return _times(capacity(pool), worker.amounts)
@@ -259,8 +275,9 @@ def _times(free: Free, needed: Sequence[Decimal]) -> int:
 def _taken(placed: Iterable[Placed]) -> Usage:
     found = dict(NOTHING)
     for each in placed:
-        for resource, one in zip(RESOURCES, each.workers.amounts[:-1], strict=True):
-            found[resource] += one * each.nodes * each.pods
+        names = (each.workers.gpu_resource, *RESOURCES[1:])
+        for resource, one in zip(names, each.workers.amounts[:-1], strict=True):
+            found[resource] = found.get(resource, _NONE) + one * each.nodes * each.pods
     return found
 
 
@@ -291,8 +308,8 @@ def without_room(
     """
     started: dict[tuple[str, ...], list[tuple[Group, Workers]]] = {}
     for group, workers in groups if pools else ():
-        possible = eligible(workers.spec, pools) or tuple(pools)
-        room = sum(pool.count * held(workers, pool) for pool in possible)
+        possible = possible_pools(workers, pools) or eligible(workers.spec, pools) or tuple(pools)
+        room = sum(pool.count * held(workers, pool) for pool in possible if _has_its_gpus(pool, workers))
         if not room:
             yield _too_large(group, workers, possible)
         elif workers.least and workers.group not in elsewhere and group.title != _HEAD:
@@ -314,8 +331,9 @@ def _beyond(together: Sequence[tuple[Group, Workers]], pools: Sequence[NodePool]
 
 
 def _too_large(group: Group, workers: Workers, pools: Sequence[NodePool]) -> Problem:
-    needed = zip(RESOURCES, workers.amounts, strict=False)
+    needed = zip((workers.gpu_resource, *RESOURCES[1:]), workers.amounts, strict=False)
     most = [max(capacity(pool)[at] for pool in pools) for at in range(len(RESOURCES))]
+    most[0] = max((Decimal(pool.gpus) for pool in pools if _has_its_gpus(pool, workers)), default=_NONE)
     beyond = [(resource, one, largest) for (resource, one), largest in zip(needed, most, strict=True) if one > largest]
     resource, one, largest = beyond[0] if beyond else ("memory", workers.amounts[2], None)
     whose = group.title if group.title == _HEAD else f"a pod of {group.title}"

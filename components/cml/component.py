@@ -70,7 +70,7 @@ class CmlRayCluster(pulumi.ComponentResource):
             lambda known: {
                 "state": known[0],
                 "head": {"application": f"{inputs['prefix']}head"},
-                "workers": {"desired": 0 if cluster.suspend else desired, "ready": known[1]},
+                "worker": {"desired": 0 if cluster.suspend else desired, "readyReplicas": known[1]},
                 "applications": known[2],
             }
         )

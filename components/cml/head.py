@@ -57,13 +57,13 @@ class Head:
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
             return None
 
-    def drain(self, idle: Iterable[str], busy: Iterable[str], until: float) -> None:
+    def drain(self, idle: Iterable[str], busy: Iterable[str], seconds: float) -> None:
         """Drains nodes of the head that was asked last: those in `idle` only if they are still idle.
 
-        `until`: seconds since 1970, the time that nodes in `busy` are given; Ray does nothing at that time. What fails
-        is tried again by the caller's next look.
+        `seconds`: the time that nodes in `busy` are given, from now; Ray does nothing at its end. What fails is tried
+        again by the caller's next look.
         """
-        drain = {**dict.fromkeys(idle), **dict.fromkeys(busy, round(until * 1000))}
+        drain = {**dict.fromkeys(idle), **dict.fromkeys(busy, seconds)}
         if drain:
             try:
                 self._http.post(self._url + DRAIN, json={"drain": drain})

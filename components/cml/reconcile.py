@@ -163,7 +163,7 @@ class Applications:
             if (step.serving.differs or step.serving.failed) and head.serve(step.serve):
                 sent = step.serve
             self._each(self._client.delete, step.delete)
-            head.drain(step.idle, step.busy, time.time() + self._inputs["drainSeconds"])
+            head.drain(step.idle, step.busy, self._inputs["drainSeconds"])
             created.update(self._create(step, refused, unanswered))
             time.sleep(pauses[min(look, len(pauses) - 1)])
             look += 1

@@ -1,15 +1,16 @@
 """What a cluster on Cloudera ML serves: the Serve config for its head, its rules, and what differs. Pure functions."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from components.cml.resources import CmlWorkerGroupSettings
 from components.ray_service.llm import LanguageModelSettings, problems_of_model, serve_config_of
-from components.ray_service.rules import problems_of_serve_config
-from components.ray_service.serve_config import ServeConfigSettings
 from core.problems import Problem
+from kuberay.serve import problems_of_serve_config
+from kuberay.serve_config import ServeConfigSettings
 
 SERVE, SERVE_PORT = "/serve", 8000
 """Path of the head's address below which the applications of Serve are reached, and the port of Serve's proxy in the
@@ -86,10 +87,16 @@ def _reasons(application: Mapping[str, Any]) -> Iterator[str]:
             yield f"deployment {name}: {_short(each['message'])}"
 
 
+_ERROR = re.compile(r"\s*([\w.]*(Error|Exception)|Value error)\b")
+"""The beginning of the line of a traceback that says what is wrong."""
+
+
 def _short(message: str) -> str:
-    """Without what is between the first line and the last: Ray shows an exception with its whole traceback."""
+    """The first line, and the last that names an error: Ray shows an exception with its whole traceback, which may end
+    with a link."""
     first, *rest = message.strip().splitlines() or [""]
-    return f"{first} {rest[-1].strip()}" if rest else first
+    errors = [line for line in rest if _ERROR.match(line)] or rest
+    return f"{first} {errors[-1].strip()}" if errors else first
 
 
 def problems_of_serving(
@@ -99,7 +106,7 @@ def problems_of_serving(
 ) -> Iterator[Problem]:
     """Conflicts between settings; paths in the cluster's settings."""
     if config and llm:
-        message = "llm makes a Serve config of its own: remove one of both"
+        message = "llm makes the Serve config: remove one of them"
         yield Problem(("serveConfigV2",), None, message, "service-config")
     elif config:
         yield from (each.below(("serveConfigV2",)) for each in problems_of_serve_config(config))

@@ -17,12 +17,21 @@ from components.cml.serving import SERVE_PORT, problems_of_serving
 from components.external_cluster.settings import parse
 from components.ray_cluster.settings import ClusterName
 from components.ray_service.llm import LanguageModelSettings
-from components.ray_service.serve_config import ServeConfigSettings
 from core.problems import Path, Problem, raise_problems, repeats
 from core.types import CheckedSettings, Duration, Env, NonEmptyText, Settings, Timeout, Version
 from core.versions import version_tuple
+from kuberay.ports import CLIENT_PORT
 from kuberay.ray_start import problems_of_params
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
+from kuberay.serve_config import ServeConfigSettings
+
+_DECIDED = {
+    "port": "port",
+    "dashboard-port": "dashboardPort",
+    "dashboard-host": "dashboardPort",
+    "node-ip-address": "the application",
+}
+"""Parameters of `ray start` that other settings decide."""
 
 GROUP = "workers"
 """Name of the only group, if no groups are set."""
@@ -141,16 +150,16 @@ class CmlRayClusterSettings(CheckedSettings):
             )
             yield Problem(("rayVersion",), self.ray_version, message, "token-needs-ray")
         if self.port == self.dashboard_port:
-            message = f"{self.port} is also the GCS's port, and both listen in the head: set another one"
+            message = f"{self.port} is also the GCS's port, and both listen in the head: set a different port"
             yield Problem(("dashboardPort",), self.dashboard_port, message, "cml-ports")
         if self.serve_config_v2 or self.llm:
             for key, port in (("port", self.port), ("dashboardPort", self.dashboard_port)):
                 if port == SERVE_PORT:
-                    message = f"{port} is also the port of Ray Serve, and both listen in the head: set another one"
+                    message = f"{port} is also the port of Ray Serve, and both listen in the head: set a different port"
                     yield Problem((key,), port, message, "cml-ports")
         if self.worker_groups and (self.resources or self.num_workers is not None):
             field = "resources" if self.resources else "numWorkers"
-            message = "workerGroups are set, which have their own numbers and resources: remove one of both"
+            message = "workerGroups are set, and they have numbers and resources: remove one of them"
             yield Problem((field,), None, message, "cml-groups")
         elif not self.worker_groups and self.resources is None:
             message = "the size of a worker is not set: set resources, or workerGroups"
@@ -162,7 +171,16 @@ class CmlRayClusterSettings(CheckedSettings):
                 yield Problem(("workerGroups", at, "name"), group.name, message, "repeated-name")
             seen.add(group.name)
         yield from problems_of_serving(self.serve_config_v2, self.llm, self.groups)
+        yield from self._ports()
         yield from self._start_params()
+
+    def _ports(self) -> Iterator[Problem]:
+        """Ports that two servers of the head would listen at."""
+        client = int(self.head_ray_start_params.get("ray-client-server-port", CLIENT_PORT))
+        for key, port in (("port", self.port), ("dashboardPort", self.dashboard_port)):
+            if port == client:
+                message = f"{port} is also the port of Ray's client server in the head: set a different port"
+                yield Problem((key,), port, message, "cml-ports")
 
     def _start_params(self) -> Iterator[Problem]:
         """Flags that `ray start` of the version does not know, or not there. Values are no words of a shell here."""
@@ -177,6 +195,8 @@ class CmlRayClusterSettings(CheckedSettings):
         for path, params in placed:
             found = problems_of_params(params, self.ray_version, path[0] == "headRayStartParams", path)
             yield from (each for each in found if each.rule == "ray-start-option")
+            for name in params.keys() & _DECIDED.keys():
+                yield Problem((*path, name), params[name], f"follows from {_DECIDED[name]}: set that", "said-twice")
 
 
 def _clusters(clusters: tuple[CmlRayClusterSettings, ...]) -> tuple[CmlRayClusterSettings, ...]:

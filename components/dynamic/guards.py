@@ -4,22 +4,21 @@ A guard's deletion runs in Pulumi's Python plugin, so a plain `pulumi destroy`, 
 see docs/decisions/0002-crd-guard.md and docs/decisions/0010-tenants.md.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult
+from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
-from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection
+from components.cluster import AMBIENT, Cluster, ClusterUnreachableError, Connection, path_of
 from components.dynamic import Provider, Resource
+from components.in_use import KINDS_OF_KUBERAY, custom_objects, has_ended, kuberay_objects, named, place_of, runs
 from components.kubernetes_cluster import cluster_of
 from components.pulumi_internals import without_traceback
 from core.body import Body
-
-_NAMED = 10
-"""The most objects that a message names. Of the others it reports only the number."""
 
 
 class InUseError(Exception):
@@ -41,42 +40,21 @@ class GuardProvider(Provider):
         self.refuse(_props)
 
 
-def kuberay_objects(cluster: Cluster, kinds: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
-    """The objects of these kinds, plural names in the group ray.io, of a namespace or of all; each has its `kind`.
-
-    Raises ClusterUnreachableError if they cannot be read, also if that is forbidden. A kind that is not served has no
-    objects.
-    """
-    return custom_objects(cluster, [f"{plural}.v1.ray.io" for plural in kinds], namespace)
-
-
-def custom_objects(cluster: Cluster, resources: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
-    """As `kuberay_objects`, of kinds of any group: `queues.v1beta1.scheduling.volcano.sh`."""
-    found: list[dict[str, Any]] = []
-    for resource in resources:
-        plural, version, group = resource.split(".", 2)
-        listed = cluster.list(f"{group}/{version}", plural, namespace)
-        found += [{"kind": plural, **body} for body in listed or ()]
-    return found
-
-
-def named(objects: Sequence[Mapping[str, Any]]) -> str:
-    """Objects as a message names them: `RayCluster team-a/training and 3 more`."""
-    names = [f"{body['kind']} {_place(body['metadata'])}" for body in objects]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def _place(metadata: Mapping[str, Any]) -> str:
-    return "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)
-
-
 _SECONDS = 30.0
 """Seconds for the garbage collector to delete dependents of objects that have just been deleted."""
 
 
+class MissingDeploymentError(Exception):
+    """A Deployment that somebody deleted cannot be created again; the message names it and the reason."""
+
+
 class CrdGuardProvider(GuardProvider):
-    """Refuses the deletion while objects of the kinds in its input `resources` exist (`custom_objects`)."""
+    """Refuses the deletion while objects of the kinds in its input `resources` exist (`custom_objects`). Creates those
+    of its input `deployments` again that somebody has deleted: the state still has them, so that nothing else would.
+    """
+
+    compared = ("resources", "connection", "fieldManager")
+    """An edit of a Deployment is an update of that Deployment alone."""
 
     def __init__(self, owner: str, own_queues: tuple[str, ...] = ()) -> None:
         """`owner`: the program of the CRDs, in messages. `own_queues`: queues that it creates itself, which do not
@@ -84,6 +62,21 @@ class CrdGuardProvider(GuardProvider):
         super().__init__()
         self._owner = owner
         self._own_queues = own_queues
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        found = super().diff(_id, _olds, _news)
+        try:
+            gone = bool(_gone(_news))
+        except ClusterUnreachableError:
+            gone = False  # the preview reports that elsewhere
+        return DiffResult(changes=found.changes or gone)
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        without_traceback()
+        cluster = cluster_of(_news)
+        for body in _gone(_news):
+            _create_again(cluster, body, _news["fieldManager"])
+        return super().update(_id, _olds, _news)
 
     def refuse(self, props: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + _SECONDS
@@ -109,6 +102,43 @@ class CrdGuardProvider(GuardProvider):
         return str(body["kind"]).lower() in ("queue", "queues") and body["metadata"]["name"] in self._own_queues
 
 
+def _gone(props: Mapping[str, Any]) -> list[Body]:
+    """Those of the Deployments that do not exist. Raises ClusterUnreachableError."""
+    return [body for body in props.get("deployments") or () if cluster_of(props).request("GET", _path(body)) is None]
+
+
+def _path(deployment: Body) -> str:
+    metadata = deployment["metadata"]
+    return path_of(deployment["apiVersion"], "deployments", metadata["namespace"], metadata["name"])
+
+
+_AVAILABLE_SECONDS = 300.0
+"""For the pods of a Deployment that was created again: the image may have to be pulled."""
+
+
+def _create_again(cluster: Cluster, body: Body, manager: str) -> None:
+    """Applies a Deployment as Pulumi's Kubernetes provider has, and waits until it is available."""
+    path, name = _path(body), f"Deployment {place_of(body['metadata'])}"
+    query, headers = {"fieldManager": manager, "force": "true"}, {"Content-Type": "application/apply-patch+yaml"}
+    if cluster.request("PATCH", path, query=query, headers=headers, body=json.dumps(body)) is None:
+        namespace = body["metadata"]["namespace"]
+        raise MissingDeploymentError(
+            f"{name} is gone, and so is its namespace {namespace}: run `pulumi refresh`, then `pulumi up`"
+        )
+    deadline = time.monotonic() + _AVAILABLE_SECONDS
+    while not _available(cluster.request("GET", path) or {}):
+        if time.monotonic() > deadline:
+            raise MissingDeploymentError(
+                f"{name} was deleted by somebody and is created again, but has no available pod after "
+                f"{_AVAILABLE_SECONDS:.0f} s: `kubectl describe pods -n {body['metadata']['namespace']}` shows why"
+            )
+        time.sleep(0.5)
+
+
+def _available(deployment: Body) -> bool:
+    return bool((deployment.get("status") or {}).get("availableReplicas"))
+
+
 @dataclass(frozen=True)
 class CrdGuardArgs:
     provider: CrdGuardProvider
@@ -118,35 +148,25 @@ class CrdGuardArgs:
 
     connection: Connection = AMBIENT
 
+    deployments: Sequence[Body] = ()
+    """The program's Deployments, as they are applied."""
+
+    manager: str = ""
+    """Field manager of the Deployments."""
+
 
 class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
-    """Is deleted before all resources that it depends on. The deletion fails while objects of its kinds exist."""
+    """Is deleted before all resources that it depends on. The deletion fails while objects of its kinds exist. Each
+    `up` looks whether the program's Deployments exist, and creates them again if not."""
 
     def __init__(self, name: str, args: CrdGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(args.provider, name, {"resources": args.resources, **args.connection.inputs()}, opts)
-
-
-KINDS_OF_KUBERAY = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
-"""The kinds that run, or start later by schedule."""
-
-_ENDED = {"Complete", "Failed", "ValidationFailed"}
-"""`jobDeploymentStatus` of a RayJob that will never run again (ray-operator/apis/ray/v1/rayjob_types.go)."""
-
-
-def runs(body: Mapping[str, Any]) -> bool:
-    """Whether a KubeRay object has pods, or will have some."""
-    if (body.get("spec") or {}).get("suspend"):
-        return False
-    return not has_ended(body) and _status(body) != "Suspended"
-
-
-def has_ended(body: Mapping[str, Any]) -> bool:
-    """Whether it is a RayJob that has ended. One that is suspended has not: Kueue suspends those that wait."""
-    return body["kind"] == "RayJob" and _status(body) in _ENDED
-
-
-def _status(body: Mapping[str, Any]) -> object:
-    return (body.get("status") or {}).get("jobDeploymentStatus")
+        inputs = {
+            "resources": args.resources,
+            "deployments": list(args.deployments),
+            "fieldManager": args.manager,
+            **args.connection.inputs(),
+        }
+        super().__init__(args.provider, name, inputs, opts)
 
 
 class TenantGuardProvider(GuardProvider):

@@ -28,9 +28,10 @@ def status_of(kind: Kind, cluster: Cluster, namespace: str, name: str) -> Any:
     # Imported here: each kind needs its own modules, in the plugin alone.
     if kind == "RayCluster":
         from components.ray_cluster.readiness import status_summary
+        from components.rollout.pods import Pods
 
         live = cluster.get("ray.io/v1", "rayclusters", namespace, name)
-        return status_summary((live or {}).get("status"))
+        return status_summary(live, Pods(cluster, namespace, name).all())
     if kind == "RayJob":
         return ((cluster.get("ray.io/v1", "rayjobs", namespace, name) or {}).get("status") or {}).get("jobStatus")
     if kind == "RayService":

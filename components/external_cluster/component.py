@@ -176,6 +176,7 @@ def _reported(message: str) -> dict[str, Any]:
 
 
 def _summary(state: str | None, reported: Mapping[str, Any]) -> dict[str, Any]:
-    status = status_summary({"state": state, "head": {"podName": "", "serviceName": ""}})
-    workers = dict.fromkeys(status["workers"], int(reported.get("workers", 0)))
-    return {"status": {**status, "workers": workers}, "largestGpus": int(reported.get("largestGpus", 0))}
+    workers = int(reported.get("workers", 0))
+    status = status_summary({"status": {"state": state, "desiredWorkerReplicas": workers}})
+    known = {**status["worker"], "replicas": workers, "readyReplicas": workers, "availableReplicas": workers}
+    return {"status": {**status, "worker": known}, "largestGpus": int(reported.get("largestGpus", 0))}

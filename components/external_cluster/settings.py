@@ -9,11 +9,21 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-from components.ray_cluster.manifests import CLIENT_PORT, DASHBOARD_PORT
 from components.ray_cluster.settings import ClusterName
 from core.problems import Problem
-from core.types import CheckedSettings, Cidr, DnsSubdomain, Image, LabelKey, Settings, Timeout, Version
+from core.types import (
+    METADATA_SERVICES,
+    CheckedSettings,
+    Cidr,
+    DnsSubdomain,
+    Image,
+    LabelKey,
+    Settings,
+    Timeout,
+    Version,
+)
 from core.versions import image_version, version_tuple
+from kuberay.ports import CLIENT_PORT, DASHBOARD_PORT
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -66,7 +76,12 @@ def parse(text: str, schemes: Sequence[str], usual_port: int) -> Address:
     return Address(parts.scheme, host, port)
 
 
+_OF_THE_CLOUD = ("metadata.google.internal", *METADATA_SERVICES)
+
+
 def _check_host(host: str) -> None:
+    if host in _OF_THE_CLOUD:
+        raise ValueError(f"{host} is the cloud's, not of a Ray cluster: write the address as pods reach it")
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -76,10 +91,12 @@ def _check_host(host: str) -> None:
             message = f"{host!r} is not a full name: write NAME.NAMESPACE.svc for a Service, or a name with its domain"
             raise ValueError(message) from None
         return
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        raise ValueError(f"{host} is an IPv4 address written as IPv6: write {address.ipv4_mapped}")
     if "%" in host:
         raise ValueError(f"{host!r} is an address of one link: write the address as pods reach it")
     if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local:
-        raise ValueError(f"{host} is no address of another machine: write the address as pods reach it")
+        raise ValueError(f"{host} is not the address of a different machine: write the address as pods reach it")
 
 
 EXTERNAL_LABEL = "ray-platform/external-cluster"

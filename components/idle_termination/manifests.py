@@ -11,12 +11,13 @@ from components import payloads
 from components.access.manifests import PREFIX, account, role, role_binding, service_account
 from components.access.personas import RAY_GROUP, RAY_WRITE, NamedCluster, rule
 from components.payloads.idle_termination import NAME, TOKEN_FILE
-from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
+from components.ray_cluster.manifests import TOKEN_KEY, head_service
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import Demand, defaults, group_of
 from components.tenant.settings import LimitSettings
 from core.body import Body
+from kuberay.ports import head_ports
 
 LABELS = {"app.kubernetes.io/name": NAME}
 """Labels of the pod."""

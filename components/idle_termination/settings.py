@@ -27,5 +27,5 @@ class IdleTerminationSettings(Settings):
     """Seconds without a connected driver, a job and an actor, after which the cluster is suspended."""
 
     policy: Annotated[Literal["Suspend"], BeforeValidator(_not_delete)] = "Suspend"
-    """`Suspend`: KubeRay deletes the cluster's pods and keeps the RayCluster, until `python -m stacks wake` or a RayJob
+    """`Suspend`: KubeRay deletes the cluster's pods and keeps the RayCluster, until `ray-platform wake` or a RayJob
     that selects it wakes it. KubeRay's `Delete` is refused."""

@@ -1,7 +1,9 @@
 """Settings of a job template."""
 
 import functools
+import itertools
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -42,7 +44,9 @@ Option = Annotated[str, AfterValidator(_option), WithJsonSchema({"type": "string
 
 def _fires(schedule: str) -> str:
     if fault := cron_job_fault(schedule):
-        raise ValueError(f"{schedule!r} is no schedule of a Kubernetes CronJob, {fault}: write for example 0 3 * * 1-5")
+        raise ValueError(
+            f"{schedule!r} is not a schedule of a Kubernetes CronJob, {fault}: write for example 0 3 * * 1-5"
+        )
     return schedule
 
 
@@ -93,7 +97,7 @@ class CronSettings(Settings):
 
 
 class JobTemplateSettings(JobSettings):
-    """A vetted job that the tenant's users run with arguments: `python -m stacks run STACK NAME -- ARGUMENTS`.
+    """A vetted job that the tenant's users run with arguments: `ray-platform run STACK NAME -- ARGUMENTS`.
 
     Each run is a RayJob of its own, and equals the template except for the arguments, which follow the entrypoint. The
     API server refuses every other. The keys are those of a job, except `externalCluster`, `runId`, `suspend`, `waitFor`
@@ -125,7 +129,7 @@ class JobTemplateSettings(JobSettings):
 
 
 def _valid(template: JobTemplateSettings) -> JobTemplateSettings:
-    if problems := [*problems_of(template.job), *_arguments(template)]:
+    if problems := [*problems_of(template.job), *_arguments(template), *_any_program(template)]:
         raise Problems(problems)
     return template
 
@@ -134,8 +138,51 @@ def _arguments(template: JobTemplateSettings) -> Iterator[Problem]:
     for at, argument in enumerate(template.cron.arguments if template.cron else ()):
         option = argument.partition("=")[0]
         if template.options is not None and argument.startswith("-") and option not in template.options:
-            message = f"{option} is none of the template's options: add it to options, or remove it here"
+            message = f"{option} is not among the template's options: add it to options, or remove it here"
             yield Problem(("cron", "arguments", at), argument, message, "job-template-option")
+
+
+_LAUNCHERS = re.compile(
+    r"(python|pypy)[0-9.]*|(ba|da|z|k|fi)?sh|env|exec|nohup|setsid|nice|time|timeout|xargs|sudo|perl|ruby|node|java|php"
+    r"|torchrun|deepspeed|mpirun|horovodrun|uvx?|pipx|run|launch|poetry|conda|accelerate|source|command|eval"
+    r"|ipython3?|bpython|busybox|chrt|deno|doas|dumb-init|gdb|ionice|ltrace|npx|numactl|parallel|setarch|stdbuf"
+    r"|strace|taskset|tini|unshare|streamlit|gunicorn|uvicorn|pytest|papermill|jupyter|[gnm]?awk|find|git|make"
+    r"|pip[0-9.]*|sed|ssh|tar"
+)
+"""Commands that run the program which their first argument names, or which an argument may give. `uv run` and
+`accelerate launch` are two words."""
+
+_BARE = ("ray", "serve", "watch", "job", "submit", "install", "nbconvert")
+"""Further ones, and second words; in a folder they may be programs of the image."""
+
+_AMOUNT = re.compile(r"[0-9.]+[smhd]?")
+"""What `timeout` and `nice` take before the program."""
+
+_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "runpy", "timeit", "pdb")
+"""Modules of Python that do so."""
+
+
+def _any_program(template: JobTemplateSettings) -> Iterator[Problem]:
+    """A template without a program, so that a run's first argument is one: then its users run what they like."""
+    try:
+        words = shlex.split(template.entrypoint)
+    except ValueError:  # its quotes are reported elsewhere
+        return
+    words = list(itertools.dropwhile(lambda word: re.match("[A-Za-z_][A-Za-z0-9_]*=", word), words))
+    while words and (words[0] in _BARE or _LAUNCHERS.fullmatch(words[0].rpartition("/")[2])):
+        words = words[1:]
+        while words and (words[0].startswith("-") or "=" in words[0] or _AMOUNT.fullmatch(words[0])):
+            option, *words = words
+            if option in ("-m", "-c", "-e") and words:
+                if option != "-m" or words[0] not in _MODULES:
+                    return
+                words = words[1:]
+    if not words:
+        message = (
+            "names no program, so that the first argument of a run would be one, and its users could run any: write "
+            "it, such as python train.py"
+        )
+        yield Problem(("entrypoint",), template.entrypoint, message, "job-template-program")
 
 
 ValidJobTemplate = Annotated[JobTemplateSettings, AfterValidator(_valid)]

@@ -12,11 +12,11 @@ from typing import Any
 from components.bodies import disruption_budget, first_container
 from components.kueue.settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
 from components.manifest_files import UnexpectedManifestError
-from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.scheduler_manifest import CONFIGURATION, Certificate, staged
 from core.body import Body
 from core.versions import image_release, release_of
 from core.yaml_writer import go_yaml
+from kuberay.schedulers import KUEUE_QUEUE_LABEL
 
 MANAGER = "kueue-controller-manager"
 """The tree's name of the Deployment and its ServiceAccount."""

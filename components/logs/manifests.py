@@ -7,6 +7,7 @@ from components.bodies import restricted_sidecar
 from components.logs.settings import LogsSettings, SecretKey
 from core.body import Body
 from core.quantities import amount
+from kuberay.running import LOGS
 
 NAME = "log-collector"
 """Name of the container and of its volume with the configuration."""
@@ -17,10 +18,6 @@ CONFIG_MAP = "ray-log-collector"
 CONFIG_FILE = "config.yaml"
 
 FOLDER = "/etc/otelcol"
-
-RAY_VOLUME = "ray-logs"
-"""Volume with Ray's files. KubeRay adds one of this name to heads with an autoscaler, unless it is there
-(ray-operator/controllers/ray/common/pod.go: addEmptyDir)."""
 
 RAY_FOLDER = "/tmp/ray"  # noqa: S108 (Ray's own folder)
 
@@ -48,7 +45,7 @@ OF_THE_POD = {
 _OF_MEMORY = 0.8
 """Share of its memory from which the collector frees some, as OpenTelemetry recommends for GOMEMLIMIT."""
 
-RAY_MOUNT: Body = {"name": RAY_VOLUME, "mountPath": RAY_FOLDER}
+RAY_MOUNT: Body = {"name": LOGS, "mountPath": RAY_FOLDER}
 
 
 def sidecar(settings: LogsSettings, user: int | None, pull_policy: str) -> Body:
@@ -77,7 +74,7 @@ def sidecar(settings: LogsSettings, user: int | None, pull_policy: str) -> Body:
 
 def volumes(settings: LogsSettings) -> tuple[Body, ...]:
     made: list[Body] = [
-        {"name": RAY_VOLUME, "emptyDir": {}},
+        {"name": LOGS, "emptyDir": {}},
         {"name": NAME, "configMap": {"name": CONFIG_MAP}},
         {"name": STATE_VOLUME, "emptyDir": {}},
     ]

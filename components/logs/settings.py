@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 
@@ -10,7 +11,16 @@ from components.network.settings import Egress
 from components.operator.settings import ComputeResources
 from core.problems import Problem
 from core.secrets import FORMATS
-from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Image, Memory, NonEmptyText, Settings
+from core.types import (
+    METADATA_SERVICES,
+    CheckedSettings,
+    DnsLabel,
+    DnsSubdomain,
+    Image,
+    Memory,
+    NonEmptyText,
+    Settings,
+)
 
 IMAGE = "docker.io/otel/opentelemetry-collector-contrib:0.165.0"
 
@@ -41,6 +51,31 @@ def _readable(pattern: str) -> str:
         raise ValueError(f"{pattern!r} matches the empty text, so it would mask between all characters: correct it")
     return pattern
 
+
+def _of_another_machine(endpoint: str) -> str:
+    try:
+        parts = urlsplit(endpoint)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError(f"{endpoint!r} has no port between 1 and 65535: correct it") from None
+    if port == 0:
+        raise ValueError(f"{endpoint!r} has no port between 1 and 65535: correct it")
+    if host in ("localhost", *METADATA_SERVICES) or re.match(r"127\.|::1$|0\.0\.0\.0$|::$", host):
+        raise ValueError(f"{host} is not the address of a receiver of logs: write it as pods reach it")
+    return endpoint
+
+
+_OF_THE_EXPORTER = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
+
+
+def _further(name: str) -> str:
+    if name.lower() in _OF_THE_EXPORTER:
+        raise ValueError(f"the exporter sets {name!r} itself: remove it")
+    return name
+
+
+HeaderText = Annotated[str, Field(pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*$")]
+"""A header's text, without characters that end it."""
 
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_readable), WithJsonSchema({"type": "string"})]
 """A regular expression in the syntax of RE2."""
@@ -77,14 +112,18 @@ class LogsSettings(CheckedSettings):
     """`otlp`: any receiver of OTLP over HTTP, such as a collector of yours. `loki`: Loki 3, which receives OTLP below
     `/otlp`. `elasticsearch`: Elasticsearch or OpenSearch by its bulk API."""
 
-    endpoint: Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.\[\]:_-]+(/[^\s?#]*)?$")]
+    endpoint: Annotated[
+        str, Field(pattern=r"^https?://[A-Za-z0-9.\[\]:_-]+(/[^\s?#]*)?$"), AfterValidator(_of_another_machine)
+    ]
     """Address of the receiver, without the path that the exporter adds: `http://loki.loki.svc:3100`."""
 
     egress: tuple[Egress, ...] = ()
     """Where the collectors may connect to: the receiver, by namespace or address, with the ports of its pods. As a
     tenant's `network.egress`. Required unless NetworkPolicies are off."""
 
-    headers: dict[Annotated[str, Field(pattern=f"^{_HEADER}$")], str | SecretKey] = Field(default_factory=dict)
+    headers: dict[Annotated[str, Field(pattern=f"^{_HEADER}$"), AfterValidator(_further)], HeaderText | SecretKey] = (
+        Field(default_factory=dict)
+    )
     """Headers of each request: texts, and credentials as `{secret: NAME, key: KEY}`."""
 
     ca: SecretKey | None = None

@@ -13,11 +13,11 @@ from components.network.settings import (
     NetworkSettings,
     Peer,
 )
-from components.ray_cluster.manifests import HEAD_PORTS
 from components.ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL
 from components.redis.connection import RedisConnection
 from components.redis_gateway.manifests import METRICS_PORT as GATEWAY_METRICS_PORT
 from core.body import Body
+from kuberay.ports import HEAD_PORTS
 
 
 @dataclass(frozen=True)

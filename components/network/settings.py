@@ -22,12 +22,18 @@ LINK_LOCAL = "169.254.0.0/16"
 _HOSTS = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 
 
+def _no_address(host: str) -> str:
+    if re.fullmatch(r"[0-9.]+", host):
+        raise ValueError(f"{host!r} is an address, and an Ingress takes names alone: write a name that leads to it")
+    return host
+
+
 def _hosts(text: str) -> str:
     if not _HOSTS.fullmatch(text):
         raise ValueError(f"{text!r} is not a host name in lower case, or *. and a domain for all names below it")
     if text.startswith("*.") and text.count(".") == 1:
         raise ValueError(f"{text!r} has the names of everybody: name a domain of yours, such as *.ray.example.com")
-    return text
+    return _no_address(text)
 
 
 Hosts = Annotated[str, AfterValidator(_hosts), WithJsonSchema({"type": "string", "pattern": f"^({_HOSTS.pattern})$"})]
@@ -163,12 +169,6 @@ class TenantNetworkSettings(Settings):
     other_clusters: bool = False
     """True: the ports are also open for RayClusters that are not in the stack file, such as those of RayJobs. These can
     connect to each other, but not to clusters of the stack file."""
-
-
-def _no_address(host: str) -> str:
-    if re.fullmatch(r"[0-9.]+", host):
-        raise ValueError(f"{host!r} is an address, and an Ingress takes names alone: write a name that leads to it")
-    return host
 
 
 def _one_class(annotations: dict[str, str]) -> dict[str, str]:

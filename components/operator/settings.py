@@ -181,7 +181,7 @@ class OperatorSettings(CheckedSettings):
             if name in _SWITCHES and value.lower() not in ("true", "false"):
                 message = f"{value!r} is neither true nor false, and the operator would keep its default: write one"
             elif name in _NUMBERS and not (value.isascii() and value.isdecimal()):
-                message = f"{value!r} is no number, and the operator would keep its default: write whole seconds"
+                message = f"{value!r} is not a number, and the operator would keep its default: write whole seconds"
             elif name not in _KNOWN and (like := difflib.get_close_matches(name.upper(), _KNOWN, 1, _ALIKE)):
                 message = f"the operator reads no such variable: did you mean {like[0]!r}?"
             if message:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.cluster import Cluster
-from components.dynamic.guards import kuberay_objects
+from components.in_use import kuberay_objects
 from components.operator.manifests import arguments, feature_gates
 from components.operator.settings import NAME, OperatorSettings
 from components.ray_cluster.pods import CLUSTER_LABEL, GROUP_LABEL

@@ -16,7 +16,7 @@ scripts for `/bin/sh` of Redis' image; their settings are environment variables.
 from functools import cache
 from pathlib import Path
 
-PACKAGES = ("ray", "yaml", "cryptography", "starlette")
+PACKAGES = ("ray", "yaml", "cryptography", "starlette", "prometheus_client", "async_timeout")
 """Packages of Ray's images that payloads import."""
 
 _FOLDER = Path(__file__).parent

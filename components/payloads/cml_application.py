@@ -164,7 +164,7 @@ class Front:
             writer.close()
             await writer.wait_closed()
 
-    async def _of_ray(self, drain: dict[str, int | None]) -> tuple[int, dict[str, Any]]:
+    async def _of_ray(self, drain: dict[str, float | None]) -> tuple[int, dict[str, Any]]:
         try:
             loop = asyncio.get_running_loop()
             found = await asyncio.wait_for(loop.run_in_executor(None, drained, self._gcs, drain), 50)
@@ -223,11 +223,11 @@ async def _send(writer: asyncio.StreamWriter, status: int, content: dict[str, An
     await writer.drain()
 
 
-def drained(address: str, drain: dict[str, int | None]) -> dict[str, Any]:
+def drained(address: str, drain: dict[str, float | None]) -> dict[str, Any]:
     """Drains nodes of Ray, and returns the states that all had before.
 
-    `drain`: by the nodes' names, milliseconds since 1970, or None. A node without a time is drained only if it is idle;
-    one with a time takes no new work, and its Ray ends once it is idle. At that time itself Ray does nothing.
+    `drain`: by the nodes' names, seconds from now, or None. A node without a time is drained only if it is idle; one
+    with a time takes no new work, and its Ray ends once it is idle. At that time itself Ray does nothing.
     """
     from ray._raylet import GcsClient  # type: ignore[attr-defined] # missing in Ray's stub
     from ray.autoscaler.v2.sdk import get_cluster_resource_state
@@ -240,9 +240,10 @@ def drained(address: str, drain: dict[str, int | None]) -> dict[str, Any]:
     # Ray takes the name of a node from RAY_CLOUD_INSTANCE_ID.
     nodes = {node.instance_id: node for node in get_cluster_resource_state(gcs).node_states}
     accepted = []
-    for name, until in drain.items():
-        reason = DrainNodeReason.Value(f"DRAIN_NODE_REASON_{'IDLE_TERMINATION' if until is None else 'PREEMPTION'}")
-        if name in nodes and gcs.drain_node(nodes[name].node_id.hex(), reason, REASON, until or 0)[0]:
+    for name, seconds in drain.items():
+        reason = DrainNodeReason.Value(f"DRAIN_NODE_REASON_{'IDLE_TERMINATION' if seconds is None else 'PREEMPTION'}")
+        until = 0 if seconds is None else round((time.time() + seconds) * 1000)
+        if name in nodes and gcs.drain_node(nodes[name].node_id.hex(), reason, REASON, until)[0]:
             accepted.append(name)
     return {"nodes": {name: NodeStatus.Name(node.status) for name, node in nodes.items()}, "accepted": accepted}
 

@@ -77,8 +77,9 @@ class Verdict:
     suspend: bool | None = None
     """The value of `spec.suspend` to write; None: leave it."""
 
-    used: bool = False
-    """Whether it is used now."""
+    starts: bool = False
+    """Whether its idle time starts now: it is used, or not ready yet. By this pod's clock, which may be minutes from
+    those of Ray and the API server."""
 
 
 def use(activities: Body, jobs: Body, actors: Body) -> Use:
@@ -139,18 +140,18 @@ def verdict(
         since = rests_since(cluster)
         if since and job:
             return Verdict(f"is woken for RayJob {job}", suspend=False)
-        return Verdict(f"rests since {since}" if since else "is suspended by somebody else")
+        return Verdict(f"has been resting since {since}" if since else "is suspended by somebody else", starts=True)
     ready = _ready_since(cluster)
     if ready is None:
-        return Verdict("its head is not ready")
+        return Verdict("its head is not ready", starts=True)
     if job:
-        return Verdict(f"is used: RayJob {job}", used=True)
+        return Verdict(f"is used: RayJob {job}", starts=True)
     try:
         found = ask()
     except Exception as error:  # of an unknown answer, too: a used cluster must not be suspended
-        return Verdict(f"counts as used, because Ray cannot be asked: {error!r}", used=True)
+        return Verdict(f"counts as used, because Ray cannot be asked: {error!r}", starts=True)
     if found.why:
-        return Verdict(f"is used: {found.why}", used=True)
+        return Verdict(f"is used: {found.why}", starts=True)
     idle = now - max(ready, found.until, last_seen_used)
     if idle < timeout:
         return Verdict(f"is suspended once it has been idle for {timeout:.0f} seconds")
@@ -197,7 +198,7 @@ class Controller:
         found = verdict(
             cluster, each["timeoutSeconds"], job, seen, now, lambda: in_use(each["url"], each["tokenFile"], _ask)
         )
-        if found.used:
+        if found.starts:
             self.last_used[name] = now
         if cluster is not None and found.suspend is not None:
             # With the version that the verdict is based on, any change since refuses the patch.

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from components.queues.settings import Queue, children, key_of, parents_first
 from components.tenant.demand import Demand, Group, total
-from core.nodes import GPU_RESOURCE, NodePool
+from core.nodes import NodePool, gpu_resources
 from core.problems import Problem
 from core.quantities import amount, shown
 
@@ -29,9 +29,9 @@ class Room:
 
 def on_nodes(pools: Sequence[NodePool]) -> dict[str, Decimal]:
     """The total of all nodes. Other resources are not known."""
-    found = {resource: Decimal(0) for resource in ("cpu", "memory", GPU_RESOURCE)} if pools else {}
+    found = {resource: Decimal(0) for resource in ("cpu", "memory", *gpu_resources(pools))} if pools else {}
     for pool in pools:
-        for resource, value in (("cpu", pool.cpu), ("memory", pool.memory), (GPU_RESOURCE, str(pool.gpus))):
+        for resource, value in (("cpu", pool.cpu), ("memory", pool.memory), (pool.gpu_resource, str(pool.gpus))):
             found[resource] += amount(value) * pool.count
     return found
 

@@ -14,7 +14,7 @@ from components.queues.budget import on_nodes
 from components.queues.settings import Queue, QueueAmounts, children, parents_first
 from components.tenant.demand import Demand
 from core.body import Body
-from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool, gpu_resources
 from core.problems import Problem
 from core.quantities import canonical
 
@@ -36,6 +36,7 @@ def resource_flavors(pools: Sequence[NodePool]) -> list[Body]:
     flavors += [
         _flavor(name, {GPU_PRODUCT_LABEL: product} if product else {}) for name, product in _products(pools).items()
     ]
+    flavors += [_flavor(name, {}) for names in list(_flavors(pools).values())[1:] for name in names]
     return flavors
 
 
@@ -80,7 +81,7 @@ def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool], fair
     for queue in queues:
         settings = queue.settings
         if not settings.reclaimable:
-            message = "Kueue always reclaims for every queue what it deserves: remove reclaimable, or lower deserved"
+            message = "in Kueue each queue always gets back what it deserves: remove reclaimable, or lower deserved"
             yield Problem((*queue.path, "reclaimable"), False, message, "not-with-kueue")
         if settings.priority:
             message = "Kueue serves queues by their share, and has priorities of RayClusters only: remove priority"
@@ -95,10 +96,10 @@ def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool], fair
             yield from _gpu_flavors(queue, part, getattr(settings, part), products)
 
 
-def not_covered(demand: Demand, queue: str) -> Iterator[Problem]:
+def not_covered(demand: Demand, queue: str, pools: Sequence[NodePool]) -> Iterator[Problem]:
     """Pods that request what no queue has: Kueue never admits them (kueue, pkg/scheduler/flavorassigner/
     flavorassigner.go: findFlavorForPodSets). Paths are in the body of the RayCluster."""
-    covered = {"cpu", "memory", GPU_RESOURCE}
+    covered = on_nodes(pools).keys()
     for group in demand.groups:
         requested = {
             resource for resource, value in group.usage.items() if value > 0 and f"requests.{resource}" in group.usage
@@ -106,8 +107,9 @@ def not_covered(demand: Demand, queue: str) -> Iterator[Problem]:
         others = ", ".join(sorted(requested - covered))
         if others and (group.at_first or (demand.scales and group.most != 0)):
             message = (
-                f"{group.title} requests {others}, and queues of Kueue only have CPU, memory and {GPU_RESOURCE}, so "
-                f"the RayCluster would wait in queue {queue!r} forever: remove it, or use Volcano"
+                f"{group.title} requests {others}, and queues of Kueue only have CPU, memory and "
+                f"{', '.join(gpu_resources(pools))}, so the RayCluster would wait in queue {queue!r} forever: remove "
+                "it, use Volcano, or name it as the gpuResource of a pool"
             )
             yield Problem(group.path, None, message, "not-with-kueue")
 
@@ -129,8 +131,14 @@ def _gpu_flavors(
 
 def _products(pools: Sequence[NodePool]) -> dict[str, str | None]:
     """The flavors of GPUs, each with its product name; None for GPUs without one."""
-    found = [pool.gpu_product for pool in pools if pool.gpus]
+    found = [pool.gpu_product for pool in pools if pool.gpus and pool.gpu_resource == GPU_RESOURCE]
     return {_name(product): product for product in dict.fromkeys(found)}
+
+
+def _flavors(pools: Sequence[NodePool]) -> dict[str, list[str]]:
+    """The flavors of each resource of GPUs. Those of other vendors, and slices, have one."""
+    others = [resource for resource in gpu_resources(pools) if resource != GPU_RESOURCE]
+    return {GPU_RESOURCE: list(_products(pools)), **{resource: [_name(resource)] for resource in others}}
 
 
 def _name(product: str | None) -> str:
@@ -139,7 +147,7 @@ def _name(product: str | None) -> str:
 
 def _quotas(amounts: QueueAmounts, pools: Sequence[NodePool]) -> Quotas:
     """Amounts by flavor and resource."""
-    found = {(WHOLE, resource): value for resource, value in amounts.numbers.items() if resource != GPU_RESOURCE}
+    found = _without_products(amounts.numbers, pools)
     if GPU_RESOURCE in amounts.numbers:
         for flavor, product in _products(pools).items():
             by_product = amounts.gpus_by_product.get(product or "", 0)
@@ -147,14 +155,25 @@ def _quotas(amounts: QueueAmounts, pools: Sequence[NodePool]) -> Quotas:
     return found
 
 
+def _without_products(amounts: Mapping[str, Decimal], pools: Sequence[NodePool]) -> Quotas:
+    """Amounts of what has a single flavor: all but GPUs with products."""
+    flavors = _flavors(pools)
+    return {
+        (flavors[resource][0] if resource in flavors else WHOLE, resource): value
+        for resource, value in amounts.items()
+        if resource != GPU_RESOURCE
+    }
+
+
 def _deserved(queue: Queue, pools: Sequence[NodePool]) -> Quotas:
     return _quotas(queue.settings.guarantee, pools) | _quotas(queue.settings.deserved, pools)
 
 
 def _of_nodes(pools: Sequence[NodePool]) -> Quotas:
-    quotas = {(WHOLE, resource): value for resource, value in on_nodes(pools).items() if resource != GPU_RESOURCE}
+    quotas = _without_products(on_nodes(pools), pools)
     for flavor, product in _products(pools).items():
-        number = sum(pool.gpus * pool.count for pool in pools if pool.gpu_product == product)
+        of_product = (each for each in pools if each.gpu_product == product and each.gpu_resource == GPU_RESOURCE)
+        number = sum(pool.gpus * pool.count for pool in of_product)
         quotas[flavor, GPU_RESOURCE] = Decimal(number)
     return quotas
 
@@ -194,20 +213,12 @@ def _groups_of(queue: Queue, nominal: Quotas, pools: Sequence[NodePool]) -> list
 
 
 def _resource_groups(nominal: Quotas, borrowing: Quotas, lending: Quotas) -> list[Body]:
-    groups: list[Body] = []
-    for of_gpus in (False, True):
-        flavors = list(dict.fromkeys(flavor for flavor, resource in nominal if (resource == GPU_RESOURCE) is of_gpus))
-        resources = list(dict.fromkeys(each for _, each in nominal if (each == GPU_RESOURCE) is of_gpus))
-        if resources:
-            quotas = [
-                {
-                    "name": flavor,
-                    "resources": [_quota(each, (flavor, each), nominal, borrowing, lending) for each in resources],
-                }
-                for flavor in flavors
-            ]
-            groups.append({"coveredResources": resources, "flavors": quotas})
-    return groups
+    groups: dict[tuple[str, ...], list[Body]] = {}
+    for flavor in dict.fromkeys(flavor for flavor, _ in nominal):
+        resources = tuple(resource for its_flavor, resource in nominal if its_flavor == flavor)
+        quotas = [_quota(each, (flavor, each), nominal, borrowing, lending) for each in resources]
+        groups.setdefault(resources, []).append({"name": flavor, "resources": quotas})
+    return [{"coveredResources": list(resources), "flavors": flavors} for resources, flavors in groups.items()]
 
 
 def _quota(resource: str, key: tuple[str, str], nominal: Quotas, borrowing: Quotas, lending: Quotas) -> Body:

@@ -6,10 +6,11 @@ from components.bodies import in_namespace
 from components.objects import Object
 from components.queues import kueue
 from components.queues.settings import Backend, Queue, children, parents_first
-from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL, allowed_namespaces, volcano_queue
+from components.queues.volcano import allowed_namespaces, volcano_queue
 from core.body import Body
 from core.nodes import NodePool
 from core.problems import Path
+from kuberay.schedulers import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 
 _LABELS: Mapping[Backend, str] = {"volcano": QUEUE_LABEL, "kueue": KUEUE_QUEUE_LABEL}
 """The label of a RayCluster with its queue."""

@@ -47,7 +47,7 @@ class QueueAmounts(CheckedSettings):
     """Amounts of resources, as pods request them. A resource that is not set is not restricted; it is not 0."""
 
     gpus: Count | None = None
-    """GPUs of all products together (`nvidia.com/gpu`)."""
+    """GPUs of all products together (`nvidia.com/gpu`). Of another gpuResource set `resources: {amd.com/gpu: 8}`."""
 
     gpus_by_product: dict[LabelValue, Count] = Field(default_factory=dict)
     """GPUs of each product, by the `gpuProduct` of nodes, instead of `gpus`. Only Kueue distinguishes products."""

@@ -10,6 +10,7 @@ from typing import Literal
 from components.queues.settings import Queue
 from core.body import Body
 from core.problems import Problem
+from kuberay.schedulers import QUEUE_LABEL
 
 GROUP = "scheduling.volcano.sh"
 API_VERSION = f"{GROUP}/v1beta1"
@@ -21,12 +22,6 @@ ALLOWED_NAMESPACES = "ray-platform/allowed-namespaces"
 
 OF_THE_STACK = {"ray-platform/queue": "true"}
 """Label of Queues whose use is restricted."""
-
-QUEUE_LABEL = "volcano.sh/queue-name"
-"""Label by which RayClusters and RayJobs name a queue (ray-operator/controllers/ray/batchscheduler/volcano)."""
-
-KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""The same for Kueue (kueue, pkg/controller/constants/constants.go)."""
 
 _QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 """Annotation by which a pod that belongs to no gang names one (volcano, pkg/controllers/podgroup)."""

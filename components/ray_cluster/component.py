@@ -16,15 +16,7 @@ from components.kubernetes import KubernetesObject, create, dependencies, field_
 from components.kubernetes_cluster import KubernetesCluster
 from components.objects import Object, the_object
 from components.ray_cluster.changes import deletion_options, scaling_hooks
-from components.ray_cluster.manifests import (
-    CLIENT_PORT,
-    DASHBOARD_PORT,
-    NO_SCHEDULING,
-    Scheduling,
-    head_ports,
-    head_service,
-    requires_token,
-)
+from components.ray_cluster.manifests import NO_SCHEDULING, Scheduling, head_service, requires_token
 from components.ray_cluster.objects import RAY_CLUSTER
 from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.readiness import status_summary, until_ready
@@ -38,6 +30,7 @@ from components.tls.authority import ClusterAuthorityArgs, generated_authority
 from core.body import Body
 from core.nodes import NodePool
 from core.types import seconds
+from kuberay.ports import CLIENT_PORT, DASHBOARD_PORT, head_ports
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 _OPEN = (
@@ -100,9 +93,9 @@ class RayCluster(pulumi.ComponentResource):
         connection: namespace, head service, addresses.
         worker_groups: name, GPUs, CPUs, memory and maximum replicas of each worker group of the settings.
         largest_gpus: GPUs of the largest worker.
-        status: KubeRay's state, the head's pod and Service, numbers of desired, available and ready workers,
-            conditions, as they were when it had become ready. If that takes longer than `ready_timeout`, a resource of
-            its own fails with the reasons (`Reached`).
+        status: KubeRay's state, the head's pod and Service, numbers of pods of head and workers, conditions
+            (`readiness.status_summary`), as they were when it had become ready. If that takes longer than
+            `ready_timeout`, a resource of its own fails with the reasons (`Reached`).
         state: the state in `status`.
         storage_namespace: the prefix of its keys in Redis, after `RAY`; None without fault tolerance.
     """
@@ -233,7 +226,7 @@ class RayCluster(pulumi.ComponentResource):
             limit = seconds(settings.ready_timeout)
             status = await until_ready(args.cluster, namespace, settings.name, operator, limit, show, queued)
             if status.get("state") == "suspended" and not settings.overrides.get("suspend"):
-                pulumi.log.info("it is suspended, and stays so: `python -m stacks wake` wakes it", resource=self)
+                pulumi.log.info("it is suspended, and stays so: `ray-platform wake` wakes it", resource=self)
 
         return until_settled
 

@@ -12,13 +12,10 @@ from typing import Any
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
 from components.queues.settings import RESERVED, Backend
-from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from components.ray_cluster.pods import (
     CLUSTER_LABEL,
-    HEAD_CONTAINER,
     NODE_TYPE_LABEL,
     OPTIONS,
-    WORKER_CONTAINER,
     Beside,
     PodIdentity,
     RedisPlace,
@@ -40,10 +37,14 @@ from components.ray_cluster.pods import (
 from components.ray_cluster.settings import RayClusterSettings, WorkersSettings
 from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named
 from core.body import Body
-from core.nodes import GPU_RESOURCE, NodePool
+from core.nodes import NodePool
 from core.problems import Problem, Problems
 from core.types import seconds
+from kuberay.offers import GPU, counted_by_autoscaler, resource_of_ray
+from kuberay.ports import HEAD_PORTS
 from kuberay.ray_start import DRAIN_VARIABLE
+from kuberay.running import HEAD_CONTAINER, WORKER_CONTAINER
+from kuberay.schedulers import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 
 PRIORITY_LABEL = "ray.io/priority-class-name"
 TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
@@ -192,31 +193,6 @@ def head_service(name: str, spec: Mapping[str, Any]) -> str:
     return (service.get("metadata") or {}).get("name") or f"{name}-head-svc"
 
 
-def head_ports(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Ports of the head by KubeRay's names: those of Ray's container, else the defaults."""
-    configured = _named_ports(spec["headGroupSpec"])
-    return {name: configured.get(name, port) for name, port in HEAD_PORTS.items()}
-
-
-def serve_ports(spec: Mapping[str, Any]) -> list[int]:
-    """Ports of Serve's Service: that named `serve`, and with KubeRay 1.6 those whose names begin with `serve-`, such as
-    `serve-grpc` (ray-operator/controllers/ray/common/service.go: BuildServeService)."""
-    further = [port for name, port in _named_ports(spec["headGroupSpec"]).items() if name.startswith("serve-")]
-    return sorted({head_ports(spec)["serve"], *further})
-
-
-def metrics_ports(spec: Mapping[str, Any]) -> list[int]:
-    """Ports of metrics of head and workers: those of Ray's containers, else the default, which KubeRay adds to them
-    (ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate, DefaultWorkerPodTemplate)."""
-    groups = [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or ())]
-    return sorted({_named_ports(group).get("metrics", HEAD_PORTS["metrics"]) for group in groups})
-
-
-def _named_ports(group: Mapping[str, Any]) -> dict[str, int]:
-    container = group["template"]["spec"]["containers"][0]
-    return {port["name"]: port["containerPort"] for port in container.get("ports") or () if port.get("name")}
-
-
 def ray_cluster(
     settings: RayClusterSettings,
     pools: tuple[NodePool, ...],
@@ -284,18 +260,6 @@ def head_disruption_budget(settings: RayClusterSettings, label: str = CLUSTER_LA
     }
 
 
-DASHBOARD_PORT = 8265
-CLIENT_PORT = 10001
-
-HEAD_PORTS = {
-    "gcs-server": 6379,
-    "dashboard": DASHBOARD_PORT,
-    "client": CLIENT_PORT,
-    "metrics": 8080,
-    "serve": 8000,
-}
-"""Ports by KubeRay's names (ray-operator/controllers/ray/utils/constant.go)."""
-
 FULL_WORKER = "full-worker"
 """Ray custom resource of a worker that has all GPUs of its node; ado's SFTTrainer reserves a whole node by it."""
 
@@ -361,10 +325,25 @@ def _head_that_scales(
 
 
 def custom_resources(group: WorkerGroup) -> dict[str, int]:
-    """Ray custom resources that a worker offers: its GPUs by their product's name, and `full-worker`."""
+    """Ray custom resources that a worker offers: its GPUs by their product's name, other accelerators by Ray's name of
+    them, and `full-worker`."""
+    name = resource_of_ray(group.gpu_resource)
     product = group.pool.gpu_product if group.pool else None
-    resources = {product: group.gpus} if product and group.gpus else {}
-    return {**resources, **({FULL_WORKER: 1} if group.whole_node else {})}
+    names = [each for each in (product, name) if each not in (None, GPU)] if group.gpus else []
+    return {**{str(each): group.gpus for each in names}, **({FULL_WORKER: 1} if group.whole_node else {})}
+
+
+def _uncounted(group: WorkerGroup) -> dict[str, str]:
+    """Flags with the accelerators that Ray's autoscaler would not count by itself."""
+    name = resource_of_ray(group.gpu_resource)
+    if not group.gpus or name is None or counted_by_autoscaler(group.gpu_resource):
+        return {}
+    return {"num-gpus": str(group.gpus)} if name == GPU else {"resources": _for_shell({name: group.gpus})}
+
+
+def _for_shell(resources: dict[str, int]) -> str:
+    """JSON twice: a shell evaluates the value, and Ray needs the quotes."""
+    return json.dumps(json.dumps(resources))
 
 
 def _kept(problems: list[Problem], part: Callable[[], Any]) -> Any:
@@ -382,6 +361,14 @@ def _auth(settings: RayClusterSettings) -> Body:
     return {"mode": "token"} if settings.knows_tokens else {}
 
 
+def _ports_of_template(template: Body) -> set[str]:
+    """The names of the ports that a pod template gives the head's container: merged by their numbers, a name would
+    stand twice."""
+    containers = (template.get("spec") or {}).get("containers") or ()
+    ray = next((each for each in containers if isinstance(each, dict) and each.get("name") == HEAD_CONTAINER), {})
+    return {str(each["name"]) for each in ray.get("ports") or () if isinstance(each, dict) and "name" in each}
+
+
 def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, beside: Beside) -> Body:
     head = settings.head
     amounts = {"cpu": head.cpu, "memory": head.memory}
@@ -389,7 +376,8 @@ def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: P
     ray = container(settings, HEAD_CONTAINER, head.image, amounts, env, beside.mounts)
     if beside.variables:
         ray["env"] = [*beside.variables, *ray.get("env", ())]
-    ray["ports"] = [{"name": name, "containerPort": port} for name, port in HEAD_PORTS.items()]
+    own = _ports_of_template(head.pod_template)
+    ray["ports"] = [{"name": name, "containerPort": port} for name, port in HEAD_PORTS.items() if name not in own]
     over = [(("head", "podTemplate"), head.pod_template)]
     return {
         "rayStartParams": {
@@ -420,7 +408,7 @@ def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> Nod
 
 
 def _worker_group(settings: RayClusterSettings, group: WorkerGroup, identity: PodIdentity, beside: Beside) -> Body:
-    amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
+    amounts = {"cpu": group.cpu, "memory": group.memory, group.gpu_resource: str(group.gpus or "")}
     requested = {resource: quantity for resource, quantity in amounts.items() if quantity}
     drain = drain_seconds(settings, group.settings)
     drained = Beside(env={} if drain is None else {DRAIN_VARIABLE: str(drain)})
@@ -441,10 +429,9 @@ def _of_pool(
 ) -> Body:
     env = {**beside.env, **ONE_THREAD, **settings.env, **group.settings.env}
     ray = container(settings, WORKER_CONTAINER, None, amounts, env, beside.mounts)
-    params = {"block": "true", "num-gpus": str(group.gpus)}
+    params = {"block": "true", "num-gpus": str(group.gpus if resource_of_ray(group.gpu_resource) == GPU else 0)}
     if resources := custom_resources(group):
-        # JSON twice: a shell evaluates the value, and Ray needs the quotes.
-        params["resources"] = json.dumps(json.dumps(resources))
+        params["resources"] = _for_shell(resources)
     return {
         "rayStartParams": {**params, **group.settings.ray_start_params},
         "template": template(settings, ray, identity, group.pool, group.pod_templates, beside),
@@ -461,7 +448,7 @@ def _of_worker_group(
     return {
         **({"numOfHosts": configured.num_of_hosts} if configured.num_of_hosts is not None else {}),
         **({"labels": dict(configured.labels)} if configured.labels else {}),
-        "rayStartParams": dict(configured.ray_start_params),
+        "rayStartParams": {**_uncounted(group), **configured.ray_start_params},
         "template": template(settings, ray, identity, group.pool, group.pod_templates, beside),
     }
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 from components.network.manifests import ingress
 from components.objects import Object
-from components.ray_cluster.manifests import head_disruption_budget, head_ports, head_service
+from components.ray_cluster.manifests import head_disruption_budget, head_service
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_cluster.settings import RayClusterSettings
 from components.tls.manifests import authority_certificate
 from core.body import Body
+from kuberay.ports import head_ports
 
 RAY_CLUSTER = "ray-cluster"
 """Name of the object that is the RayCluster itself."""

@@ -5,16 +5,16 @@ from typing import Any
 
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.worker_groups import WorkerGroup, all_groups
-from core.nodes import GPU_RESOURCE, NodePool
+from core.nodes import NodePool
 from core.problems import Path
-from core.strategic_merge import DIRECTIVE, key_of
+from core.strategic_merge import part_of, place_of
 
 _NUMBERS = {
     "minReplicas": "minWorkers",
     "maxReplicas": "maxWorkers",
     "replicas": "initialWorkers",
 }
-_AMOUNTS = {"cpu": "cpu", "memory": "memory", GPU_RESOURCE: "gpus"}
+_AMOUNTS = {"cpu", "memory"}
 _PLACEMENT = {"nodeSelector", "affinity", "tolerations"}
 
 
@@ -38,16 +38,16 @@ def setting_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: 
 def _of_spec(
     settings: RayClusterSettings, configured: Mapping[str, Any], groups: tuple[WorkerGroup, ...], spec: Any, path: Path
 ) -> Path:
-    overridden, decides = _follow(settings.overrides, spec, path)
+    overridden, decides = place_of(settings.overrides, spec, path)
     if decides:
         return ("overrides", *overridden)
-    derived, _ = _follow(_plan(groups), spec, path[:2])
+    derived, _ = place_of(_plan(groups), spec, path[:2])
     group: WorkerGroup | None = None
     match derived:
         case ("workerGroupSpecs", int(index)):
-            group, part, rest = groups[index], _part(_part(spec, "workerGroupSpecs"), path[1]), path[2:]
+            group, part, rest = groups[index], part_of(spec, "workerGroupSpecs", path[1]), path[2:]
         case ("headGroupSpec",):
-            part, rest = _part(spec, "headGroupSpec"), path[1:]
+            part, rest = part_of(spec, "headGroupSpec"), path[1:]
         case _:
             # A group that exists only in overrides, or a field of the spec itself.
             setting = cut(configured, _of_cluster(configured, path))
@@ -55,7 +55,7 @@ def _of_spec(
     if rest[:1] == ("template",):
         templates = group.pod_templates if group else ((("head", "podTemplate"), settings.head.pod_template),)
         for place, template in reversed(templates):
-            found, decides = _follow(template, _part(part, "template"), rest[1:])
+            found, decides = place_of(template, part_of(part, "template"), rest[1:])
             if decides and found:
                 return (*place, *found)
     return _first_set(configured, *_of_storage(settings, rest), *_of_group(group, part, rest))
@@ -64,42 +64,6 @@ def _of_spec(
 def _plan(groups: tuple[WorkerGroup, ...]) -> dict[str, Any]:
     """The groups of a spec without overrides."""
     return {"headGroupSpec": {}, "workerGroupSpecs": [{"groupName": group.name} for group in groups]}
-
-
-def _follow(fragment: Any, body: Any, path: Path) -> tuple[Path, bool]:
-    """The part of a path of `body` that a fragment, merged into the body, sets; with the fragment's own indexes.
-
-    The second value is whether the fragment decides the value: it sets the whole path, or replaces a parent of it.
-    """
-    found: Path = ()
-    list_name: str | int = ""
-    for step in path:
-        at = _index_in(fragment, list_name, body, step) if isinstance(step, int) else step
-        if not (at in fragment if isinstance(fragment, Mapping) else isinstance(at, int) and at >= 0):
-            merges = isinstance(fragment, Mapping | list) and DIRECTIVE not in fragment
-            return found, not merges
-        fragment, body = fragment[at], _part(body, step)
-        found, list_name = (*found, at), step
-    return found, True
-
-
-def _index_in(fragment: Any, list_name: str | int, body: Any, index: int) -> int:
-    """The index in the fragment's list of the item at `index` in the body's list; -1 if the fragment does not have
-    it."""
-    if not isinstance(fragment, list):
-        return -1
-    key = key_of(list_name, _part(body, index))
-    if key is None:
-        shift = sum(isinstance(item, Mapping) and item.get(DIRECTIVE) == "replace" for item in fragment)
-        return index + shift if index + shift < len(fragment) else -1
-    return next((place for place, item in enumerate(fragment) if key_of(list_name, item) == key), -1)
-
-
-def _part(body: Any, step: str | int) -> Any:
-    try:
-        return body[step]
-    except (KeyError, IndexError, TypeError):
-        return None
 
 
 def _of_cluster(configured: Mapping[str, Any], path: Path) -> Path:
@@ -137,7 +101,7 @@ def _of_group(group: WorkerGroup | None, part: Any, path: Path) -> tuple[Path, .
         case ("template", "metadata", "labels", *_):
             return (path[2:], own)
         case ("template", "spec", *rest):
-            return _of_pod(own, _part(part, "template"), tuple(rest))
+            return _of_pod(own, part_of(part, "template"), tuple(rest))
     return (own,)
 
 
@@ -161,11 +125,10 @@ def _of_pod(own: Path, template: Any, path: Path) -> tuple[Path, ...]:
         case ("containers", 0, "imagePullPolicy"):
             return (("imagePullPolicy",), own)
         case ("containers", 0, "env", int(index), *_):
-            container = _part(_part(_part(template, "spec"), "containers"), 0)
-            name = str(_part(_part(_part(container, "env"), index), "name"))
+            name = str(part_of(template, "spec", "containers", 0, "env", index, "name"))
             return ((*shared, "env", name), ("env", name), own)
-        case ("containers", 0, "resources", _, str(resource), *_) if resource in _AMOUNTS:
-            return ((*own, _AMOUNTS[resource]), (*shared, "pool"), own)
+        case ("containers", 0, "resources", _, str(resource), *_) if resource in _AMOUNTS or "/" in resource:
+            return ((*own, resource if resource in _AMOUNTS else "gpus"), (*shared, "pool"), own)
         case ("containers", 0, "volumeMounts", *_):
             return (path[2:], own)
         case ("volumes", *_):

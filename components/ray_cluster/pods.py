@@ -29,14 +29,13 @@ from core.problems import Path, Problems
 from core.strategic_merge import merge
 from core.types import seconds
 from kuberay.ray_start import DRAIN_VARIABLE
+from kuberay.running import HEAD_CONTAINER
 
 CLUSTER_LABEL = "ray.io/cluster"
 NODE_TYPE_LABEL = "ray.io/node-type"
 GROUP_LABEL = "ray.io/group"
 """Labels of Ray's pods, which a pod template cannot change (ray-operator/controllers/ray/common/pod.go, labelPod)."""
 
-HEAD_CONTAINER = "ray-head"
-WORKER_CONTAINER = "ray-worker"
 """Names of Ray's containers. They are the first of their pods; KubeRay relies on that."""
 
 
@@ -317,9 +316,8 @@ def log_sidecar(settings: RayClusterSettings, logs: LogsSettings | None) -> Besi
     """What each pod of Ray has for its logs."""
     if logs is None:
         return NOTHING_BESIDE
-    user = None if settings.run_as_user == "image" else settings.run_as_user
     return Beside(
-        init_containers=(collector.sidecar(logs, user, settings.image_pull_policy),),
+        init_containers=(collector.sidecar(logs, _user(settings), settings.image_pull_policy),),
         volumes=collector.volumes(logs),
         env=collector.variables_of_ray(logs),
         mounts=(collector.RAY_MOUNT,),
@@ -413,12 +411,13 @@ def beside_head(settings: RayClusterSettings, place: RedisPlace | None) -> Besid
     connection = place.connection
     variables = (_NAME,) if isinstance(settings, OwnedClusterSettings) else ()
     if place.gateway:
-        user = None if settings.run_as_user == "image" else gateway.USER
+        image = settings.head.image or settings.image
+        beside = gateway.sidecar(
+            place.gateway, connection, place.namespace, image, _user(settings), settings.image_pull_policy
+        )
         return Beside(
-            init_containers=(
-                gateway.sidecar(place.gateway, connection, place.namespace, user, settings.image_pull_policy),
-            ),
-            volumes=(gateway.volume(connection, *gateway.volume_keys(connection)),),
+            init_containers=(beside,),
+            volumes=gateway.volumes(connection),
             variables=variables,
         )
     if not connection.tls:
@@ -429,6 +428,11 @@ def beside_head(settings: RayClusterSettings, place: RedisPlace | None) -> Besid
         volumes=(gateway.volume(connection, CA_KEY),),
         mounts=(gateway.MOUNT,),
     )
+
+
+def _user(settings: RayClusterSettings) -> int | None:
+    """The user ID of Ray's container, which containers beside it have, too; None: that of the image."""
+    return None if settings.run_as_user == "image" else settings.run_as_user
 
 
 def deletion_seconds(annotations: Mapping[str, str]) -> int:

@@ -8,7 +8,6 @@ pods are not.
 import difflib
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,13 +15,11 @@ from typing import Any
 from components.logs import manifests as collector
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import of_kubernetes
-from components.ray_cluster.manifests import Scheduling, head_ports
+from components.ray_cluster.manifests import Scheduling
 from components.ray_cluster.pods import (
-    HEAD_CONTAINER,
     RECONNECT_SECONDS,
     RECONNECT_TIMEOUT,
     TOKEN_VOLUME,
-    WORKER_CONTAINER,
     Beside,
     RedisPlace,
     beside_head,
@@ -30,17 +27,26 @@ from components.ray_cluster.pods import (
 )
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
-from components.storage.settings import PROGRAMS, PYTHON, hides
 from components.tls.manifests import volumes
 from core.body import ReadOnlyBody
-from core.pods import PodSecurityLevel
+from core.pods import PodSecurityLevel, kept
 from core.problems import Path, Problem
 from core.versions import image_version
 from kuberay.features import ENABLED_ANNOTATION
 from kuberay.offers import problems_of_nodes
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
+from kuberay.ports import head_ports
 from kuberay.rules import groups_of
+from kuberay.running import (
+    HEAD_CONTAINER,
+    LOGS,
+    SHARED_MEMORY,
+    WORKER_CONTAINER,
+    problems_of_running,
+    variable_of,
+    without_certificates,
+)
 
 _HEAD: Path = ("spec", "headGroupSpec")
 _OPTIONS: Path = ("spec", "autoscalerOptions")
@@ -125,12 +131,13 @@ def _found(text: str, head: bool, level: PodSecurityLevel) -> tuple[Problem, ...
     template, options = json.loads(text)
     containers = template["spec"]["containers"]
     found = list(_of_ray(template["spec"], HEAD_CONTAINER if head else WORKER_CONTAINER))
-    made, at = template, ("spec", "containers", len(containers))
+    volumes = _with_volumes(template["spec"].get("volumes") or (), logs=options is not None)
+    made, at = {**template, "spec": {**template["spec"], "volumes": volumes}}, ("spec", "containers", len(containers))
     beside = []
     if options is not None and not any(each.get("name") == _AUTOSCALER for each in containers):
         added = {key: options[key] for key in _OF_AUTOSCALER if key in options}
         autoscaler = {"name": _AUTOSCALER, "image": _AUTOSCALER, **added}
-        made = {**template, "spec": {**template["spec"], "containers": [*containers, autoscaler]}}
+        made["spec"]["containers"] = [*containers, autoscaler]
         beside = [(_OPTIONS, autoscaler)]
     reported = {each.path for each in found}
     for each in problems_of_template(made, ()):
@@ -142,15 +149,30 @@ def _found(text: str, head: bool, level: PodSecurityLevel) -> tuple[Problem, ...
     return (*found, *(() if found else violations(template, (), level, beside)))
 
 
+def _with_volumes(given: Sequence[ReadOnlyBody], *, logs: bool) -> list[ReadOnlyBody]:
+    """With those that KubeRay adds, which other containers may mount."""
+    names = {each.get("name") for each in given}
+    added = (SHARED_MEMORY, *((LOGS,) if logs else ()))
+    return [*given, *({"name": name, "emptyDir": {}} for name in added if name not in names)]
+
+
 def _of_ray(pod: ReadOnlyBody, ray: str) -> Iterator[Problem]:
     """What the API server accepts, and KubeRay does not expect."""
     for index, container in enumerate(pod["containers"]):
         name, at = container.get("name", ""), ("spec", "containers", index)
-        if index and name == ray:
-            message = f"KubeRay starts Ray in the first container of a pod: move {ray!r} to the beginning"
-            yield Problem((*at, "name"), name, message, "ray-container")
-        elif index and not container.get("image") and difflib.get_close_matches(name, [ray], 1, _LIKE):
+        if (
+            index
+            and name != ray  # running.py has it
+            and not container.get("image")
+            and (name in (HEAD_CONTAINER, WORKER_CONTAINER) or difflib.get_close_matches(name, [ray], 1, _LIKE))
+        ):
             message = f"container {name!r} has no image: did you mean {ray!r}? Else add its image"
+            yield Problem(at, name, message, "ray-container")
+        elif index and container.get("image") == pod["containers"][0].get("image") and not _runs_something(container):
+            message = (
+                f"container {name!r} has Ray's image and no command, so that it ends at once: did you mean {ray!r}? "
+                "Else add a command"
+            )
             yield Problem(at, name, message, "ray-container")
         elif index and name == _AUTOSCALER and ray == HEAD_CONTAINER:
             yield _taken((*at, "name"), name)
@@ -158,6 +180,10 @@ def _of_ray(pod: ReadOnlyBody, ray: str) -> Iterator[Problem]:
         if container.get("name") == _WAITER and ray == WORKER_CONTAINER:
             yield _taken(("spec", "initContainers", index, "name"), _WAITER)
     yield from _endless(pod["containers"][0])
+
+
+def _runs_something(container: ReadOnlyBody) -> bool:
+    return bool(container.get("command") or container.get("args"))
 
 
 def _taken(path: Path, name: str) -> Problem:
@@ -191,134 +217,32 @@ def without_slots(body: ReadOnlyBody) -> Iterator[Problem]:
     yield Problem(("spec", "workerGroupSpecs", 0, "maxReplicas"), 0, message, "no-worker-ever")
 
 
-_OVERWRITTEN = (
-    "FQ_RAY_IP",
-    "KUBERAY_GEN_RAY_START_CMD",
-    "RAY_CLOUD_INSTANCE_ID",
-    "RAY_CLUSTER_NAME",
-    "RAY_CLUSTER_NAMESPACE",
-    "RAY_IP",
-    "RAY_NODE_TYPE_NAME",
-    "RAY_USAGE_STATS_EXTRA_TAGS",
-)
-"""Variables that KubeRay appends after those of the template, so that its own apply
-(ray-operator/controllers/ray/common/pod.go: setContainerEnvVars)."""
-
-_UNDOING = {
-    "RAY_ADDRESS": "Ray's processes in the pod would connect to that cluster",
-    "RAY_PORT": "Ray's processes in the pod would look for the head at another port",
-    "CUDA_VISIBLE_DEVICES": "Ray sets it for each task, and would hide GPUs that it offers",
-    "NVIDIA_VISIBLE_DEVICES": "it decides which GPUs of the node the container sees, also without a limit on them",
-}
-"""Variables that have an effect, and what it undoes."""
-
-_HARMLESS = {"NVIDIA_VISIBLE_DEVICES": ("void", "none", ""), "CUDA_VISIBLE_DEVICES": ("",)}
-"""Values that only hide GPUs."""
-
-_MODE = "RAY_AUTH_MODE"
-
-OWN_COMMAND = "ray.io/overwrite-container-cmd"
-"""Annotation of a RayCluster whose containers start Ray themselves (ray-operator/controllers/ray/common/pod.go)."""
-
-
 def undone(settings: RayClusterSettings, body: ReadOnlyBody) -> Iterator[Problem]:
     """Variables and images of a rendered RayCluster that contradict its settings; paths in its body."""
     spec = body["spec"]
     for path, group in groups_of(spec):
         ray, at = group["template"]["spec"]["containers"][0], (*path, "template", "spec", "containers", 0)
-        for index, variable in enumerate(ray.get("env") or ()):
-            if message := _undoing(spec, variable):
-                yield Problem((*at, "env", index, "name"), variable["name"], message, "env-undoes")
         yield from _other_version(settings, ray, at)
-        yield from _not_started(body, group, path)
-        yield from _without_certificates(group, path)
-        yield from _of_the_system(group, path)
-        yield from _hidden(ray, at)
+        yield from without_certificates(group, path)
+        name = group["template"]["spec"].get("priorityClassName", "")
+        yield from of_kubernetes((*path, "template", "spec", "priorityClassName"), name)
+        yield from kept(group["template"], (*path, "template"))
+        if seconds := group["template"]["spec"].get("activeDeadlineSeconds"):
+            message = "ends the pod then, with all that runs in it: remove it (a job has an activeDeadlineSeconds)"
+            yield Problem((*path, "template", "spec", "activeDeadlineSeconds"), seconds, message, "pod-ends")
     if options := spec.get("autoscalerOptions"):
         yield from _other_version(settings, options, ("spec", "autoscalerOptions"))
-    yield from _two_pythons(spec)
+    yield from problems_of_running(spec, body["metadata"])
     yield from _without_redis(body)
-
-
-_PYTHON_TAG = re.compile(r"-py3(\d+)(?![0-9])")
-"""Part of the tags of Ray's images (docs.ray.io, Installing Ray: Docker images)."""
-
-
-def _two_pythons(spec: ReadOnlyBody) -> Iterator[Problem]:
-    """Workers of another Python than the head, which Ray refuses (python/ray/_private/utils.py: check_version_info)."""
-    head: str | None = None
-    for path, group in groups_of(spec):
-        image = group["template"]["spec"]["containers"][0].get("image") or ""
-        found = _PYTHON_TAG.search(image)
-        head = head or (found[1] if found and path == _HEAD else None)
-        if head and found and found[1] != head:
-            message = f"has Python 3.{found[1]}, and the head's image 3.{head}: Ray refuses such workers, so use one"
-            yield Problem((*path, "template", "spec", "containers", 0, "image"), image, message, "image-version")
 
 
 def _without_redis(body: ReadOnlyBody) -> Iterator[Problem]:
     """Fault tolerance by the annotation alone, which has no Redis."""
     annotated, spec = (body["metadata"].get("annotations") or {}).get(ENABLED_ANNOTATION, ""), body["spec"]
-    address = _variable(_HEAD, spec["headGroupSpec"], "RAY_REDIS_ADDRESS")
+    address = variable_of(_HEAD, spec["headGroupSpec"], "RAY_REDIS_ADDRESS")
     if annotated.lower() == "true" and "gcsFaultToleranceOptions" not in spec and not address:
         message = "without the address of a Redis nothing is kept: remove it, and set faultTolerance if that is meant"
         yield Problem(("metadata", "annotations", ENABLED_ANNOTATION), annotated, message, "redis-annotation")
-
-
-def _not_started(body: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
-    """Ray's container whose command KubeRay leaves to the pod template, which has none."""
-    ray = group["template"]["spec"]["containers"][0]
-    places = {("metadata",): body["metadata"], (*path, "template", "metadata"): group["template"].get("metadata") or {}}
-    for at, metadata in places.items() if not ray.keys() & {"command", "args"} else ():
-        if (metadata.get("annotations") or {}).get(OWN_COMMAND) == "true":
-            message = (
-                "KubeRay does not start Ray then, and nothing else does: remove it, or give all containers a command"
-            )
-            yield Problem((*at, "annotations", OWN_COMMAND), "true", message, "own-command")
-            return
-
-
-_ENCRYPTS, _CERTIFICATE = "RAY_USE_TLS", "RAY_TLS_SERVER_CERT"
-
-
-def _without_certificates(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
-    """Ray that is told to encrypt, and ends without a certificate (python/ray/_private/tls_utils.py)."""
-    found = _variable(path, group, _ENCRYPTS)
-    if found and found[1].lower() in ("1", "true") and not _variable(path, group, _CERTIFICATE):
-        message = f"Ray would not start without {_CERTIFICATE}: remove it, and set tls of the cluster if that is meant"
-        yield Problem((*found[0], "name"), _ENCRYPTS, message, "env-undoes")
-
-
-def _hidden(ray: ReadOnlyBody, at: Path) -> Iterator[Problem]:
-    """Volumes over the folders that Ray's container starts from."""
-    for index, mount in enumerate(ray.get("volumeMounts") or ()):
-        place = mount.get("mountPath", "").rstrip("/") or "/"
-        of_ray = "rayproject/" in str(ray.get("image", "")) and hides(place, PYTHON)
-        if (of_ray or place in ("/", "/proc", "/sys", *PROGRAMS)) and "subPath" not in mount:
-            message = f"the volume would hide {place} of the image, and Ray would not start: mount it elsewhere"
-            yield Problem((*at, "volumeMounts", index, "mountPath"), mount["mountPath"], message, "hidden-folder")
-
-
-def _of_the_system(group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
-    """Pods of a class that evicts all others of the cluster, or with a priority of none (plugin Priority)."""
-    name, number = group["template"]["spec"].get("priorityClassName", ""), group["template"]["spec"].get("priority")
-    if number is not None:
-        message = (
-            "the API server sets it from the class, and refuses pods with another: remove it, set a priorityClassName"
-        )
-        yield Problem((*path, "template", "spec", "priority"), number, message, "priority-name")
-    yield from of_kubernetes((*path, "template", "spec", "priorityClassName"), name)
-
-
-def _undoing(spec: ReadOnlyBody, variable: ReadOnlyBody) -> str | None:
-    name, value = variable["name"], variable.get("value", "")
-    if name in _OVERWRITTEN:
-        return f"KubeRay sets {name} itself, and its value applies: remove it"
-    if name == _MODE and (mode := (spec.get("authOptions") or {}).get("mode")) not in (None, value):
-        return f"{_MODE} {value!r} would undo authOptions, whose mode is {mode}: remove it, or change authOptions.mode"
-    if name in _UNDOING and ("valueFrom" in variable or value not in _HARMLESS.get(name, ())):
-        return f"{_UNDOING[name]}: remove it"
-    return None
 
 
 def _other_version(settings: RayClusterSettings, container: ReadOnlyBody, path: Path) -> Iterator[Problem]:
@@ -338,7 +262,8 @@ _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis
 _VOLUMES = {
     TOKEN_VOLUME: "the token of Ray's autoscaler",
     VOLUME: "the password of Redis",
-    collector.RAY_VOLUME: "the log files of Ray",
+    NAME: "the program of the Redis gateway",
+    LOGS: "the log files of Ray",
     **dict.fromkeys((collector.NAME, collector.STATE_VOLUME, collector.CA_VOLUME), "the files of the log collector"),
     **{each["name"]: "the certificates of the cluster" for each in volumes("")},
 }
@@ -415,7 +340,7 @@ def _changed_for_logs(path: Path, pod: ReadOnlyBody, expected: Beside) -> Iterat
                 )
                 yield Problem((*path, kind, at), each["name"], message, "logs-changed")
     for at, mount in enumerate(pod["containers"][0].get("volumeMounts") or ()):
-        if mount.get("mountPath", "").rstrip("/") == collector.RAY_FOLDER and mount.get("name") != collector.RAY_VOLUME:
+        if mount.get("mountPath", "").rstrip("/") == collector.RAY_FOLDER and mount.get("name") != LOGS:
             where = (*path, "containers", 0, "volumeMounts", at)
             message = f"Ray and the collector share {collector.RAY_FOLDER} by another volume: mount this one elsewhere"
             yield Problem(where, mount.get("name"), message, "logs-elsewhere")
@@ -431,7 +356,7 @@ def redis_problems(settings: RayClusterSettings, place: RedisPlace | None, body:
         return
     spec = body["spec"]
     yield from _gateway(settings, place, spec["headGroupSpec"]["template"]["spec"])
-    if found := _variable(_HEAD, spec["headGroupSpec"], _STORAGE_NAMESPACE):
+    if found := variable_of(_HEAD, spec["headGroupSpec"], _STORAGE_NAMESPACE):
         message = "the stack creates a unique storage namespace for each RayCluster: remove the variable"
         yield Problem(found[0], found[1], message, "redis-namespace")
     yield from _reconnect_timeouts(spec)
@@ -440,10 +365,9 @@ def redis_problems(settings: RayClusterSettings, place: RedisPlace | None, body:
 def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: ReadOnlyBody) -> Iterator[Problem]:
     """Changes by a pod template to the containers, volumes and ports that the head has for Redis."""
     made, at = beside_head(settings, place), (*_HEAD, "template", "spec")
-    for kind, expected, name in (
-        ("initContainers", made.init_containers, NAME),
-        ("volumes", made.volumes, VOLUME),
-    ):
+    reserved = [("initContainers", NAME, made.init_containers)]
+    reserved += [("volumes", each["name"], (each,)) for each in made.volumes]
+    for kind, name, expected in reserved:
         present = [(index, each) for index, each in enumerate(pod.get(kind) or ()) if each.get("name") == name]
         if expected and [each for _, each in present] != list(expected):
             where = (*at, kind, present[-1][0]) if present else (*at, kind)
@@ -471,10 +395,10 @@ def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: ReadOnlyBody)
 def _reconnect_timeouts(spec: ReadOnlyBody) -> Iterator[Problem]:
     """Worker timeouts that are not longer than the head's. Such workers and their tasks would end while the head
     restarts (kuberay#1036)."""
-    in_head = _variable(_HEAD, spec["headGroupSpec"], RECONNECT_TIMEOUT)
+    in_head = variable_of(_HEAD, spec["headGroupSpec"], RECONNECT_TIMEOUT)
     of_head = _seconds(in_head[1]) if in_head else RECONNECT_SECONDS["head"]
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
-        in_group = _variable(("spec", "workerGroupSpecs", index), group, RECONNECT_TIMEOUT)
+        in_group = variable_of(("spec", "workerGroupSpecs", index), group, RECONNECT_TIMEOUT)
         of_workers = _seconds(in_group[1]) if in_group else RECONNECT_SECONDS["worker"]
         where = in_group or in_head
         if where and of_head is not None and of_workers is not None and of_workers <= of_head:
@@ -486,14 +410,6 @@ def _reconnect_timeouts(spec: ReadOnlyBody) -> Iterator[Problem]:
             )
             yield Problem(where[0], where[1], message, "redis-reconnect-order")
             return
-
-
-def _variable(path: Path, group: ReadOnlyBody, name: str) -> tuple[Path, str] | None:
-    """The path of an environment variable in Ray's container of a group, and its value."""
-    for index, variable in enumerate(group["template"]["spec"]["containers"][0].get("env") or ()):
-        if variable["name"] == name:
-            return (*path, "template", "spec", "containers", 0, "env", index), str(variable.get("value", ""))
-    return None
 
 
 def _seconds(value: str) -> int | None:

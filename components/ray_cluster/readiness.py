@@ -7,18 +7,30 @@ it would wait until its timeout and fail.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from components.cluster import Cluster, ClusterUnreachableError, ForbiddenError
 from components.queues.kueue import API_VERSION
 from components.ray_cluster.pods import CLUSTER_LABEL
+from components.rollout.pods import kind, leaves
+from components.rollout.replacing import old_heads, old_workers
+from components.rollout.templates import parts
 from components.waiting import until
 from core.body import Body
+from kuberay.pods import desired, groups_of
 
 OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
 """Selects the operator's pods (ray-operator/config/manager/manager.yaml)."""
+
+ENDED = ("Succeeded", "Failed")
+"""Phases in which a pod holds nothing."""
+
+_UNCOUNTED: Mapping[str, int | None] = dict.fromkeys(
+    ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+)
+"""The proposal's ReplicaStatus of pods that were not read."""
 
 
 class NotReadyError(Exception):
@@ -88,25 +100,59 @@ def state_of(cluster: Mapping[str, Any] | None) -> str:
     return str(status.get("state") or "without a state")
 
 
-def status_summary(status: Mapping[str, Any] | None) -> dict[str, Any]:
-    """State, head, workers and conditions from a RayCluster's `status`; None for fields that are not set.
+def status_summary(
+    cluster: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The status of a RayCluster with the fields of Ray's proposal "Running Ray Cluster on Kubernetes Natively with
+    Autoscaler", from its object and its pods; None for what is not known.
 
-    KubeRay omits numbers of workers that are 0.
+    `head` and `worker` count pods as the status of a Deployment does. A pod is available as soon as it is ready,
+    because KubeRay has no minReadySeconds. KubeRay omits numbers of workers that are 0.
     """
-    known = status or {}
+    metadata, spec, known = ((cluster or {}).get(key) or {} for key in ("metadata", "spec", "status"))
     head = known.get("head") or {}
-    workers = {
-        name: int(known.get(f"{name}WorkerReplicas") or 0) for name in ("desired", "available", "ready", "min", "max")
-    }
+    desired = {name: int(known.get(f"{name}WorkerReplicas") or 0) for name in ("desired", "min", "max")}
+    counted = _replicas(spec, pods) if spec and pods is not None else dict.fromkeys(("head", "worker"), _UNCOUNTED)
     return {
         "state": known.get("state"),
-        "head": {"pod": head.get("podName"), "service": head.get("serviceName")},
-        "workers": workers,
-        "conditions": [
-            {key: condition.get(key) for key in ("type", "status", "reason", "message")}
-            for condition in known.get("conditions") or []
-        ],
+        "startTime": metadata.get("creationTimestamp"),
+        "observedGeneration": known.get("observedGeneration"),
+        "lastReconcileTime": known.get("lastUpdateTime"),
+        "head": {"pod": head.get("podName"), "service": head.get("serviceName"), **counted["head"]},
+        "worker": {**desired, **counted["worker"]},
+        "conditions": conditions(cluster or {}),
     }
+
+
+def conditions(body: Mapping[str, Any]) -> list[Body]:
+    """The conditions of an object, each with the time since which it has its status."""
+    fields = ("type", "status", "reason", "message", "lastTransitionTime")
+    return [{key: each.get(key) for key in fields} for each in (body.get("status") or {}).get("conditions") or ()]
+
+
+def _replicas(spec: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """The numbers of pods of the head and of all workers, by the fields of the proposal's ReplicaStatus."""
+    template, suspended = parts(spec), bool(spec.get("suspend"))
+    workers = sum(desired(each) for each in groups_of(spec).values())
+    alive = [pod for pod in pods if not leaves(pod) and (pod.get("status") or {}).get("phase") not in ENDED]
+    made = {}
+    for name, number, old in (("head", 1, old_heads), ("worker", workers, old_workers)):
+        these = [pod for pod in alive if kind(pod) == name]
+        ready = sum(is_ready_pod(pod) for pod in these)
+        made[name] = {
+            "replicas": len(these),
+            "updatedReplicas": len(these) - len(old(these, template)),
+            "readyReplicas": ready,
+            "availableReplicas": ready,
+            "unavailableReplicas": max((0 if suspended else number) - ready, 0),
+        }
+    return made
+
+
+def is_ready_pod(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod is Ready and does not end."""
+    ready = {"type": "Ready", "status": "True"}.items()
+    return not leaves(pod) and any(ready <= each.items() for each in (pod.get("status") or {}).get("conditions") or ())
 
 
 def why_not_ready(
@@ -298,8 +344,8 @@ def reason(workloads: Iterable[Mapping[str, Any]]) -> str | None:
     """The reason in the newest Workload of one RayCluster."""
     newest = max(workloads, key=lambda each: str(each["metadata"].get("creationTimestamp", "")), default=None)
     conditions = {each["type"]: each for each in ((newest or {}).get("status") or {}).get("conditions", ())}
-    for kind in _CONDITIONS:
-        condition = conditions.get(kind)
+    for name in _CONDITIONS:
+        condition = conditions.get(name)
         if condition and condition["status"] != "True":
             return str(condition.get("message") or condition["reason"])
     return None

@@ -33,8 +33,8 @@ from typing import Any
 
 from components.bodies import by_force, digest
 from components.cluster import Cluster, ClusterUnreachableError
+from components.queues.admitted import holds, kept_by_kueue
 from components.ray_cluster.pods import OPTIONS
-from components.ray_cluster.queued import holds, kept_by_kueue
 from components.rollout.templates import stamped
 from core.body import Body
 

@@ -16,12 +16,13 @@ from components.queues.settings import QueueName
 from components.rollout.settings import UpdatesSettings
 from components.storage.settings import StorageMountSettings
 from components.tls.manifests import TlsSettings
-from core.nodes import PoolName
+from core.nodes import GpuResource, PoolName, resource_without_gpus
 from core.problems import Path, Problem, Problems, raise_problems
-from core.secrets import is_secret, plain_secret
+from core.secrets import VARIABLE, is_secret, plain_secret
 from core.types import (
     MOST_PODS,
     MOST_SECONDS,
+    CheckedSettings,
     Dns1035Label,
     DnsLabel,
     DnsSubdomain,
@@ -108,11 +109,11 @@ def flag_faults(params: Mapping[str, Any]) -> list[Problem]:
 
 
 def _faults_of_flag(flag: str, value: Any) -> list[Problem]:
-    if flag == "redis-password":
+    if flag == "redis-password" and not (isinstance(value, str) and re.fullmatch(VARIABLE, value)):
         advice = "give it as gcsFaultToleranceOptions.redisPassword.valueFrom in overrides"
         return [Problem((flag,), None, f"a command line keeps no secret: {advice}", "redis-password")]
     if not re.fullmatch(_FLAG, flag):
-        message = f"{flag!r} is no flag of ray start: write one without its leading hyphens, as num-cpus"
+        message = f"{flag!r} is not a flag of ray start: write one without its leading hyphens, as num-cpus"
         return [Problem((flag,), value, message, "ray-start-flag")]
     if not isinstance(value, str) or _ONE_WORD.fullmatch(value):
         return []
@@ -265,7 +266,7 @@ class WorkersSettings(Settings):
     """Merged over the pod templates of these workers, in Kubernetes' own words; Ray's container is `ray-worker`."""
 
 
-class WorkerGroupSettings(Settings):
+class WorkerGroupSettings(CheckedSettings):
     """A worker group as in KubeRay, not derived from a pool. Only the cluster's image, environment, volumes, account
     and labels are added."""
 
@@ -291,7 +292,11 @@ class WorkerGroupSettings(Settings):
     """Memory of a worker. Default: as of CPUs."""
 
     gpus: Gpus = 0
-    """GPUs of a worker (`nvidia.com/gpu`)."""
+    """GPUs of a worker, or other accelerators: units of `gpuResource`."""
+
+    gpu_resource: GpuResource | None = None
+    """The resource of its GPUs: `amd.com/gpu`, `nvidia.com/mig-1g.10gb`. Default: that of the pool, or
+    `nvidia.com/gpu`."""
 
     pool: PoolName | None = None
     """Pool whose nodes run the workers. Default: any node."""
@@ -318,6 +323,9 @@ class WorkerGroupSettings(Settings):
 
     pod_template: PodTemplate = Field(default_factory=dict)
     """Merged over the pod template of these workers, in Kubernetes' own words; Ray's container is `ray-worker`."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from resource_without_gpus(self.gpu_resource, self.gpus)
 
 
 RAYS_USER = 1000

@@ -20,7 +20,7 @@ from components.ray_cluster.settings import (
     WorkerGroupSettings,
     WorkersSettings,
 )
-from core.nodes import NodePool
+from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Path, Problem, Problems, raise_problems, repeats
 from core.quantities import amount
 
@@ -61,6 +61,12 @@ class WorkerGroup:
 
     pod_templates: tuple[tuple[Path, dict[str, Any]], ...] = ()
     """Pod templates that are merged into its own, in this order, each with its path in the cluster's settings."""
+
+    @property
+    def gpu_resource(self) -> str:
+        """The resource of its GPUs."""
+        own = None if isinstance(self.settings, WorkersSettings) else self.settings.gpu_resource
+        return own or (self.pool.gpu_resource if self.pool else GPU_RESOURCE)
 
 
 def all_groups(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> tuple[WorkerGroup, ...]:
@@ -170,13 +176,20 @@ def _own_templates(*templates: tuple[Path, dict[str, Any]]) -> tuple[tuple[Path,
 
 def _fit(group: WorkerGroup, reserve: Path | None) -> Iterator[Problem]:
     if group.pool is None or group.cpu is None or group.memory is None:
-        return iter(())
-    return _does_not_fit(group.name, group.gpus, group.cpu, group.memory, group.pool, group.path, reserve)
+        return
+    if group.gpus and group.gpu_resource != group.pool.gpu_resource:
+        message = (
+            f"the GPUs of pool {group.pool.pool!r} are {group.pool.gpu_resource}: remove it, or name a pool with "
+            f"{group.gpu_resource}"
+        )
+        yield Problem((*group.path, "gpuResource"), group.gpu_resource, message, "worker-fits-node")
+        return
+    yield from _does_not_fit(group.name, group.gpus, group.cpu, group.memory, group.pool, group.path, reserve)
 
 
 def _names_used_twice(groups: list[WorkerGroup]) -> Iterator[Problem]:
     for path, name, _ in repeats((group.path, group.name) for group in groups):
-        message = f"worker group name {name} is used twice: give each group its own name"
+        message = f"worker group name {name} is used twice: give each group a unique name"
         yield Problem(path, name, message, "group-name-used-twice")
 
 

@@ -14,12 +14,14 @@ from components.ray_cluster.objects import beside_ray_clusters, certificates
 from components.ray_cluster.origin import cut
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.settings import JOB_LABEL, RayJobSettings, RuntimeEnvSettings
+from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from components.tenant.demand import Container, Demand, Group, Usage, defaults, demand, group_of, inside
 from components.tenant.settings import LimitSettings
-from core.body import Body
+from core.body import Body, ReadOnlyBody
 from core.problems import Path
+from core.strategic_merge import place_of
 from core.yaml_writer import go_yaml
+from kuberay.runtime_env import RuntimeEnvSettings
 
 RUN_ANNOTATION = "ray-platform/run"
 """Annotation that identifies a run. Another value replaces the RayJob, so that the job starts again."""
@@ -139,7 +141,7 @@ _KEYS = {"runtimeEnvYAML": "runtimeEnv", "template": "submitterPodTemplate"}
 """Keys that differ from KubeRay's fields, and from those of a Job that submits to an external cluster."""
 
 
-def job_setting_at(settings: RayJobSettings, path: Path) -> Path:
+def job_setting_at(settings: RayJobSettings, body: ReadOnlyBody, path: Path) -> Path:
     """The path in the job's settings that the part of its body at `path` comes from; `()` for the job itself.
 
     Parts of `rayClusterSpec` come from the settings of its cluster (ray_cluster.origin).
@@ -148,6 +150,10 @@ def job_setting_at(settings: RayJobSettings, path: Path) -> Path:
     match path:
         case ("metadata", "name", *_):
             return ("name",)
+        case ("spec", "submitterPodTemplate" | "template", *rest) if settings.submitter_pod_template:
+            rendered = body["spec"].get("submitterPodTemplate") or body["spec"].get("template")
+            within, _ = place_of(settings.submitter_pod_template, rendered, tuple(rest))
+            return ("submitterPodTemplate", *within)
         case ("spec", str(field), *rest):
             return cut(configured, (_KEYS.get(field, field), *rest))
     return ()

@@ -14,6 +14,11 @@ ENDED = ("Complete", "Failed", "ValidationFailed")
 """`jobDeploymentStatus` of a RayJob that does nothing more (ray-operator/apis/ray/v1/rayjob_types.go)."""
 
 
+_OF_BEFORE = ("Suspending", "Suspended", "Retrying")
+"""`jobDeploymentStatus` while KubeRay deletes the cluster of an earlier attempt. Until it has, `jobStatus` is that of
+this attempt (rayjob_controller.go: Reconcile)."""
+
+
 class JobFailedError(Exception):
     """The job has failed, or is not there in time; the message has the reason."""
 
@@ -27,20 +32,20 @@ async def until_reached(
     limit: int,
     show: Callable[[str], None],
     queued: bool = False,
-    renews: bool = False,
+    ends: bool = False,
 ) -> str:
     """Waits until the job has reached the stage. Returns its status in Ray's words: `RUNNING`, `SUCCEEDED`.
 
     `limit`: seconds. `show`: called with the current state whenever it changes. `queued`: whether Kueue may suspend it.
-    `renews`: as in `look_at`, for a wait that may outlast a token.
-    Raises JobFailedError; with `renews` UnauthorizedError.
+    `ends`: as in `look_at`, for a wait that may outlast all tokens.
+    Raises JobFailedError; with `ends` UnauthorizedError.
     """
     about = f"RayJob {namespace}/{name}"
     job: dict[str, Any] | None = None
 
     def look() -> tuple[str | None, str]:
         nonlocal job
-        job, state = look_at(cluster, "rayjobs", namespace, name, state_of, renews)
+        job, state = look_at(cluster, "rayjobs", namespace, name, state_of, ends)
         if state == GONE:
             raise JobFailedError(f"{about}: {state}")
         reached = _reached(job, stage) if job else None
@@ -78,6 +83,8 @@ def failure_of(job: Mapping[str, Any]) -> str | None:
 def _reached(job: Mapping[str, Any], stage: Stage) -> str | None:
     status = job.get("status") or {}
     of_ray = str(status.get("jobStatus") or "")
+    if status.get("jobDeploymentStatus") in _OF_BEFORE:
+        return None
     if of_ray == "SUCCEEDED" or (stage == "running" and of_ray == "RUNNING"):
         return of_ray
     return None

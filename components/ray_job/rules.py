@@ -1,15 +1,16 @@
 """Rules for combinations of RayJob settings. What KubeRay refuses in the rendered object is checked in kuberay/."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator
 
 from components.ray_cluster.rules import problems_of_template
-from components.ray_job.runtime_env import problems_of_runtime_env
 from components.ray_job.settings import RayJobSettings
-from core.problems import Path, Problem, raise_problems
-from kuberay.shell import EXPANDED, interpreted
+from core.pods import kept
+from core.problems import Problem, raise_problems
+from kuberay.runtime_env import problems_of_runtime_env
+from kuberay.shell import problems_of_shell
 
 
 def _valid(job: RayJobSettings) -> RayJobSettings:
@@ -20,10 +21,6 @@ def _valid(job: RayJobSettings) -> RayJobSettings:
 ValidRayJob = Annotated[RayJobSettings, AfterValidator(_valid)]
 """Settings of a RayJob without conflicts."""
 
-_BY_SHELL = ("K8sJobMode", "SidecarMode")
-"""Modes in which a shell runs `ray job submit` with the job's settings as text
-(ray-operator/controllers/ray/common/job.go: BuildJobSubmitCommand)."""
-
 _OF_OWN_CLUSTER = ("shutdown_after_job_finishes", "ttl_seconds_after_finished", "deletion_strategy")
 
 
@@ -32,10 +29,13 @@ def problems_of(job: RayJobSettings) -> Iterator[Problem]:
     yield from _cluster(job)
     yield from _submission(job)
     yield from _shell(job)
+    if job.entrypoint and not job.entrypoint.strip(" \t'\""):
+        yield Problem(("entrypoint",), job.entrypoint, "has no command: write it", "job-entrypoint")
+    values = job.runtime_env.others if job.runtime_env else {}
     uploads = "KubeRay" if job.submission_mode == "HTTPMode" and not job.external_cluster else None
-    yield from (each.below(("runtimeEnv",)) for each in problems_of_runtime_env(job.runtime_env, uploads))
+    yield from (each.below(("runtimeEnv",)) for each in problems_of_runtime_env(values, uploads))
     if job.suspend and job.wait_for != "nothing":
-        message = "a suspended job does not run, so `up` would wait in vain: remove waitFor, or suspend"
+        message = "a suspended job does not run, so `up` would wait until waitTimeout: remove waitFor, or suspend"
         yield Problem(("waitFor",), job.wait_for, message, "job-waits")
     first, whole = job.pre_running_deadline_seconds, job.active_deadline_seconds
     if first is not None and whole is not None and first >= whole:
@@ -54,7 +54,7 @@ def _cluster(job: RayJobSettings) -> Iterator[Problem]:
     elif job.external_cluster:
         yield from _external(job)
     elif job.cluster and job.cluster_selector:
-        message = "the job has a cluster of its own already: remove cluster, or clusterSelector"
+        message = "the job already has a cluster: remove cluster, or clusterSelector"
         yield Problem(("clusterSelector",), job.cluster_selector.cluster, message, "said-twice")
     elif job.cluster:
         yield from (problem.below(("cluster",)) for problem in problems_of_template(job.cluster))
@@ -117,6 +117,7 @@ def _submission(job: RayJobSettings) -> Iterator[Problem]:
 def _restarts(job: RayJobSettings) -> Iterator[Problem]:
     """A pod that submits and that the API server refuses in a Job (kubernetes, pkg/apis/batch/validation). KubeRay
     passes its policy on and waits; the Job of an external cluster has a podFailurePolicy."""
+    yield from kept(job.submitter_pod_template, ("submitterPodTemplate",))
     allowed = ("Never",) if job.external_cluster else ("Never", "OnFailure")
     spec = job.submitter_pod_template.get("spec")
     policy = spec.get("restartPolicy") if isinstance(spec, dict) else None
@@ -127,36 +128,10 @@ def _restarts(job: RayJobSettings) -> Iterator[Problem]:
 
 def _shell(job: RayJobSettings) -> Iterator[Problem]:
     """Text that the shell of the submitter would interpret."""
-    if job.submission_mode not in _BY_SHELL or job.external_cluster:
-        return
-    if job.entrypoint and (found := interpreted(job.entrypoint)):
-        message = (
-            f"the shell that submits the job would interpret {found!r}, and the cluster would not get it: put it into "
-            "single quotes, as in bash -c 'a && b', or set submissionMode to HTTPMode"
-        )
-        yield Problem(("entrypoint",), job.entrypoint, message, "job-entrypoint-shell")
-    texts: list[tuple[Path, Any]] = [
-        (("runtimeEnv",), job.runtime_env.model_dump(by_alias=True) if job.runtime_env else {}),
-        (("metadata",), dict(job.metadata)),
-        (("entrypointResources",), dict(job.entrypoint_resources)),
-    ]
-    for path, value in texts:
-        for at, text in _texts(path, value):
-            if found := next((each for each in text if each in EXPANDED), None):
-                message = (
-                    f"the shell that submits the job would expand {found!r} in {text!r}: remove it, or set "
-                    "submissionMode to HTTPMode"
-                )
-                yield Problem(at, text, message, "job-entrypoint-shell")
-
-
-def _texts(path: Path, value: Any) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _texts((*path, str(key)), str(key))
-            yield from _texts((*path, str(key)), item)
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _texts((*path, index), item)
+    if not job.external_cluster:
+        parts = {
+            "runtimeEnv": job.runtime_env.model_dump(by_alias=True) if job.runtime_env else {},
+            "metadata": dict(job.metadata),
+            "entrypointResources": dict(job.entrypoint_resources),
+        }
+        yield from problems_of_shell(job.submission_mode, job.entrypoint or "", parts)

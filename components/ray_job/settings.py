@@ -3,7 +3,7 @@
 import functools
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
+from pydantic import AfterValidator, Field, Strict
 
 from components.ray_cluster.settings import (
     ClusterName,
@@ -12,8 +12,9 @@ from components.ray_cluster.settings import (
     PodTemplate,
     cluster_of_owner,
 )
-from core.types import Env, LabelValue, NonEmptyText, NotEmpty, Settings, Timeout, dns_1035_label
+from core.types import LabelValue, NonEmptyText, NotEmpty, ReservedGpus, Settings, Timeout, dns_1035_label
 from kuberay.formats import LONGEST
+from kuberay.runtime_env import RuntimeEnvSettings
 
 JobName = Annotated[str, dns_1035_label(LONGEST["RayJob"])]
 """KubeRay's limit, so that derived names have at most 63 characters (MaxRayJobNameLength)."""
@@ -22,16 +23,6 @@ Seconds = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
 SecondsOrZero = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 Count = Annotated[int, Strict(), Field(ge=0, le=1000)]
 
-
-def _whole_above_one(gpus: float) -> float:
-    if gpus > 1 and not gpus.is_integer():
-        raise ValueError(f"Ray gives a process a part of one GPU or whole ones, not {gpus:g}: use a whole number")
-    return gpus
-
-
-ReservedGpus = AfterValidator(_whole_above_one)
-"""Of the number of GPUs that a process of Ray reserves: the process does not start with 1.5 of them (ray,
-python/ray/_raylet.pyx: prepare_resources)."""
 
 JOB_LABEL = "ray-platform/ray-job"
 """Label of the RayCluster that a RayJob has for itself, and of its pods: the RayJob's name. KubeRay generates the name
@@ -50,15 +41,6 @@ class SubmitterConfigSettings(Settings):
 
     backoff_limit: Count = 2
     """How often the submission is tried again."""
-
-
-class RuntimeEnvSettings(BaseModel):
-    """A runtime environment of Ray, with all its keys (docs.ray.io, Runtime environments)."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
-
-    env_vars: Env = Field(default_factory=dict)
-    """Environment variables of the job's processes."""
 
 
 class DeletionConditionSettings(Settings):
@@ -90,6 +72,21 @@ class DeletionStrategySettings(Settings):
 
     deletion_rules: Annotated[tuple[DeletionRuleSettings, ...], NotEmpty]
     """The rules; a later stage must not apply before an earlier one."""
+
+
+_OPTIONS_OF_RAY = {"CPU": "entrypointNumCpus", "GPU": "entrypointNumGpus", "memory": "", "object_store_memory": ""}
+"""Resources that Ray refuses among `resources` (python/ray/_common/ray_option_utils.py: _validate_resources), each with
+its key."""
+
+
+def _custom(name: str) -> str:
+    if (key := _OPTIONS_OF_RAY.get(name)) is not None:
+        raise ValueError(f"Ray refuses {name!r} here: {f'set {key}' if key else 'remove it'}")
+    return name
+
+
+ResourceName = Annotated[NonEmptyText, AfterValidator(_custom)]
+"""Name of a resource that is not one of Ray's own."""
 
 
 class JobSettings(Settings):
@@ -132,7 +129,7 @@ class JobSettings(Settings):
     entrypoint_num_gpus: Annotated[float, Field(gt=0, le=10_000), ReservedGpus] | None = None
     """GPUs that the entrypoint reserves: a part of one, or whole ones."""
 
-    entrypoint_resources: dict[NonEmptyText, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    entrypoint_resources: dict[ResourceName, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     """Ray custom resources that the entrypoint reserves."""
 
     backoff_limit: Count | None = None

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from components import payloads
 from components.external_cluster.settings import SecretKeySettings
 from components.ray_cluster.settings import OwnedClusterSettings
-from components.ray_service.serve_config import ServeConfigSettings
 from core.body import Body
 from core.problems import Problem
+from kuberay.serve_config import ServeConfigSettings
 
 MODULE, FUNCTION = "require_key", "middlewares"
 """The program and its function, which the proxies call."""

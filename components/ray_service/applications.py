@@ -59,6 +59,27 @@ def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     return next((each for each in status.get("conditions") or () if each["type"] == kind), None)
 
 
+def unanswered(service: Mapping[str, Any], clusters: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The pending RayCluster whose head is Ready while Ray there has reported no application; None if there is none.
+
+    KubeRay ends each reconciliation when Ray's dashboard in a Ready head does not answer or refuses the Serve config,
+    before it compares the RayCluster with the spec (rayservice_controller.go: Reconcile returns the error of
+    reconcileServe, and calculateStatus with shouldPrepareNewCluster comes after it). So an edit of the RayCluster is
+    not applied. `clusters`: the RayClusters of its namespace, by name.
+    """
+    status = service.get("status") or {}
+    name = clusters_of(status).get("pending")
+    ready = condition(clusters.get(name or "", {}).get("status") or {}, "HeadPodReady")
+    answered = (status.get("pendingServiceStatus") or {}).get("applicationStatuses")
+    return name if ready and ready["status"] == "True" and not answered else None
+
+
+def replace_it(namespace: str, name: str) -> str:
+    """The way out, for messages: KubeRay creates a pending RayCluster that is gone again, from the current spec
+    (rayservice_controller.go: reconcileRayCluster)."""
+    return f"`kubectl delete raycluster -n {namespace} {name}`: KubeRay creates it again from the edited spec"
+
+
 def _on(role: str, status: Mapping[str, Any]) -> Iterator[Application]:
     for name, each in (status.get("applicationStatuses") or {}).items():
         deployments = [

@@ -9,13 +9,13 @@ from components.dynamic.reached import Reached, ReachedArgs
 from components.kubernetes import create
 from components.objects import the_object
 from components.owned_cluster.component import OwnedClusterArgs, OwnerArgs, prerequisites
-from components.queues.volcano import KUEUE_QUEUE_LABEL
-from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.request import Request, Scaled, service_request
-from components.ray_service.manifests import RAY_SERVICE, SERVE_PORT, connection
+from components.ray_service.manifests import RAY_SERVICE, connection
 from components.ray_service.progress import until_serving
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from core.types import seconds
+from kuberay.ports import SERVE_PORT, head_ports
+from kuberay.schedulers import KUEUE_QUEUE_LABEL
 
 
 @dataclass(frozen=True)

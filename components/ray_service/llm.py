@@ -12,11 +12,11 @@ from pydantic.alias_generators import to_snake
 
 from components.external_cluster.settings import SecretKeySettings
 from components.ray_cluster.settings import ClusterTemplateSettings, Variant, WorkersSettings
-from components.ray_service.serve_config import ApplicationSettings, ServeConfigSettings
 from components.storage.settings import StorageMountSettings
 from core.nodes import PoolName
 from core.problems import Path, Problem
 from core.types import DnsLabel, NonEmptyText, Settings
+from kuberay.serve_config import ApplicationSettings, ServeConfigSettings
 
 BUILDER = "ray.serve.llm:build_openai_app"
 """Ray's function that makes the application with OpenAI's API."""
@@ -75,6 +75,9 @@ class LanguageModelSettings(Settings):
     max_replicas: Count | None = None
     """Most replicas: Serve scales them with the requests, and the autoscaler their workers. Default: `replicas`."""
 
+    target_ongoing_requests: Count = 32
+    """With `maxReplicas`: requests that a replica works on at a time, on average, before Serve adds another."""
+
     accelerator_type: Accelerator | None = None
     """Ray's name of the GPUs. A replica then starts only on GPUs that Ray finds to be these. Default: any GPU of the
     workers."""
@@ -105,14 +108,20 @@ class LlmSettings(LanguageModelSettings):
 
 
 def serve_config_of(llm: LanguageModelSettings) -> ServeConfigSettings:
-    scaled = {"autoscaling_config": {"min_replicas": llm.replicas, "max_replicas": llm.most}}
+    # Ray Serve LLM's own target is 1e9, with which no replica is ever added (core/server/builder.py).
+    scaling = {"min_replicas": llm.replicas, "max_replicas": llm.most}
+    scaled = {"autoscaling_config": {**scaling, "target_ongoing_requests": llm.target_ongoing_requests}}
     config: dict[str, Any] = {
         "model_loading_config": {"model_id": llm.model, "model_source": llm.source or llm.model},
         **({"accelerator_type": llm.accelerator_type} if llm.accelerator_type else {}),
         "deployment_config": scaled if llm.max_replicas else {"num_replicas": llm.replicas},
         "engine_kwargs": {"tensor_parallel_size": llm.tensor_parallel_size, **llm.engine_kwargs},
     }
-    application = ApplicationSettings(name="llm", route_prefix="/", import_path=BUILDER, args={"llm_configs": [config]})
+    args: dict[str, Any] = {"llm_configs": [config]}
+    if llm.replicas > 1:
+        # Requests pass it, and Ray starts a single one: the loss of its worker would stop all.
+        args["ingress_deployment_config"] = {"num_replicas": 2}
+    application = ApplicationSettings(name="llm", route_prefix="/", import_path=BUILDER, args=args)
     return ServeConfigSettings(applications=(application,))
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from components.objects import Object, below
-from components.ray_cluster.manifests import API_VERSION, serve_ports
+from components.ray_cluster.manifests import API_VERSION
 from components.ray_cluster.objects import beside_ray_clusters, certificates
 from components.ray_cluster.origin import cut
 from components.ray_service.api_key import config_map
@@ -17,13 +17,11 @@ from components.tenant.settings import LimitSettings
 from core.body import Body
 from core.problems import Path
 from core.yaml_writer import go_yaml
+from kuberay.ports import serve_ports
 from kuberay.ray_service import INCREMENTAL
 
 RAY_SERVICE = "ray-service"
 """Name of the object that is the RayService itself."""
-
-SERVE_PORT = "serve"
-"""Name of Serve's port of the head (ray-operator/controllers/ray/utils/constant.go: ServingPortName)."""
 
 
 def ray_service(settings: RayServiceSettings, own: Body) -> Body:

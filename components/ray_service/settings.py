@@ -11,11 +11,11 @@ from components.ray_cluster.settings import ClusterTemplateSettings, OwnedCluste
 from components.ray_job.settings import Seconds, SecondsOrZero
 from components.ray_service.api_key import with_key
 from components.ray_service.llm import LlmSettings, cluster_of, serve_config_of
-from components.ray_service.serve_config import ServeConfigSettings
 from core.types import DnsSubdomain, Settings, Timeout, dns_1035_label
 from core.versions import version_tuple
 from kuberay.formats import LONGEST
 from kuberay.releases import FIRST_SERVE_WITH_DRAIN
+from kuberay.serve_config import ServeConfigSettings
 
 ServiceName = Annotated[str, dns_1035_label(LONGEST["RayService"])]
 """KubeRay's limit, so that derived names have at most 63 characters (MaxRayServiceNameLength)."""

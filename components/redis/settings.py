@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Strict
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from components.operator.settings import ComputeResources, Toleration
@@ -18,7 +18,7 @@ from components.redis_gateway.settings import GatewaySettings
 from components.tls.manifests import IssuerSettings
 from core.problems import Problem
 from core.quantities import amount
-from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
+from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings, switched
 from core.versions import image_tag
 from kuberay.cron import cron_job_fault
 
@@ -51,7 +51,7 @@ Generation = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
 def _one_or_two_in_order(generations: tuple[int, ...]) -> tuple[int, ...]:
     if not 1 <= len(generations) <= 2 or any(before >= after for before, after in pairwise(generations)):
         raise ValueError(
-            f"{list(generations)} is no list of one password or two, the older first: "
+            f"{list(generations)} is not a list of one or two passwords, the older first: "
             "write [1], during a rotation [1, 2], after it [2]"
         )
     return generations
@@ -59,7 +59,9 @@ def _one_or_two_in_order(generations: tuple[int, ...]) -> tuple[int, ...]:
 
 def _fires(schedule: str) -> str:
     if fault := cron_job_fault(schedule):
-        raise ValueError(f"{schedule!r} is no schedule of a Kubernetes CronJob, {fault}: write for example 30 3 * * *")
+        raise ValueError(
+            f"{schedule!r} is not a schedule of a Kubernetes CronJob, {fault}: write for example 30 3 * * *"
+        )
     return schedule
 
 
@@ -169,7 +171,17 @@ class RedisSettings(CheckedSettings):
     exporter: RedisExporterSettings | None = None
     backup: RedisBackupSettings | None = None
     external: ExternalSettings | None = None
-    gateway: GatewaySettings | None = None
+    gateway: Annotated[
+        GatewaySettings | None, BeforeValidator(switched, json_schema_input_type=GatewaySettings | bool)
+    ] = None
+    """The gateway beside each fault tolerant head. Default: on for a Redis of the stack, off for an existing one."""
+
+    @property
+    def used_gateway(self) -> GatewaySettings | None:
+        """The gateway beside heads; None: there is none."""
+        if "gateway" in self.model_fields_set:
+            return self.gateway
+        return GatewaySettings() if self.mode != "external" else None
 
     def problems(self) -> list[Problem]:
         return [*self._of_other_modes(), *self._of_one_namespace(), *self._of_the_gateway(), *self._too_small()]
@@ -194,7 +206,7 @@ class RedisSettings(CheckedSettings):
         return [Problem(("namespace",), self.namespace, message, "redis-namespace")]
 
     def _of_the_gateway(self) -> list[Problem]:
-        replicas = self.gateway.wait_replicas if self.gateway else None
+        replicas = self.used_gateway.wait_replicas if self.used_gateway else None
         existing = self.external.replicas if self.external else self.nodes - 1
         if replicas is None or replicas <= existing:
             return []

@@ -8,6 +8,7 @@ KubeRay's clean-up Job is made from the head's pod template with its init contai
 from collections.abc import Mapping
 from typing import Any
 
+from components import payloads
 from components.bodies import restricted_sidecar
 from components.cluster import Cluster
 from components.redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
@@ -24,18 +25,23 @@ PORT = 6399
 METRICS_PORT = 9399
 """Port of `/metrics`, `/readyz` and `/livez`."""
 
+LABELS = {"app.kubernetes.io/part-of": "ray-platform", "app.kubernetes.io/component": NAME}
+
 ADDRESS = f"redis://127.0.0.1:{PORT}"
 
 FIRST_KUBERNETES = (1, 29)
 """Native sidecars are on by default since this version (kubernetes.io, Sidecar Containers)."""
 
+CONFIG_MAP = "ray-redis-gateway"
+"""Name of the ConfigMap with the gateway's program, in the namespace of each tenant that uses Redis."""
+
+_PACKAGE, _PLACE = "redis_gateway", "/opt/ray-platform"
+"""The Python package of the program, and the folder in which it is mounted."""
+
 FOLDER = "/etc/ray/redis"
 """Folder with the Redis credentials and the certificate authority of Redis."""
 
 VOLUME = "ray-redis"
-
-USER = 65532
-"""User ID of the gateway, unless the cluster uses the users of images. It owns no file."""
 
 _START_SECONDS = 600
 """Seconds without a master after which the gateway is restarted. The head waits for the gateway as it would for Redis.
@@ -48,18 +54,35 @@ def has_gateway(spec: Mapping[str, Any]) -> bool:
     return any(each.get("name") == NAME for each in initial)
 
 
+def config_map() -> Body:
+    """The program. Without it no head with a gateway starts."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIG_MAP, "labels": dict(LABELS)},
+        "data": payloads.files(_PACKAGE),
+    }
+
+
 def sidecar(
-    settings: GatewaySettings, connection: RedisConnection, namespace: str, user: int | None, pull_policy: str
+    settings: GatewaySettings,
+    connection: RedisConnection,
+    namespace: str,
+    image: str,
+    user: int | None,
+    pull_policy: str,
 ) -> Body:
     """The init container, for the head of a RayCluster in the tenant's `namespace`.
 
-    `user`: its user ID; None: that of the image.
+    `image`: Ray's. `user`: that of Ray's container; None: that of the image.
     """
     amounts = settings.resources.model_dump()
     return {
         "name": NAME,
-        "image": settings.image,
+        "image": image,
         "imagePullPolicy": pull_policy,
+        "command": ["python", "-m", _PACKAGE],
+        "workingDir": _PLACE,
         "restartPolicy": "Always",
         "env": [*_of_redis(connection), *_of_itself(settings, connection, namespace)],
         "ports": [{"name": "redis-gateway", "containerPort": METRICS_PORT}],
@@ -71,8 +94,13 @@ def sidecar(
         "securityContext": restricted_sidecar(user),
         # An error in its environment is one line on stderr, which then is in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [MOUNT],
+        "volumeMounts": [MOUNT, {"name": NAME, "mountPath": f"{_PLACE}/{_PACKAGE}", "readOnly": True}],
     }
+
+
+def volumes(connection: RedisConnection) -> tuple[Body, ...]:
+    """The volumes of the head's pod for the gateway: the credentials, and the program."""
+    return volume(connection, *volume_keys(connection)), {"name": NAME, "configMap": {"name": CONFIG_MAP}}
 
 
 def volume(connection: RedisConnection, *keys: str) -> Body:
@@ -146,7 +174,7 @@ def check_kubernetes(cluster: Cluster) -> None:
     if version and version < FIRST_KUBERNETES:
         raise UnsupportedKubernetesError(
             f"the Redis gateway is a native sidecar, which needs Kubernetes {_dotted(FIRST_KUBERNETES)} or later, and "
-            f"this is {_dotted(version)}: raise it, or remove redis.gateway"
+            f"this is {_dotted(version)}: raise it, or set redis.gateway: false"
         )
 
 

@@ -1,4 +1,5 @@
-"""Settings of the Redis gateway in the stack file. The program's own settings are in gateway/settings.py."""
+"""Settings of the Redis gateway in the stack file. The program's own settings are in
+components/payloads/redis_gateway/settings.py."""
 
 from typing import Annotated, Literal
 
@@ -6,16 +7,10 @@ from pydantic import AfterValidator, Field, Strict
 
 from components.operator.settings import ComputeResources
 from core.quantities import amount
-from core.types import Duration, Image, Settings, seconds
-
-VERSION = "1.1.1"
-"""Version of the gateway's container image. Raise it with every change of `gateway/`, because nodes do not pull an
-existing image again."""
-
-IMAGE = f"ray-platform/redis-gateway:{VERSION}"
+from core.types import Duration, Settings, seconds
 
 LONGEST_HOLD = 300
-"""Seconds; the gateway's own limit, half the lifetime of its journals (gateway/settings.py: LONGEST_HOLD)."""
+"""Seconds; the gateway's own limit, half the lifetime of its journals."""
 
 
 def _holdable(duration: str) -> str:
@@ -29,12 +24,9 @@ _OWN_MEMORY = 64 << 20
 
 
 class GatewaySettings(Settings):
-    """A container beside each fault tolerant head that keeps the GCS's connection open while Redis fails over. Without
-    it each failover restarts the head. It is a native sidecar, for which the cluster needs Kubernetes 1.29 or later."""
-
-    image: Image = IMAGE
-    """Image of the gateway. No registry has the default one, which only a rehearsal has: set yours, or a mirror of
-    `docker.io/ray-platform`."""
+    """A container beside each fault tolerant head, with Ray's image, that keeps the GCS's connection open while Redis
+    fails over. Without it each failover restarts the head. It is a native sidecar, for which the cluster needs
+    Kubernetes 1.29 or later."""
 
     wait_replicas: Annotated[int, Strict(), Field(ge=0, le=16)] | None = None
     """Number of replicas that must have a write before it is acknowledged to Ray. Default: 1, without replicas 0."""

@@ -40,7 +40,7 @@ class Pods:
         with suppress(ConflictError):
             self._cluster.delete("v1", "pods", self.namespace, metadata["name"], {"preconditions": only})
 
-    def ask(self, pods: Iterable[Pod], drain: Mapping[str, int | None]) -> dict[str, Any]:
+    def ask(self, pods: Iterable[Pod], drain: Mapping[str, float | None]) -> dict[str, Any]:
         """The output of rollout_in_head.py with `drain` as its argument. `pods` contains the head.
 
         Raises UnknownRayError.

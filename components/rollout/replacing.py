@@ -183,10 +183,10 @@ def _drained(
     pods: Pods, current: Sequence[Pod], running: Sequence[Pod], desired: Desired, deadline: float, going: set[str]
 ) -> list[Pod]:
     """Drains old workers and deletes those whose Ray has ended. Returns the busy ones."""
-    until = None if desired.strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
-    asked = _single(running, desired.parts) if until is None else running
+    left = None if desired.strategy == "onIdle" else deadline - time.monotonic()
+    asked = _single(running, desired.parts) if left is None else running
     reported = pods.ask(
-        current, {pod["metadata"]["name"]: until for pod in asked if pod["metadata"]["name"] not in going}
+        current, {pod["metadata"]["name"]: left for pod in asked if pod["metadata"]["name"] not in going}
     )
     if reported["ray"] != desired.ray_version:
         raise UnknownRayError(
@@ -202,7 +202,7 @@ def _drained(
         if pod in _single(running, desired.parts) or all(each in dead for each in hosts):
             pods.delete(pod)
     alive = [pod for pod in running if pod not in dead]
-    return [pod for pod in alive if until is not None or pod["metadata"]["name"] not in going]
+    return [pod for pod in alive if left is not None or pod["metadata"]["name"] not in going]
 
 
 def _single(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:

@@ -106,8 +106,8 @@ def _ended(
         busy = [pod for name, pod in alive.items() if nodes.get(name) not in ("IDLE", "DRAINING")]
         if strategy == "onIdle" and busy:
             raise NotRetiredError(_refusal(busy, _CHOICE))
-        until = None if strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
-        if drain := {name: until for name in alive if nodes.get(name) in ("IDLE", "RUNNING")}:
+        left = None if strategy == "onIdle" else deadline - time.monotonic()
+        if drain := {name: left for name in alive if nodes.get(name) in ("IDLE", "RUNNING")}:
             accepted = pods.ask(current, drain)["accepted"]
             if refused := [alive[name] for name in drain if name not in accepted]:
                 raise NotRetiredError(_refusal(refused, _CHOICE))

@@ -25,7 +25,7 @@ def _fits(size: str) -> str:
 
 class RunHistorySettings(Settings):
     """Records of the tenant's RayJobs, which outlive the jobs' clusters and RayJobs: status, times, exit reason,
-    GPU-hours, log and events. A pod in the tenant's namespace keeps them; `python -m stacks runs` shows them."""
+    GPU-hours, log and events. A pod in the tenant's namespace keeps them; `ray-platform runs` shows them."""
 
     storage: DnsLabel
     """Name of one of the tenant's `storage`, on which the records are. Its `retain` decides whether they outlive the

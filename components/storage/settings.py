@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from core.problems import Path, Problem
 from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Memory, NonEmptyText, Settings
+from kuberay.running import LOGS, PYTHON, SHARED_MEMORY, hides
 
 
 def _absolute(path: str) -> str:
@@ -36,14 +37,10 @@ def _server(text: str) -> str:
 
 
 def _not_of_kuberay(name: str) -> str:
-    if name in _OF_KUBERAY:
+    if name in (LOGS, SHARED_MEMORY):
         raise ValueError(f"KubeRay uses the volume {name!r} of a pod for Ray's logs or shared memory: use another name")
     return name
 
-
-_OF_KUBERAY = ("shared-mem", "ray-logs")
-"""Volumes that KubeRay adds to Ray's pods, unless they exist (ray-operator/controllers/ray/common/pod.go:
-addEmptyDir)."""
 
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 """A path from the root on: `/mnt/models`."""
@@ -178,30 +175,22 @@ class Use:
     """Whether several pods mount it."""
 
 
-PYTHON = "/home/ray/anaconda3"
-"""Python with Ray in Ray's own images."""
-
 _OF_RAY = ("/tmp/ray", "/dev/shm", PYTHON)  # noqa: S108 (paths in Ray's containers)
 """Ray's sessions and objects of one pod, which pods cannot share, and Ray itself in its images."""
 
 
-_WHOLE = ("/dev", "/proc", "/sys", "/var/run/secrets/kubernetes.io/serviceaccount")
-PROGRAMS = ("/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/usr/bin", "/usr/lib")
-"""Folders of the image without which no program starts."""
-
+_WHOLE = (
+    *("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib", "/usr/sbin"),
+    "/var/run/secrets/kubernetes.io/serviceaccount",
+)
 _OF_CONTAINERS = (
-    *(*PROGRAMS, "/boot", "/root", "/run", "/usr/lib64", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/sbin"),
+    *("/boot", "/root", "/run", "/usr", "/usr/lib64", "/usr/local", "/usr/local/bin", "/usr/local/lib"),
     *("/var", "/var/lib", "/var/run", *_WHOLE),
 )
 """Folders that are the image's or the kubelet's. Nothing is mounted over them, and nothing inside the last ones."""
 
 
-def hides(mounted: str, folder: str) -> bool:
-    """Whether a volume that is mounted there hides the folder of the image."""
-    return f"{folder}/".startswith(f"{mounted.rstrip('/')}/")
-
-
-def _beside(mounted: str, folder: str) -> bool:
+def _covers(mounted: str, folder: str) -> bool:
     return mounted == folder or (folder in _WHOLE and mounted.startswith(f"{folder}/") and mounted not in _OF_RAY)
 
 
@@ -228,8 +217,8 @@ def mount_problems(
         if hidden := [each for each in _OF_RAY if hides(mount.mount_path, each)]:
             message = f"a mount here would hide {hidden[0]}, which Ray needs: use another path, such as /mnt/data"
             yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
-        if wrong := [each for each in _OF_CONTAINERS if _beside(mount.mount_path, each)]:
-            message = f"the container has files of its own in {wrong[0]}: use another path, such as /mnt/data"
+        if wrong := [each for each in _OF_CONTAINERS if _covers(mount.mount_path, each)]:
+            message = f"the image has files in {wrong[0]}: use another path, such as /mnt/data"
             yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
         if mount.hf_home and home is not None:
             message = f"storage[{home}] is HF_HOME already, and there is one: remove hfHome from one of them"

@@ -86,6 +86,8 @@ def _meant_kind(name: str) -> str | None:
 OWN = "ray-platform"
 """Prefix of the labels with a namespace's tenant and owner."""
 
+TENANT_LABEL = f"{OWN}/tenant"
+
 _RESERVED_PREFIXES = {
     f"{POD_SECURITY_PREFIX}/": "podSecurity",
     f"{OWN}/": "owner and costCenter",
@@ -135,7 +137,7 @@ class QuotaSettings(CheckedSettings):
     """
 
     gpus: Count | None = None
-    """GPUs (`requests.nvidia.com/gpu`)."""
+    """GPUs (`requests.nvidia.com/gpu`). Of another gpuResource set `hard: {requests.amd.com/gpu: 8}`."""
 
     cpu: Quantity | None = None
     """CPUs (`requests.cpu`)."""
@@ -240,7 +242,7 @@ def of_tenants(namespaces: Sequence[str] | None) -> Body:
     """Selects tenants' namespaces, as an expression of a label selector. `namespaces`: None if the stack creates all of
     them. Then their label selects them, and a further tenant changes no selector."""
     if namespaces is None:
-        return {"key": f"{OWN}/tenant", "operator": "Exists"}
+        return {"key": TENANT_LABEL, "operator": "Exists"}
     return named("In", namespaces)
 
 
@@ -256,6 +258,54 @@ def hard(settings: QuotaSettings) -> dict[str, str]:
         entry: str(configured[key]) for key, entries in ENTRIES.items() if key in configured for entry in entries
     }
     return {**entries, **settings.hard}
+
+
+OF_RUNS = {"count/rayjobs.ray.io": 500, "count/jobs.batch": 500}
+"""The most objects that users of job templates, and those with `submitJobs`, may make."""
+
+OF_OBJECTS = {
+    **OF_RUNS,
+    "count/rayclusters.ray.io": 500,
+    "count/rayservices.ray.io": 100,
+    "count/raycronjobs.ray.io": 100,
+    "count/services": 1000,
+    "count/secrets": 1000,
+    "count/configmaps": 500,
+    "count/persistentvolumeclaims": 500,
+    "count/poddisruptionbudgets.policy": 500,
+    "count/deployments.apps": 500,
+    "count/pods": 10_000,
+}
+"""The most objects of admins and of code with `rayDeployer`, also by what KubeRay makes for them. The API server and
+the operator keep all of them in memory, for all tenants."""
+
+COUNTS = f"{NAME}-objects"
+"""Name of the ResourceQuota of the numbers of objects that the stack file does not set."""
+
+
+def object_counts(settings: QuotaSettings | None, most: Mapping[str, int]) -> Body | None:
+    """The ResourceQuota of the numbers of objects; None if it has no entries. `most`: the default ones.
+
+    It is made after the tenant's own objects, which do not wait until Kubernetes counts: `up` alone does
+    (resource_quota), because until then objects of others are refused.
+    """
+    configured = hard(settings).keys() if settings else set[str]()
+    same = {"count/persistentvolumeclaims": "persistentvolumeclaims", "count/pods": "pods"}
+    entries = {each: str(number) for each, number in most.items() if not {each, same.get(each, each)} & set(configured)}
+    if not entries:
+        return None
+    metadata = {"name": COUNTS, **_waits_for(each for each in entries if each in _SERVED)}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": entries}}
+
+
+_SERVED = tuple(f"count/{kind}.ray.io" for kind in ("rayclusters", "rayjobs", "rayservices"))
+"""Entries of kinds that every supported KubeRay has."""
+
+
+def _waits_for(entries: Iterable[str]) -> Body:
+    """Annotations with which Pulumi waits until Kubernetes counts; none if there are no entries."""
+    known = [f"jsonpath={{.status.used['{entry}']}}" for entry in entries]
+    return {"annotations": {"pulumi.com/waitFor": json.dumps(known)}} if known else {}
 
 
 def counted(settings: QuotaSettings) -> list[str]:
@@ -279,10 +329,7 @@ def resource_quota(settings: QuotaSettings) -> Body:
     pkg/admission/plugin/resourcequota/controller.go). Kubernetes looks for new kinds every 30 seconds, and counts their
     objects when it next syncs the quota (kube-controller-manager --resource-quota-sync-period: 5m).
     """
-    metadata: Body = {"name": NAME}
-    if entries := counted(settings):
-        known = [f"jsonpath={{.status.used['{entry}']}}" for entry in entries]
-        metadata["annotations"] = {"pulumi.com/waitFor": json.dumps(known)}
+    metadata: Body = {"name": NAME, **_waits_for(counted(settings))}
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

@@ -36,6 +36,9 @@ _PART_LEFT = 3
 (cert-manager.io, Certificate, renewBefore). Of ten years these are three years and four months. Until its end, pods
 that started before the renewal work with the old one."""
 
+_EARLIER = datetime.timedelta(hours=1)
+"""Before their creation certificates are valid, too: clocks of nodes may be minutes behind that of this machine."""
+
 
 class Issued(NamedTuple):
     """A server certificate. All PEM."""
@@ -68,7 +71,7 @@ def new_authority(name: str, key_of: str | None = None) -> tuple[str, str]:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_before(now - _EARLIER)
         .not_valid_after(now + datetime.timedelta(hours=LIFETIME_HOURS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_CERTIFIES, critical=True)
@@ -96,7 +99,7 @@ def new_certificate(
         .issuer_name(ca.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5))
+        .not_valid_before(ca.not_valid_before_utc)
         .not_valid_after(ca.not_valid_after_utc)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)

@@ -73,7 +73,8 @@ class BinpackSettings(Settings):
     """Weight of memory in the score."""
 
     resources: dict[LabelKey, Weight] = Field(default_factory=lambda: {GPU_RESOURCE: 10})
-    """Weights of other resources in the score, by their names. Only resources that a pod requests count."""
+    """Weights of other resources in the score, by their names, for example of the gpuResource of pools. Only resources
+    that a pod requests count."""
 
 
 Gang = Annotated[GangSettings | None, BeforeValidator(switched, json_schema_input_type=GangSettings | bool)]

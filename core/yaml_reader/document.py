@@ -45,6 +45,36 @@ class Document:
             node = child
         return span
 
+    def line(self, path: Path) -> int:
+        """Line of the part at a path, which may be inside a text of YAML; else of its nearest existing parent."""
+        node = self.root
+        for index, step in enumerate(path):
+            if step not in node.children:
+                return self.span(path[:index]).line + _line_within(node.value, path[index:])
+            node = node.children[step]
+        return self.span(path).line
+
+    def said(self, path: Path, message: str) -> str:
+        """A message about the value at a path, with the text's own word for a boolean: `yes`."""
+        node: Node | None = self.root
+        for step in path:
+            node = node.children.get(step) if node else None
+        if node is None or node.word is None:
+            return message
+        value = str(node.value).lower()
+        return message.replace(f"{value} is ", f"{node.word} is ", 1).replace(f'"{value}"', f'"{node.word}"')
+
+
+def _line_within(text: Any, path: Path) -> int:
+    """Lines from a key to a part of its block of YAML; 0 if the key has none."""
+    if not isinstance(text, str) or "\n" not in text:
+        return 0
+    try:
+        found = document(text)
+    except DocumentError:
+        return 0
+    return found.line(path) if found else 0
+
 
 Resolve = Callable[[str], Any]
 """The value of an unquoted scalar. Raises NotPlainError."""
@@ -76,6 +106,11 @@ def documents(text: str, resolve: Resolve = resolve) -> Iterator[Document]:
 
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
 
+_UNUSUAL_SPACE = re.compile(r"[ ]*(-[ ]+)*([\w./-]+:[ ]*)?[\u00a0\u2000-\u200b\u202f\u3000]")
+"""One that ends neither an indentation nor a key."""
+
+_SPACE = "an unusual space, such as a no-break space: replace it with a plain one"
+
 _OPENED = ("quoted scalar", "flow mapping", "flow sequence")
 """What the parser says of a quote or a bracket."""
 
@@ -90,8 +125,11 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
     for number, each in enumerate(lines[: mark.line + 1], 1):
         if each.startswith(_CONFLICT):
             return DocumentError("a conflict of git: keep one of the two sides, and remove its marks", Span(number, 1))
-        if (indent := re.match(r"[ ]*[\u00a0\u2000-\u200b\u202f\u3000]", each)) and not each.isspace():
-            return DocumentError("a space that is none of the usual: write a plain one", Span(number, indent.end()))
+        if (found := _UNUSUAL_SPACE.match(each)) and not each.isspace():
+            return DocumentError(_SPACE, Span(number, found.end()))
+    if quote := _quote_over_lines(text, mark.line):
+        message = f"the quote that opens here is closed on line {span.line}, and more follows there: close it before"
+        return DocumentError(message, quote)
     opened = mark_of(error.context_mark or error.problem_mark)
     if opened.line < mark.line and any(each in (error.context or "") for each in _OPENED):
         what = "quote" if "quoted" in str(error.context) else "bracket"
@@ -99,6 +137,19 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
         return DocumentError(message, Span(opened.line + 1, opened.column + 1))
     context = f" {error.context}" if error.context else ""
     return DocumentError(f"this is not YAML: {error.problem}{context}; correct it here or just before", span)
+
+
+def _quote_over_lines(text: str, line: int) -> Span | None:
+    """Where a quote opens that the next one closes, on a later line: this one."""
+    try:
+        for token in yaml.scan(text, Loader=yaml.CSafeLoader):
+            if isinstance(token, yaml.ScalarToken) and token.style in ("'", '"'):
+                start, end = mark_of(token.start_mark), mark_of(token.end_mark)
+                if start.line < end.line == line:
+                    return Span(start.line + 1, start.column + 1)
+    except yaml.YAMLError:  # the text has an error, which the caller reports
+        pass
+    return None
 
 
 DEEPEST = 50
@@ -247,11 +298,15 @@ def _scalar(event: yaml.ScalarEvent, resolve: Resolve) -> Node:
     plain, quoted = event.implicit
     if not plain and not quoted and event.tag != _TEXT:
         raise _tagged(event.tag, span)
+    if plain and not event.value.isascii() and (found := _UNUSUAL_SPACE.match(event.value)):
+        raise DocumentError(_SPACE, Span(span.line, span.column + found.end() - 1))
     try:
         value = resolve(event.value) if plain else event.value
     except NotPlainError as error:
         raise DocumentError(str(error), span) from error
     node = Node(value, span)
+    if isinstance(value, bool):
+        node.word = event.value
     node.size += len(event.value) // _CHARACTERS
     return node
 
@@ -260,7 +315,7 @@ def _key(node: Node, parent: Node) -> Node:
     if node.value is _MERGE:
         return node
     if not isinstance(node.value, str):
-        written = "an empty key" if node.value is None else f"key {str(node.value).lower()}"
+        written = "an empty key" if node.value is None else f"key {node.word or node.value}"
         raise DocumentError(f"{written} is not text: put it in quotes", node.span)
     if node.value in parent.value:
         first = parent.key_spans[node.value].line

@@ -115,11 +115,13 @@ class DocumentError(ValueError):
 class Node:
     """A value with its span, and the nodes of its children."""
 
-    __slots__ = ("children", "depth", "key_spans", "size", "span", "value")
+    __slots__ = ("children", "depth", "key_spans", "size", "span", "value", "word")
 
     def __init__(self, value: Any, span: Span) -> None:
         """A value without children."""
         self.value = value
+        self.word: str | None = None
+        """Of a boolean: `yes`."""
         self.span = span
         self.size = 1
         self.depth = 0

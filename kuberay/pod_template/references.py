@@ -58,7 +58,7 @@ def value_from(variable: Body, path: Path) -> Found:
     if not present:
         yield missing((*path, "secretKeyRef"), f"add it, or another of {', '.join(_SOURCES[:4])}")
     elif variable.get("value"):
-        yield conflict(path, None, "excludes value: keep one of them")
+        yield conflict(path, None, f"variable {variable['name']!r} has a value, too: keep one of them")
     elif len(present) > 1:
         yield conflict((*path, present[1]), None, f"excludes {present[0]}: keep one of them")
     for key in present:

@@ -3,14 +3,12 @@
 from collections.abc import Iterable
 
 from core.images import full_name
-from local.images.gateway import GATEWAY
 from local.images.image import Image
 from local.images.programs import LOG_COLLECTOR, OPERATOR, PAUSE, REDIS_EXPORTER, VOLCANO_PROGRAMS
 from local.images.ray import RAY
 from local.images.redis import REDIS
 
 __all__ = [
-    "GATEWAY",
     "IMAGES",
     "LOG_COLLECTOR",
     "OPERATOR",
@@ -23,7 +21,7 @@ __all__ = [
     "named",
 ]
 
-IMAGES = (PAUSE, OPERATOR, *VOLCANO_PROGRAMS, RAY, REDIS, REDIS_EXPORTER, GATEWAY, LOG_COLLECTOR)
+IMAGES = (PAUSE, OPERATOR, *VOLCANO_PROGRAMS, RAY, REDIS, REDIS_EXPORTER, LOG_COLLECTOR)
 """All images, under the names that stacks use."""
 
 

@@ -118,11 +118,11 @@ class RealNode:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
-        labels, gpus = _of_pool(pools)
+        labels, resource, gpus = _of_pool(pools)
         core.patch_node(NODE, {"metadata": labelled(node, labels)})
         # The kubelet keeps unknown (extended) resources that are in the status, so they are set there.
-        if node["status"]["allocatable"].get(GPU_RESOURCE, "0") != gpus:
-            amounts = {GPU_RESOURCE: gpus}
+        if node["status"]["allocatable"].get(resource, "0") != gpus:
+            amounts = {resource: gpus}
             core.patch_node_status(NODE, {"status": {"capacity": amounts, "allocatable": amounts}})
             return False
         conditions = {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
@@ -156,11 +156,11 @@ class RealNode:
         return run("ctr", "--address", socket, "--namespace", "k8s.io", *arguments, cwd=self.box.folder)
 
 
-def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:
-    """The labels and the number of GPUs of the node."""
+def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str, str]:
+    """The labels of the node, and the resource and number of its GPUs."""
     if not pools:
-        return {}, "0"
-    return pool_labels(pools[0]), str(pools[0].gpus)
+        return {}, GPU_RESOURCE, "0"
+    return pool_labels(pools[0]), pools[0].gpu_resource, str(pools[0].gpus)
 
 
 def _unknown(references: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from components.ray_job.manifests import SUBMITTER_GROUP
-from core.nodes import GPU_RESOURCE
+from core.nodes import gpus_of
 from local.rehearse.observed import Observed
 from stacks.planning.plan import ClusterPlan, Plan
 from stacks.settings import StackSettings
@@ -90,12 +90,12 @@ def start(stack: StackSettings, plan: Plan, found: Observed) -> Start:
 
 
 def demand(plan: Plan, found: Observed, unsettled: tuple[str, ...] = ()) -> Demand:
-    """What tenants use at their largest, compared with the plan's `GPUs in turn`."""
+    """What tenants use at their largest, compared with the plan's `GPUs in file order`."""
     by_owner = found.gpus_by_owner()
     return Demand(
         tenants={
             tenant.settings.name: Beside(
-                int(tenant.in_turn.get(GPU_RESOURCE, 0)), sum(by_owner[each.name] for each in tenant.clusters)
+                int(gpus_of(tenant.in_file_order)), sum(by_owner[each.name] for each in tenant.clusters)
             )
             for tenant in plan.tenants
         },

@@ -9,7 +9,7 @@ from datetime import datetime
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
 from core.body import ReadOnlyBody
-from core.nodes import GPU_RESOURCE
+from core.nodes import gpu_names
 from local.nodes import POOL_LABEL
 
 HEAD = "head"
@@ -165,7 +165,8 @@ def _why(body: ReadOnlyBody, gangs: Mapping[str, ReadOnlyBody]) -> str:
 
 
 def _gpus(container: ReadOnlyBody) -> int:
-    return int(((container.get("resources") or {}).get("requests") or {}).get(GPU_RESOURCE, 0))
+    requests = (container.get("resources") or {}).get("requests") or {}
+    return sum(int(requests[name]) for name in gpu_names(requests))
 
 
 def _cluster(body: ReadOnlyBody) -> Cluster:

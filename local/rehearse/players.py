@@ -1,8 +1,8 @@
 """Simulates the autoscalers of all tenants: each in turn requests the maximum of its worker groups.
 
-The order is that of the plan's `GPUs in turn`: tenants as in the file, and in each tenant the largest workers first.
-Workers that do not start are removed again, as Ray's autoscaler removes workers that are not needed any more, so that
-they block no others.
+The order is that of the plan's `GPUs in file order`: tenants as in the file, and in each tenant the largest workers
+first. Workers that do not start are removed again, as Ray's autoscaler removes workers that are not needed any more, so
+that they block no others.
 """
 
 import time

@@ -106,27 +106,27 @@ def _times(there: Rehearsed) -> Table:
 
 def _waiting(rehearsed: Rehearsed) -> Table:
     rows = tuple(
-        (each.owner, each.group, *_beside(each.pods), "; ".join(each.reasons) or "no pod was created")
+        (each.owner, each.group, *_planned_and_found(each.pods), "; ".join(each.reasons) or "no pod was created")
         for each in rehearsed.start.waiting
     )
     return Table("Pods that could not be scheduled", ("RayCluster", "Group", "Plan", "Found", "Why"), rows)
 
 
 def _gpus(of: str, numbers: Mapping[str, Beside]) -> Table:
-    rows = tuple((name, *_beside(each)) for name, each in numbers.items())
+    rows = tuple((name, *_planned_and_found(each)) for name, each in numbers.items())
     return Table(f"GPUs taken at the start, by {of}", (of.capitalize(), "Plan", "Found"), rows)
 
 
 def _tenants(rehearsed: Rehearsed) -> Table:
     asked = rehearsed.demand.tenants if rehearsed.demand else {}
     rows: list[tuple[str, ...]] = [
-        (name, *_beside(each), *(_beside(asked[name]) if name in asked else (NONE, NONE)))
+        (name, *_planned_and_found(each), *(_planned_and_found(asked[name]) if name in asked else (NONE, NONE)))
         for name, each in rehearsed.start.tenants.items()
     ]
-    columns = ("Tenant", "At the start: plan", "found", "Greatest, in turn: plan", "found")
+    columns = ("Tenant", "At the start: plan", "found", "Maximum, in file order: plan", "found")
     if len(rows) > 1:
         sums = [_sum(rehearsed.start.tenants), _sum(asked)]
-        rows.append(("together", *(cell for each in sums for cell in _beside(each))))
+        rows.append(("together", *(cell for each in sums for cell in _planned_and_found(each))))
     return Table("GPUs taken, by tenant", columns, tuple(rows))
 
 
@@ -174,7 +174,7 @@ def as_object(rehearsed: Rehearsed) -> dict[str, Any]:
             {
                 "tenant": name,
                 "atFirst": _object(each),
-                "inTurn": _object(rehearsed.demand.tenants[name]) if rehearsed.demand else None,
+                "inFileOrder": _object(rehearsed.demand.tenants[name]) if rehearsed.demand else None,
             }
             for name, each in rehearsed.start.tenants.items()
         ],
@@ -186,7 +186,7 @@ def _object(each: Beside) -> dict[str, int]:
     return {"predicted": each.predicted, "found": each.found}
 
 
-def _beside(each: Beside | None) -> tuple[str, str]:
+def _planned_and_found(each: Beside | None) -> tuple[str, str]:
     return (str(each.predicted), str(each.found)) if each else (NONE, NONE)
 
 

@@ -113,7 +113,7 @@ class Session:
         found = cluster.observed()
         asked = None
         if ask and not errors:
-            with self._timed("all ask for their greatest, in turn") as show:
+            with self._timed("all ask for their maximum, in file order") as show:
                 unsettled = play(cluster, plan, show)
             asked = comparison.demand(plan, cluster.observed(), tuple(unsettled))
         self.rehearsal.check()

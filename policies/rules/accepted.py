@@ -1,42 +1,68 @@
 """What the API server, KubeRay and Pod Security refuse by rules that no other file has (kuberay/)."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import yaml
 
+from core.body import ReadOnlyBody
 from core.pods import PROFILES, RAY, RAY_CLUSTERS
-from core.problems import Path, Problem, dotted, repeats
+from core.problems import Path, Problem
+from core.secrets import PLACEHOLDER
 from kuberay import OperatorContext, validate
-from kuberay.offers import problems_of_nodes
+from kuberay.advice import advice_on_cluster, advice_on_job, advice_on_service
+from kuberay.demands import problems_of_endpoints, problems_of_entrypoint, problems_of_serving
+from kuberay.offers import offers_of, problems_of_nodes
 from kuberay.pod_security import APP_ARMOR, HANDLERS, SELINUX_TYPES, SYSCTLS
 from kuberay.pod_template import problems_of_template
+from kuberay.ports import head_ports
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.rules import groups_of
+from kuberay.running import problems_of_running
+from kuberay.runtime_env import problems_of_runtime_env
 from kuberay.schema import NEXT, stored
-from kuberay.shell import interpreted
+from kuberay.serve import problems_of_serve_config, read_config
+from kuberay.shell import problems_of_shell
 from kuberay.validation import SHAPE
 from policies.rule import Severity, Violations, rule
 from policies.search import is_foreign
-from policies.values import Node, Object, Violation, is_placeholder
-from policies.walk import Pod, ray_clusters
+from policies.values import Node, Object, Violation
+from policies.walk import Pod, RayCluster, ray_clusters
 
-_ELSEWHERE = frozenset(
-    {
-        *("unknown-kind", "ray-cluster-name", "ray-job-name", "ray-service-name"),
-        *("group-containers", "group-resources", "group-start-labels", "group-name-unique"),
-        *("replica-bounds", "replicas-within-bounds", "autoscaler-restart-policy", "autoscaler-version-env"),
-        *("redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"),
-        *("auth-kubernetes-token", "auth-mode", "job-suspend", "job-cluster", "job-backoff-limit"),
-        "deletion-rules-alone",
-    }
-)
-"""Rules of KubeRay (kuberay/rules.py) that rules of their own are about: ray-name-length, ray-containers and others."""
+ACCEPTED = "ray-spec-valid"
+
+ADVISED = "ray-works-as-written"
+
+ELSEWHERE: Mapping[str, str] = {
+    "unknown-kind": "kind-judged",
+    "pod-security": "pod-baseline",
+    **dict.fromkeys(("ray-cluster-name", "ray-job-name", "ray-service-name"), "ray-name-length"),
+    "group-containers": "ray-containers",
+    **dict.fromkeys(("group-resources", "group-start-labels"), "ray-start-params"),
+    "group-name-unique": "ray-group-names",
+    **dict.fromkeys(("replica-bounds", "replicas-within-bounds"), "ray-replica-bounds"),
+    "autoscaler-restart-policy": "ray-restart-never",
+    **dict.fromkeys(
+        ("autoscaler-version-env", "redis-annotation", "redis-address-env", "redis-password", "redis-username"),
+        "ray-no-env-conflict",
+    ),
+    "redis-namespace": "ray-no-env-conflict",
+    **dict.fromkeys(("auth-kubernetes-token", "auth-mode"), "ray-k8s-token-auth"),
+    "job-suspend": "ray-job-suspend",
+    "job-cluster": "ray-job-has-cluster",
+    "job-backoff-limit": "ray-job-backoff",
+    "deletion-rules-alone": "ray-job-deletion",
+}
+"""Rules of KubeRay (kuberay/rules.py) that rules of their own are about."""
+
+
+_PATCH = ", or judge what `kubectl kustomize FOLDER` renders with it if it is a patch"
 
 
 @rule(
-    "ray-spec-valid",
+    ACCEPTED,
     Severity.HIGH,
     what="The API server and KubeRay accept the object.",
     why="KubeRay reports most errors only in an event, and then creates and changes nothing.",
@@ -46,6 +72,21 @@ _ELSEWHERE = frozenset(
 def spec_valid(owner: Object) -> Violations:
     """Asks the CRDs' schema and all rules of the operator that have no rule here, with every feature gate on; then the
     API server's rules on pods, `ray start` and Ray's autoscaler, which would refuse the pods of an accepted object."""
+    refused, in_pods = _problems(owner)
+    if refused and all(each.rule == "required-field" for each in refused) and owner.root.at("spec").is_set:
+        refused = tuple(replace(each, message=f"{each.message}{_PATCH}") for each in refused)
+    for each in {(each.path, each.message): each for each in (*refused, *in_pods)}.values():
+        if each.rule not in ELSEWHERE and not PLACEHOLDER.search(str(each.value)):
+            yield _violation(owner, each)
+    accepted = not (refused or in_pods)
+    of_ray = [*_of_job(owner, accepted), *_of_service(owner, accepted)]
+    yield from (_violation(owner, each) for each in of_ray if not PLACEHOLDER.search(str(each.value)))
+
+
+@functools.lru_cache(maxsize=16)
+def _problems(owner: Object) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """What KubeRay and the API server refuse of an object, and of the pods of its RayClusters that they accept. For
+    two rules: the cache has the objects that are judged now. Raises NotKnownYetError."""
     refused: list[Problem] = []
     if owner.kind in RAY_CLUSTERS:
         refused += _refused(owner.root.value, ())
@@ -53,61 +94,138 @@ def spec_valid(owner: Object) -> Violations:
         for cluster in ray_clusters(owner):
             body = {"kind": "RayCluster", "metadata": {"name": "it"}, "spec": cluster.spec.value}
             refused += _refused(body, cluster.spec.path)
-    found = [each for each in refused if each.rule not in _ELSEWHERE]
+    in_pods: list[Problem] = []
     for cluster in ray_clusters(owner):
         at = cluster.spec.path
-        if not any(each.path[: len(at)] == at for each in refused):
-            found += _in_pods(_without_nulls(cluster.spec.value), at)
-    for each in found:
-        place = owner.root.at(*each.path)
-        if not is_placeholder(str(each.value)):
-            yield Violation(owner, each.path, "is not accepted" if place.secret else each.message)
-    if owner.kind == "RayJob":
-        yield from _interpreted(owner.root.at("spec"))
-    elif owner.kind == "RayService":
-        yield from _served_twice(owner.root.at("spec", "serveConfigV2"))
+        faulty = [each for each in refused if each.path[: len(at)] == at]
+        if all(PLACEHOLDER.search(str(each.value)) for each in faulty):
+            in_pods += _in_known_pods(_body(cluster), at, [each.path[len(at) :] for each in faulty])
+    return tuple(refused), tuple(in_pods)
 
 
-_RAY_CONTAINERS = ("ray-head", "ray-worker")
-"""Names of Ray's container in KubeRay's samples and charts."""
-
-
-def _in_pods(spec: Any, at: Path) -> Iterator[Problem]:
-    """What no pod of a RayCluster would start with, or start Ray with."""
-    for place, group in groups_of(spec, at):
-        template = (*place, "template")
-        yield from problems_of_template(group["template"], template)
-        for index, container in enumerate(group["template"]["spec"]["containers"]):
-            if index and container.get("name") in _RAY_CONTAINERS:
-                message = "KubeRay starts Ray in the first container of a pod: move this one to the beginning"
-                yield Problem((*template, "spec", "containers", index, "name"), container["name"], message, "")
-    yield from problems_of_nodes(spec, at)
-
-
-def _served_twice(config: Node) -> Violations:
-    """Ray refuses a Serve config in which two applications have one name or one route_prefix (serve/schema.py:
-    ServeDeploySchema)."""
-    try:
-        parsed = yaml.safe_load(config.text or "")
-    except (yaml.YAMLError, ValueError, RecursionError):
+def _in_known_pods(body: ReadOnlyBody, at: Path, unknown: Collection[Path]) -> Iterator[Problem]:
+    """The same of the groups whose pods are known. `unknown`: paths of placeholders in the spec."""
+    if any(path[:1] == ("headGroupSpec",) for path in unknown):
         return
-    applications = parsed.get("applications") if isinstance(parsed, dict) else None
-    named = [each for each in applications or () if isinstance(each, dict)] if isinstance(applications, list) else []
-    for key, default in (("name", "default"), ("route_prefix", "/")):
-        values = ((("applications", at, key), str(each.get(key, default))) for at, each in enumerate(named))
-        for path, value, _ in repeats(values):
-            yield config.wrong(f"{dotted(path)} is {value!r}, as that of another application: set a unique {key}")
+    groups = {}
+    for index, group in enumerate(body["spec"].get("workerGroupSpecs") or ()):
+        keys = {path[2] for path in unknown if path[:2] == ("workerGroupSpecs", index)}
+        if not keys & {"template", "rayStartParams", "resources"}:
+            groups[index] = {key: value for key, value in group.items() if key not in keys}
+    spec = {key: value for key, value in body["spec"].items() if (key,) not in unknown}
+    if unknown:
+        spec["workerGroupSpecs"] = list(groups.values())
+    for each in _in_pods({**body, "spec": spec}, at):
+        match each.path[len(at) :]:
+            case ("workerGroupSpecs", int(index), *rest):
+                yield replace(each, path=(*at, "workerGroupSpecs", list(groups)[index], *rest))
+            case _:
+                yield each
 
 
-def _interpreted(job: Node) -> Violations:
-    """A part of the entrypoint that only the pod that submits would run."""
-    entrypoint = job.at("entrypoint")
-    by_shell = job.at("submissionMode").text in (None, "", "K8sJobMode", "SidecarMode")
-    if entrypoint.text and by_shell and (found := interpreted(entrypoint.text)):
-        yield entrypoint.wrong(
-            f"the shell that submits the job would interpret {found!r}, and the cluster would not get it; put it into "
-            "single quotes, as in bash -c 'a && b'"
-        )
+def _in_pods(body: ReadOnlyBody, at: Path) -> Iterator[Problem]:
+    """What no pod of a RayCluster would start with, or start Ray with."""
+    spec, metadata = body["spec"], body["metadata"]
+    for place, group in groups_of(spec, at):
+        yield from problems_of_template(group["template"], (*place, "template"))
+    yield from problems_of_nodes(spec, at, head_ports(spec))
+    yield from problems_of_running(spec, metadata, at)
+
+
+_JOBS: Mapping[str, Path] = {"RayJob": ("spec",), "RayCronJob": ("spec", "jobTemplate")}
+
+
+def _of_job(owner: Object, accepted: bool) -> Iterator[Problem]:
+    """What Ray refuses of a job; and of an accepted one what its entrypoint needs and no node of its cluster offers."""
+    if owner.kind not in _JOBS:
+        return
+    at = _JOBS[owner.kind]
+    job = _plain(owner.root.at(*at))
+    environment = _parsed(_text(job, "runtimeEnvYAML"))
+    for each in problems_of_runtime_env(environment) if isinstance(environment, dict) else ():
+        yield each.below((*at, "runtimeEnvYAML"))
+    parts = {"runtimeEnvYAML": environment, "metadata": job.get("metadata")}
+    mode, entrypoint = _text(job, "submissionMode") or "K8sJobMode", _text(job, "entrypoint")
+    yield from (each.below(at) for each in problems_of_shell(mode, entrypoint, parts))
+    for cluster in ray_clusters(owner) if accepted else ():
+        yield from (each.below(at) for each in problems_of_entrypoint(job, offers_of(_body(cluster))))
+
+
+def _of_service(owner: Object, accepted: bool) -> Iterator[Problem]:
+    """What Ray refuses of a Serve config; and of an accepted RayService what its replicas need and no node offers."""
+    if owner.kind != "RayService":
+        return
+    spec = _plain(owner.root.at("spec"))
+    text = _text(spec, "serveConfigV2")
+    if not text:
+        message = "nothing is served, so that the service is never ready: add applications"
+        yield Problem(("spec", "serveConfigV2"), None, message, "serve-config")
+    config, refused = read_config(text)
+    yield from (each.below(("spec", "serveConfigV2")) for each in refused)
+    if config is not None:
+        found = list(problems_of_serve_config(config))
+        yield from (each.below(("spec", "serveConfigV2")) for each in found)
+        of_spec = [*problems_of_endpoints(config, spec.get("excludeHeadPodFromServeSvc") is True)]
+        of_spec += problems_of_serving(config, _plain(owner.root)) if accepted and not found else ()
+        yield from (each.below(("spec",)) for each in of_spec)
+
+
+def _body(cluster: RayCluster) -> ReadOnlyBody:
+    """It as an object. KubeRay copies the annotations of a RayJob or RayService."""
+    copied = cluster.owner.kind in ("RayCluster", "RayJob", "RayService")
+    metadata = _plain(cluster.owner.root.at("metadata")) if copied else {}
+    return {"metadata": metadata, "spec": _without_nulls(cluster.spec.value)}
+
+
+def _plain(node: Node) -> dict[str, Any]:
+    """A mapping without nulls; an empty one for another type. Raises NotKnownYetError."""
+    value = _without_nulls(node.value)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(part: Mapping[str, Any], key: str) -> str:
+    value = part.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _violation(owner: Object, problem: Problem) -> Violation:
+    """A problem of a field, or inside a field that is a text of YAML."""
+    secret = any(owner.root.at(*problem.path[:length]).secret for length in range(len(problem.path) + 1))
+    return Violation(owner, problem.path, "is not accepted" if secret else problem.message)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+
+
+@rule(
+    ADVISED,
+    Severity.LOW,
+    what="A RayCluster, RayJob or RayService does what its fields say.",
+    why="KubeRay and Ray accept some values that have no effect, or with which tasks wait and pods are never ready.",
+    source="ray python/ray/autoscaler/_private/kuberay/autoscaling_config.py; kuberay#4994; kuberay/faults.py",
+    fix="Change the field as the message suggests.",
+    kinds=("RayCluster", "RayJob", "RayService", "RayCronJob"),
+)
+def works_as_written(owner: Object) -> Violations:
+    """Gives the advice of `check` on an object that KubeRay and Ray accept."""
+    clusters = list(ray_clusters(owner))
+    if any(_problems(owner)):
+        return
+    found = [each for cluster in clusters for each in advice_on_cluster(_body(cluster), cluster.spec.path)]
+    if owner.kind in _JOBS:
+        at = _JOBS[owner.kind]
+        version = clusters[0].spec.at("rayVersion").text if clusters else None
+        found += (each.below(at) for each in advice_on_job(_plain(owner.root.at(*at)), version))
+    elif owner.kind == "RayService":
+        spec = _plain(owner.root.at("spec"))
+        config, _ = read_config(_text(spec, "serveConfigV2"))
+        of_service = advice_on_service(config, spec) if config else ()
+        found += (each.below(("spec",)) for each in of_service)
+    yield from (_violation(owner, each) for each in found if not PLACEHOLDER.search(str(each.value)))
 
 
 def _refused(body: Any, at: Path) -> Iterator[Problem]:

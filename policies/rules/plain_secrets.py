@@ -6,7 +6,7 @@ from typing import Any
 
 from core.pods import RAY_CLUSTERS, RAY_JOBS
 from core.problems import Path
-from core.secrets import is_secret, secret_in
+from core.secrets import is_secret_by_name, secret_in, secrets_of_command
 from core.yaml_reader.document import documents
 from core.yaml_reader.scalars import DocumentError
 from policies.cml import CML_CLUSTER, groups_of
@@ -73,9 +73,6 @@ _ENVIRONMENTS: dict[str, Path] = {
 """Texts of KubeRay's kinds with the variables of Ray's jobs and applications."""
 
 _VALUE = r"(\"[^\"]*\"|'[^']*'|[^\s\"'()\[\]`]+)"
-_IN_COMMANDS = re.compile(rf"(?:^|[\s;])(?:([A-Z][A-Z0-9_]*)=|--((?:[a-z0-9]+-)*(?:password|token|key))[ =]){_VALUE}")
-"""Variables and flags in a command with their values."""
-
 _IN_FILES = re.compile(rf"^(?:export\s+)?([A-Z][A-Z0-9_]*)={_VALUE}$", re.MULTILINE)
 """Variables in a script or a file of variables, a line each."""
 
@@ -111,8 +108,10 @@ def _in_texts(node: Node, judged: set[Path], needed: bool) -> Violations:
 def _named(owner: Object) -> Violations:
     """Variables and flags that are secrets by their names, where their values do not look like one."""
     for node, found in _variables_of(owner):
-        for name in dict.fromkeys(name for name, value in found if _is_secret(name, value)):
+        for name in dict.fromkeys(name for name, value in found if is_secret_by_name(name, value)):
             yield node.wrong(f"{name!r} looks like a secret")
+    for node, command in _commands_of(owner):
+        yield from (node.wrong(f"{name!r} looks like a secret") for name in secrets_of_command(command))
 
 
 def _variables_of(owner: Object) -> Iterator[tuple[Node, list[tuple[str, Any]]]]:
@@ -128,20 +127,15 @@ def _variables_of(owner: Object) -> Iterator[tuple[Node, list[tuple[str, Any]]]]
             yield group.at("env"), [(name, value.text) for name, value in group.at("env").entries()]
         served = owner.root.at("spec", "serve")
         yield served, list(_env_vars(_parsed(served.text or "")))
+
+
+def _commands_of(owner: Object) -> Iterator[tuple[Node, str]]:
     commands = [each.node.at(key) for each in containers(owner) for key in ("command", "args")]
     texts = [(node, " ".join(word.text or "" for word in node.items())) for node in commands]
     if owner.kind in RAY_JOBS:
         entrypoint = owner.root.at(*RAY_JOBS[owner.kind], "entrypoint")
         texts.append((entrypoint, entrypoint.text or ""))
-    for node, text in texts:
-        yield node, [(name or flag, value) for name, flag, value in _IN_COMMANDS.findall(text)]
-
-
-def _is_secret(name: str, value: Any) -> bool:
-    """Without those that look like one: they are found as texts."""
-    text = str(value).strip("\"'")
-    plain = text and not is_placeholder(text) and not text.startswith("$") and not secret_in(text)
-    return bool(plain) and is_secret(name.replace("-", "_"), text)
+    yield from texts
 
 
 def _parsed(text: str) -> Any:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from core.pods import RAY
 from core.quantities import shown
+from kuberay.schedulers import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from policies.cel import CelCheck
 from policies.rule import Severity, Violations, rule
 from policies.values import Node, Object
@@ -12,8 +13,6 @@ from policies.walk import Pod, RayCluster, Stack
 
 _VOLCANO = "scheduling.volcano.sh"
 _VALIDATE = "volcano pkg/webhooks/admission/queues/validate/validate_queue.go"
-_QUEUE_LABEL = "volcano.sh/queue-name"
-_KUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _ROOT = "root"
 
 
@@ -103,13 +102,13 @@ def has_limit(owner: Object) -> Violations:
     what="The queue of a RayCluster exists.",
     why="Its pods stay pending for good, and only its PodGroup reports the reason.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/volcano.html",
-    fix="Name a queue of the stack in label volcano.sh/queue-name.",
+    fix=f"Name a queue of the stack in label {QUEUE_LABEL}.",
 )
 def queue_exists(stack: Stack) -> Violations:
     """The stack has the queues of its RayClusters. Skipped if it has no queues, or another stack may have them."""
     queues = _queues(stack)
     for cluster in stack.ray_clusters():
-        label = cluster.owner.label(_QUEUE_LABEL)
+        label = cluster.owner.label(QUEUE_LABEL)
         if queues and not stack.part and label.text and label.text not in {*queues, "default"}:
             yield label.wrong(f"the stack has no queue {label.shown()}")
 
@@ -126,7 +125,7 @@ def gang_fits_queue(stack: Stack) -> Violations:
     """Compares the CPUs, memory, GPUs and all else that the pods of the gang need with the capability of the queue."""
     queues = _queues(stack)
     for cluster in stack.ray_clusters():
-        label = cluster.owner.label(_QUEUE_LABEL)
+        label = cluster.owner.label(QUEUE_LABEL)
         queue = queues.get(label.text or "")
         if queue is None:
             continue
@@ -190,7 +189,7 @@ def job_scheduler(owner: Object) -> Violations:
 
 
 def _kueue_labels(owner: Object) -> Iterator[Node]:
-    label = owner.label(_KUEUE_LABEL)
+    label = owner.label(KUEUE_QUEUE_LABEL)
     if label.is_set:
         yield label
 
@@ -209,14 +208,14 @@ def _labelled_in_cel(key: str) -> str:
     kinds=("RayCluster", "RayJob"),
     cel=CelCheck(
         ((RAY, "RayCluster"), (RAY, "RayJob")),
-        f"!({_labelled_in_cel(_KUEUE_LABEL)} && {_labelled_in_cel(_QUEUE_LABEL)})",
+        f"!({_labelled_in_cel(KUEUE_QUEUE_LABEL)} && {_labelled_in_cel(QUEUE_LABEL)})",
     ),
 )
 def one_scheduler(owner: Object) -> Violations:
     """Rejects both labels on one object."""
     for label in _kueue_labels(owner):
-        if owner.label(_QUEUE_LABEL).is_set:
-            yield label.wrong(f"is not allowed together with {_QUEUE_LABEL}")
+        if owner.label(QUEUE_LABEL).is_set:
+            yield label.wrong(f"is not allowed together with {QUEUE_LABEL}")
 
 
 @rule(
@@ -229,7 +228,7 @@ def one_scheduler(owner: Object) -> Violations:
     kinds=("RayJob",),
     cel=CelCheck(
         ((RAY, "RayJob"),),
-        f"!{_labelled_in_cel(_KUEUE_LABEL)} || size(object.spec.?clusterSelector.orValue({{}})) > 0"
+        f"!{_labelled_in_cel(KUEUE_QUEUE_LABEL)} || size(object.spec.?clusterSelector.orValue({{}})) > 0"
         " || object.spec.?shutdownAfterJobFinishes.orValue(false) == true",
     ),
 )

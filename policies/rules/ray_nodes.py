@@ -1,5 +1,7 @@
 """Heads and workers of RayClusters: resources, credentials and scheduling."""
 
+import re
+
 from core.nodes import ACCELERATOR
 from core.types import Settings
 from kuberay.ray_start import DRAIN_VARIABLE
@@ -165,20 +167,44 @@ _GRACE = 30
 _AFTER_DRAIN = 10
 """Seconds that Ray needs beside its drain, at least."""
 
+_DRAINS_AT = "SIGTERM"
+"""The signal at which `ray start` drains its node; Kubernetes' default (ray, python/ray/scripts/scripts.py)."""
+
+_ENDS_RAY = re.compile(r"ray stop|\b(kill|pkill|killall)\b")
+"""Commands of a hook that end Ray before the signal."""
+
+
+def _stops_in_cel() -> str:
+    container = "worker.?template.?spec.?containers[?0]"
+    variables = f"{container}.?env.orValue([]).filter(e, e.name == {text(DRAIN_VARIABLE)})"
+    drains = f"{variables}.map(e, e.?value.orValue('0')).filter(v, isQuantity(v)).map(v, {quantity('v')})"
+    before = f"{container}.?lifecycle.?preStop.?sleep.?seconds.orValue(0)"
+    grace = f".?template.?spec.?terminationGracePeriodSeconds.orValue({_GRACE})"
+    return (
+        f"{HEAD}{grace} != 0 && {GROUPS}.all(worker, worker{grace} != 0"
+        f" && {container}.?lifecycle.?stopSignal.orValue('{_DRAINS_AT}') == '{_DRAINS_AT}'"
+        f" && !{container}.?lifecycle.?preStop.?exec.?command.orValue([])"
+        f".exists(part, part.matches({text(_ENDS_RAY.pattern)}))"
+        f" && {drains}.all(drain, drain.compareTo(quantity('0')) == 0"
+        f" || {quantity(f'worker{grace} - {before}')}.compareTo(drain.add({_AFTER_DRAIN})) >= 0))"
+    )
+
 
 @rule(
     "ray-worker-stops",
-    Severity.LOW,
+    Severity.MEDIUM,
     what="Pods have time to stop, and workers to finish their work.",
     why="Kubernetes kills what runs after the grace period. Ray 2.57 and later drains a worker at SIGTERM, and "
     "`ray stop` before that ends the tasks that would have been finished.",
     source="ray-project/ray#64454; kuberay#2724",
-    fix="Remove terminationGracePeriodSeconds: 0 and the preStop hook with `ray stop`. Give workers a grace period of "
-    "ten seconds more than RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S.",
+    fix="Remove terminationGracePeriodSeconds: 0, stopSignal, and the preStop hook that ends Ray. Give workers a grace "
+    "period of ten seconds more than RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S and the hook's sleep.",
     kinds=_CLUSTERS,
+    cel=of_ray(_stops_in_cel()),
 )
 def worker_stops(pod: Pod) -> Violations:
-    """Rejects zero seconds, and for workers `ray stop` as a hook and a drain that the grace period cuts off."""
+    """Rejects zero seconds, and for workers a hook or a signal that ends Ray, and a drain that the grace period cuts
+    off."""
     if pod.ray is None:
         return
     seconds = pod.spec.at("terminationGracePeriodSeconds")
@@ -186,11 +212,17 @@ def worker_stops(pod: Pod) -> Violations:
         yield seconds.wrong("is killed at once")
     if pod.role != "worker":
         return
-    command = pod.first.node.at("lifecycle", "preStop", "exec", "command")
-    if any("ray stop" in (part.text or "") for part in command.items()):
+    signal = pod.first.node.at("lifecycle", "stopSignal")
+    if signal.is_set and signal.text != _DRAINS_AT:
+        yield signal.wrong(f"{signal.shown()} ends Ray without a drain, which {_DRAINS_AT} starts")
+    hook = pod.first.node.at("lifecycle", "preStop")
+    command = hook.at("exec", "command")
+    if any(_ENDS_RAY.search(part.text or "") for part in command.items()):
         yield command.wrong("ends running tasks before Ray drains the node")
     variable = pod.first.env(DRAIN_VARIABLE)
     drain = variable.at("value") if variable else None
     grace = _GRACE if seconds.number is None else seconds.number
-    if drain and drain.quantity and 0 < grace < drain.quantity + _AFTER_DRAIN:
-        yield seconds.wrong(f"{grace} s cut off a drain of {drain.text} s")
+    before = hook.at("sleep", "seconds").number or 0
+    if drain and drain.quantity and grace and grace - before < drain.quantity + _AFTER_DRAIN:
+        after = f" after {before} s of its hook" if before else ""
+        yield seconds.wrong(f"{grace} s cut off a drain of {drain.text} s{after}")

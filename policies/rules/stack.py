@@ -7,28 +7,56 @@ from policies.walk import Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
 
+_BECAME_V1 = (
+    "admissionregistration.k8s.io/v1beta1",
+    "apiextensions.k8s.io/v1beta1",
+    "apiregistration.k8s.io/v1beta1",
+    "apps/v1beta1",
+    "apps/v1beta2",
+    "authentication.k8s.io/v1beta1",
+    "authorization.k8s.io/v1beta1",
+    "batch/v1beta1",
+    "batch/v2alpha1",
+    "certificates.k8s.io/v1beta1",
+    "coordination.k8s.io/v1beta1",
+    "discovery.k8s.io/v1beta1",
+    "events.k8s.io/v1beta1",
+    "flowcontrol.apiserver.k8s.io/v1beta1",
+    "flowcontrol.apiserver.k8s.io/v1beta2",
+    "flowcontrol.apiserver.k8s.io/v1beta3",
+    "networking.k8s.io/v1beta1",
+    "node.k8s.io/v1beta1",
+    "policy/v1beta1",
+    "rbac.authorization.k8s.io/v1beta1",
+    "resource.k8s.io/v1alpha1",
+    "resource.k8s.io/v1alpha2",
+    "scheduling.k8s.io/v1beta1",
+    "storage.k8s.io/v1beta1",
+)
+
 _REMOVED = {
-    "extensions/v1beta1": "apps/v1 or networking.k8s.io/v1",
-    "apps/v1beta1": "apps/v1",
-    "apps/v1beta2": "apps/v1",
-    "batch/v1beta1": "batch/v1",
-    "policy/v1beta1": "policy/v1",
-    "networking.k8s.io/v1beta1": "networking.k8s.io/v1",
-    "rbac.authorization.k8s.io/v1beta1": "rbac.authorization.k8s.io/v1",
-    "scheduling.k8s.io/v1beta1": "scheduling.k8s.io/v1",
-    "storage.k8s.io/v1beta1": "storage.k8s.io/v1",
+    **{each: f"{each.partition('/')[0]}/v1" for each in _BECAME_V1},
+    "extensions/v1beta1": "apps/v1",
     "autoscaling/v2beta1": "autoscaling/v2",
     "autoscaling/v2beta2": "autoscaling/v2",
-    "apiextensions.k8s.io/v1beta1": "apiextensions.k8s.io/v1",
-    "admissionregistration.k8s.io/v1beta1": "admissionregistration.k8s.io/v1",
 }
 """API versions that are no longer served, each with its replacement."""
 
+_INSTEAD = {
+    "Ingress": "write networking.k8s.io/v1",
+    "NetworkPolicy": "write networking.k8s.io/v1",
+    "PodSecurityPolicy": "Pod Security replaces it: label namespaces with pod-security.kubernetes.io/enforce",
+}
+"""What else to do about some kinds."""
+
 _SERVED = (
-    "CSIStorageCapacity",
+    "ClusterTrustBundle",
     "IPAddress",
+    "LeaseCandidate",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
+    "PodCertificateRequest",
+    "SelfSubjectReview",
     "ServiceCIDR",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
@@ -54,7 +82,7 @@ def api_not_deprecated(owner: Object) -> Violations:
     if current := _OUTDATED.get(api_version.text or ""):
         yield api_version.wrong(f"{api_version.shown()} drops newer fields, such as authOptions: write {current}")
     elif (newer := _REMOVED.get(api_version.text or "")) and owner.kind not in _SERVED:
-        yield api_version.wrong(f"{api_version.shown()} is gone: write {newer}")
+        yield api_version.wrong(f"{api_version.shown()} is gone: {_INSTEAD.get(owner.kind, f'write {newer}')}")
 
 
 @rule(

@@ -1,9 +1,11 @@
 """Fault tolerance of Ray's GCS: its storage in Redis, and how long head and workers wait for each other."""
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from policies.cel import HEAD, HEAD_CONTAINER, of_ray
+from core.secrets import VARIABLE
+from policies.cel import HEAD, HEAD_CONTAINER, of_ray, text
 from policies.rule import Severity, Violations, rule
 from policies.values import Node
 from policies.walk import Pod, RayCluster, Stack
@@ -103,7 +105,7 @@ def redis_tls(cluster: RayCluster) -> Violations:
         f" || {_ENV_IN_CEL}.exists(e, e.name == 'REDIS_PASSWORD')"
         f" && {_ENV_IN_CEL}.all(e, e.name != 'REDIS_PASSWORD' || {_referenced_in_cel('e')}))"
         f" && ({_OPTIONS_IN_CEL}.hasValue() ? !{_PARAMETER_IN_CEL}.hasValue()"
-        f" : {_PARAMETER_IN_CEL}.orValue('$').startsWith('$'))"
+        f" : {_PARAMETER_IN_CEL}.orValue('$A').matches({text(VARIABLE)}))"
     ),
 )
 def password_from_secret(cluster: RayCluster) -> Violations:
@@ -115,7 +117,7 @@ def password_from_secret(cluster: RayCluster) -> Violations:
         if parameter.is_set:
             yield parameter.wrong("is a password in a command line")
     else:
-        if parameter.is_set and not (parameter.text or "").startswith("$"):
+        if parameter.is_set and not re.fullmatch(VARIABLE, parameter.text or ""):
             yield parameter.wrong("is a password in a command line")
         redis_address = cluster.head.first.env("RAY_REDIS_ADDRESS")
         if redis_address is None:

@@ -1,27 +1,29 @@
 """What a valid stack file should change soon: `check` and previews report it, and refuse nothing."""
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from fnmatch import fnmatchcase
 from ipaddress import ip_address, ip_network
+from urllib.parse import urlsplit
 
-from components.queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
+from components.access.neighbours import ANNOTATIONS, OF_PODS
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_service.settings import RayServiceSettings
 from components.redis.settings import max_memory, resources
-from components.storage.manifests import named_as_object_storage
+from core.body import ReadOnlyBody
+from core.nodes import GPU_RESOURCE
 from core.problems import Finding, Path
 from core.quantities import amount
 from core.stack_file import PREFIX, StackFile
-from core.types import seconds
-from core.versions import version_tuple
-from kuberay.shell import EXPANDED
+from core.types import METADATA_SERVICES, seconds
+from kuberay.advice import advice_on_cluster, advice_on_job, advice_on_service
+from kuberay.rules import groups_of
+from kuberay.schedulers import named_in
 from policies.configuration import PoliciesSettings, RuleException
-from stacks.checks.storage import uses
-from stacks.objects.ray_clusters import rendered
+from stacks.checks.service_advice import advice_on_services
+from stacks.checks.storage_advice import advice_on_storage
+from stacks.objects.ray_clusters import rendered, rendered_job, rendered_service
 from stacks.objects.redis import redis_parts
 from stacks.objects.stack import images_of
 from stacks.settings import StackSettings, TenantSettings
@@ -52,25 +54,21 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
             yield _expired((f"{PREFIX}admissionPolicies", "exceptions", at, "expires"), exception.expires)
     yield from _tokens_in_workers(stack, name, today)
     yield from _jobs_with_volcano(stack)
-    yield from _homes_by_name(stack)
-    yield from _metadata_of_jobs(stack)
-    yield from _models_that_do_not_scale(stack)
-    yield from _services_that_end_early(stack)
-    yield from _closed_services(stack)
-    yield from _models_out_of_reach(stack)
+    yield from advice_on_storage(stack)
+    yield from advice_on_services(stack)
     yield from _metadata_services(stack)
     yield from _open_clusters(stack)
-    yield from _uncounted_gpus(stack)
-    yield from _workers_without_proxies(stack)
+    yield from _refused_by_the_platform(stack)
+    yield from _of_objects(stack)
     yield from _labels_of_schedulers(stack)
     yield from _schedules_that_may_stop(stack)
     yield from _long_waits(stack)
-    yield from _faults_of_ray(stack)
     yield from _quotas_beyond_nodes(stack)
     yield from _unused_mirrors(stack)
-    yield from _exports_of_two(stack)
     yield from _volumes_of_redis(stack)
-    yield from _runs_without_a_limit(stack)
+    yield from _credentials_in_plain_text(stack)
+    yield from _closed_receivers(stack)
+    yield from _suspended_at_once(stack)
 
 
 def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayClusterSettings]]:
@@ -78,6 +76,27 @@ def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayC
     for at, tenant in enumerate(stack.tenants):
         for place, cluster in tenant.placed_clusters:
             yield (f"{PREFIX}tenants", at, *place), tenant, cluster
+
+
+def _of_objects(stack: StackSettings) -> Iterator[Finding]:
+    """Advice on rendered objects, each at its setting."""
+    for path, tenant, cluster in _clusters(stack):
+        body = rendered(stack, tenant, cluster)
+        for each in advice_on_cluster(body):
+            inside = setting_at(cluster, stack.nodes, body["spec"], each.path) if len(each.path) > 1 else ()
+            yield Finding((*path, *inside), each.value, each.message, each.rule)
+    for at, tenant in enumerate(stack.tenants):
+        for place, job in tenant.placed_jobs:
+            runs_on = None if job.external_cluster else tenant.cluster_of(job)
+            version = runs_on.ray_version if runs_on else None
+            for each in advice_on_job(rendered_job(stack, tenant, job)["spec"], version):
+                inside = (f"{PREFIX}tenants", at, *place, *each.path)
+                yield Finding(inside, each.value, each.message, each.rule)
+        for number, service in enumerate(tenant.services):
+            spec = rendered_service(stack, tenant, service)["spec"]
+            for each in advice_on_service(service.config, spec):
+                inside = (f"{PREFIX}tenants", at, "services", number, *each.path)
+                yield Finding(inside, each.value, each.message, each.rule)
 
 
 def _open_clusters(stack: StackSettings) -> Iterator[Finding]:
@@ -88,66 +107,45 @@ def _open_clusters(stack: StackSettings) -> Iterator[Finding]:
             yield Finding((*path, "authOptions", "mode"), "disabled", message, "no-token")
 
 
-_NOT_COUNTED = re.compile(
-    r"nvidia\.com/gpu\..+|nvidia\.com/mig-.+|aliyun\.com/gpu-mem|gpu\.intel\.com/.+|habana\.ai/gaudi"
-    r"|aws\.amazon\.com/neuron(device)?|huawei\.com/[Aa]scend.+|cambricon\.com/.+|vivo\.com/.+|.+/[vn]pu"
-)
-"""Resources of accelerators of which KubeRay or Ray's autoscaler makes none of Ray's (kuberay/offers.py)."""
-
-
-def _uncounted_gpus(stack: StackSettings) -> Iterator[Finding]:
-    """Groups with an accelerator that Ray does not see, so that tasks for it wait."""
-    for path, tenant, cluster in _clusters(stack):
+def _refused_by_the_platform(stack: StackSettings) -> Iterator[Finding]:
+    """What the platform's admission policies refuse in a tenant's own stack, unless its stack file allows it."""
+    for path, tenant, cluster in _clusters(stack) if stack.platform else ():
         spec = rendered(stack, tenant, cluster)["spec"]
-        for number, group in enumerate(spec.get("workerGroupSpecs") or ()):
-            resources = group["template"]["spec"]["containers"][0].get("resources") or {}
-            names = [name for name in resources.get("limits") or {} if _NOT_COUNTED.fullmatch(name)]
-            names += ["a claim of devices (DRA)"] if resources.get("claims") else []
-            if names and not {"num-gpus", "resources"} & (group.get("rayStartParams") or {}).keys():
-                message = (
-                    f"Ray's autoscaler counts no GPU for {names[0]}, so that a group without workers gets none for "
-                    "tasks that need one: set num-gpus, or resources, in its rayStartParams"
-                )
-                inside = setting_at(cluster, stack.nodes, spec, ("spec", "workerGroupSpecs", number))
-                yield Finding((*path, *inside), None, message, "uncounted-gpus")
-
-
-def _workers_without_proxies(stack: StackSettings) -> Iterator[Finding]:
-    """Services whose workers are never ready (kuberay#4994)."""
-    for at, tenant in enumerate(stack.tenants):
-        for number, service in enumerate(tenant.services):
-            scales = service.cluster.workers or service.cluster.worker_groups
-            if service.config.proxy_location == "HeadOnly" and scales:
-                message = (
-                    "KubeRay asks each worker for its proxy, so that workers without one are never ready (kuberay#4994)"
-                    ": remove it"
-                )
-                path: Path = (f"{PREFIX}tenants", at, "services", number, "serveConfigV2", "proxy_location")
-                yield Finding(path, "HeadOnly", message, "head-proxy")
-
-
-_SCHEDULERS = {
-    KUEUE_QUEUE_LABEL: "Kueue",
-    QUEUE_LABEL: "Volcano",
-    "kai.scheduler/queue": "KAI",
-    "runai/queue": "Run:ai",
-    "yunikorn.apache.org/app-id": "YuniKorn",
-    "yunikorn.apache.org/queue": "YuniKorn",
-    "scheduling.x-k8s.io/pod-group": "the coscheduling plugin",
-}
-"""Labels that a scheduler reads."""
+        if (kind := spec["headGroupSpec"].get("serviceType") or "ClusterIP") != "ClusterIP":
+            message = f"the API server refuses {kind}, unless the tenant's quota in the platform's stack file allows it"
+            yield Finding((*path, "head", "serviceType"), kind, message, "refused-by-platform")
+        for at, group in groups_of(spec):
+            template, place = group["template"], (*path, *setting_at(cluster, stack.nodes, spec, at))
+            if name := template["spec"].get("nodeName"):
+                yield Finding(place, name, "the API server refuses nodeName: remove it", "refused-by-platform")
+            for key in (template.get("metadata") or {}).get("annotations") or {}:
+                if "/" in key and not key.startswith((*ANNOTATIONS, *OF_PODS)):
+                    message = (
+                        f"the API server refuses annotation {key} of a pod, unless podAnnotations of the tenant in the "
+                        "platform's stack file allow it"
+                    )
+                    yield Finding(place, None, message, "refused-by-platform")
 
 
 def _labels_of_schedulers(stack: StackSettings) -> Iterator[Finding]:
-    """Queues of a scheduler that the stack does not run, so that they may have no effect."""
+    """Queues of a scheduler that the stack does not run, so that they may have no effect; and pods for one, which would
+    wait for ever."""
     ours = {"Kueue": stack.scheduler and stack.scheduler.kueue, "Volcano": stack.scheduler and stack.scheduler.volcano}
-    for path, _, cluster in _clusters(stack):
-        for label, value in cluster.labels.items():
-            name = _SCHEDULERS.get(label)
-            if name and not ours.get(name):
+    for path, tenant, cluster in _clusters(stack):
+        body = rendered(stack, tenant, cluster)
+        parts: list[tuple[Path, ReadOnlyBody]] = [((), {"metadata": body["metadata"]})]
+        parts += [((*at, "template"), group["template"]) for at, group in groups_of(body["spec"])]
+        found: dict[Path, Finding] = {}
+        for at, part in parts:
+            for below, value, name in named_in(part):
+                if ours.get(name):
+                    continue
                 key = f", and scheduler.{name.lower()} is not set" if name in ours else ", which no key here runs"
-                message = f"is for {name}{key}: remove it, unless something else runs {name} in the cluster"
-                yield Finding((*path, "labels", label), value, message, "scheduler-label")
+                harm = ", so that its pods wait for ever" if below[-1] == "schedulerName" else ""
+                message = f"is for {name}{key}{harm}: remove it, unless something else runs {name} in the cluster"
+                inside = (*path, *setting_at(cluster, stack.nodes, body["spec"], (*at, *below)))
+                found.setdefault(inside, Finding(inside, value, message, "scheduler-label"))
+        yield from found.values()
 
 
 def _schedules_that_may_stop(stack: StackSettings) -> Iterator[Finding]:
@@ -155,17 +153,21 @@ def _schedules_that_may_stop(stack: StackSettings) -> Iterator[Finding]:
     for at, tenant in enumerate(stack.tenants):
         for number, template in enumerate(tenant.job_templates):
             cron = template.cron
-            if cron and cron.concurrency_policy == "Forbid" and template.job.active_deadline_seconds is None:
+            if cron and cron.concurrency_policy != "Replace" and template.job.active_deadline_seconds is None:
+                harm = (
+                    "one run that does not end stops the schedule, because"
+                    if cron.concurrency_policy == "Forbid"
+                    else "runs that do not end add up, because"
+                )
                 message = (
-                    "one run that does not end stops the schedule, because concurrencyPolicy is Forbid: set "
-                    "activeDeadlineSeconds of the template"
+                    f"{harm} concurrencyPolicy is {cron.concurrency_policy}: set activeDeadlineSeconds of the template"
                 )
                 yield Finding((f"{PREFIX}tenants", at, "jobTemplates", number, "cron"), None, message, "endless-run")
 
 
 def _quotas_beyond_nodes(stack: StackSettings) -> Iterator[Finding]:
     """Quotas of GPUs that bound nothing, because the nodes have fewer."""
-    most = sum(pool.count * pool.gpus for pool in stack.nodes)
+    most = sum(pool.count * pool.gpus for pool in stack.nodes if pool.gpu_resource == GPU_RESOURCE)
     for at, tenant in enumerate(stack.tenants):
         gpus = tenant.quota.gpus if tenant.quota else None
         if stack.nodes and gpus is not None and int(gpus) > most:
@@ -173,48 +175,37 @@ def _quotas_beyond_nodes(stack: StackSettings) -> Iterator[Finding]:
             yield Finding((f"{PREFIX}tenants", at, "quota", "gpus"), gpus, message, "quota-beyond-nodes")
 
 
-_REQUOTED, _HOSTS = "2.56.0", "2.43.0"
-"""The first releases of Ray without a fault: `ray job submit` joins an entrypoint by list2cmdline, which quotes for
-Windows (python/ray/dashboard/modules/job/cli.py; ray#63797), and the autoscaler does not read numOfHosts
-(autoscaling_config.py)."""
-
-
-def _faults_of_ray(stack: StackSettings) -> Iterator[Finding]:
-    """What a supported release of Ray does otherwise than it says."""
-    for at, tenant in enumerate(stack.tenants):
-        for place, job in tenant.placed_jobs:
-            runs_on = tenant.cluster_of(job)
-            expands = any(each in (job.entrypoint or "") for each in EXPANDED)
-            by_command = job.submission_mode in ("K8sJobMode", "SidecarMode") and not job.external_cluster
-            if runs_on and expands and by_command and version_tuple(runs_on.ray_version) < version_tuple(_REQUOTED):
-                message = (
-                    f"Ray before {_REQUOTED} quotes it as for Windows, and the head's shell expands $ and ` in it "
-                    "(ray#63797): use a newer Ray, set submissionMode to HTTPMode, or put it into a script"
-                )
-                yield Finding((f"{PREFIX}tenants", at, *place, "entrypoint"), job.entrypoint, message, "fault-of-ray")
-    for path, _, cluster in _clusters(stack):
-        hosts = [number for number, group in enumerate(cluster.worker_groups) if (group.num_of_hosts or 1) > 1]
-        if hosts and cluster.scales and version_tuple(cluster.ray_version) < version_tuple(_HOSTS):
-            message = (
-                f"the autoscaler of Ray before {_HOSTS} takes each worker for one host: use a newer Ray, or set "
-                "autoscaling to false"
-            )
-            yield Finding((*path, "workerGroups", hosts[0], "numOfHosts"), None, message, "fault-of-ray")
-
-
-_LONG = "24h"
+_LONG, _SHORT = "24h", "10s"
 
 
 def _long_waits(stack: StackSettings) -> Iterator[Finding]:
-    """Times for which an `up` that fails would look as if it still worked."""
+    """Times in which no `up` succeeds, or for which one that fails would look as if it still worked."""
     for at, tenant in enumerate(stack.tenants):
         placed = [((*place, "readyTimeout"), each.ready_timeout) for place, each in tenant.placed_clusters]
         placed += [((*place, "waitTimeout"), each.wait_timeout) for place, each in tenant.placed_jobs]
         placed += [(("services", n, "waitTimeout"), each.wait_timeout) for n, each in enumerate(tenant.services)]
-        for path, duration in placed:
-            if seconds(duration) > seconds(_LONG):
-                message = f"`up` would wait that long before it fails: set less than {_LONG}"
-                yield Finding((f"{PREFIX}tenants", at, *path), duration, message, "long-wait")
+        placed += [
+            (("externalClusters", n, "readyTimeout"), each.ready_timeout)
+            for n, each in enumerate(tenant.external_clusters)
+        ]
+        for below, duration in placed:
+            if seconds(duration) < seconds(_SHORT):
+                message = f"no pod starts in that time, so that each `up` would fail: set {_SHORT} or more"
+                yield Finding((f"{PREFIX}tenants", at, *below), duration, message, "short-wait")
+        yield from _longer_than_a_day((f"{PREFIX}tenants", at), placed)
+    for at, cluster in enumerate(stack.cml.clusters if stack.cml else ()):
+        waits: list[tuple[Path, str]] = [
+            (("readyTimeout",), cluster.ready_timeout),
+            (("drainTimeout",), cluster.drain_timeout),
+        ]
+        yield from _longer_than_a_day((f"{PREFIX}cml", "clusters", at), waits)
+
+
+def _longer_than_a_day(path: Path, placed: Iterable[tuple[Path, str]]) -> Iterator[Finding]:
+    for below, duration in placed:
+        if seconds(duration) > seconds(_LONG):
+            message = f"`up` would wait that long before it fails: set less than {_LONG}"
+            yield Finding((*path, *below), duration, message, "long-wait")
 
 
 def _unused_mirrors(stack: StackSettings) -> Iterator[Finding]:
@@ -231,96 +222,41 @@ def _unused_mirrors(stack: StackSettings) -> Iterator[Finding]:
             yield Finding((f"{PREFIX}images", "mirrors", prefix), target, message, "unused-mirror")
 
 
-def _exports_of_two(stack: StackSettings) -> Iterator[Finding]:
-    """NFS exports that two tenants mount, so that each reads and changes the other's files."""
-    first: dict[tuple[str, str], str] = {}
-    for at, tenant in enumerate(stack.tenants):
-        for number, storage in enumerate(tenant.storage):
-            if storage.nfs is None:
-                continue
-            export = (storage.nfs.server.lower(), storage.nfs.path)
-            owner = first.setdefault(export, tenant.name)
-            if owner != tenant.name:
-                message = f"tenant {owner} mounts it, too, and each may change the other's files: give each its folder"
-                path: Path = (f"{PREFIX}tenants", at, "storage", number, "nfs", "path")
-                yield Finding(path, storage.nfs.path, message, "shared-export")
+def _credentials_in_plain_text(stack: StackSettings) -> Iterator[Finding]:
+    """Credentials of a receiver of logs that each network on the way sees."""
+    logs = stack.logs
+    for name, value in (logs.headers if logs else {}).items():
+        if logs and not isinstance(value, str) and logs.endpoint.startswith("http:"):
+            message = "is a credential, and the endpoint is not https, so that it is sent in plain text: use https"
+            yield Finding((f"{PREFIX}logs", "headers", name), None, message, "plain-credential")
 
 
-_RUNS = "count/rayjobs.ray.io"
+def _closed_receivers(stack: StackSettings) -> Iterator[Finding]:
+    """A receiver of logs whose port no egress opens."""
+    logs = stack.logs
+    if logs is None or not stack.network.policies:
+        return
+    parts = urlsplit(logs.endpoint)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if logs.egress and not any(port in each.ports for each in logs.egress):
+        message = f"is not in ports of logs.egress: add {port}, unless the Service forwards to another port of its pods"
+        yield Finding((f"{PREFIX}logs", "endpoint"), logs.endpoint, message, "closed-receiver")
 
 
-def _runs_without_a_limit(stack: StackSettings) -> Iterator[Finding]:
-    """Users who may create any number of RayJobs, which the API server keeps for all tenants."""
-    for at, tenant in enumerate(stack.tenants):
-        templates = [each.name for each in tenant.job_templates]
-        creating = any(user.submit_jobs or any(map(user.runs, templates)) for user in tenant.users)
-        if creating and not (tenant.quota and _RUNS in tenant.quota.hard):
+_LEAST_IDLE = 60
+"""Seconds. A notebook that connects again, or the next step of a pipeline, takes as long."""
+
+
+def _suspended_at_once(stack: StackSettings) -> Iterator[Finding]:
+    for path, _, cluster in _clusters(stack):
+        idle = cluster.idle_termination_options
+        if idle and idle.timeout_seconds < _LEAST_IDLE:
             message = (
-                "users of this tenant may create RayJobs without a limit, and each stays until it is deleted: set "
-                f"quota.hard, such as {{{_RUNS}: 100}}"
+                "a RayCluster that has just started may be suspended before anybody has connected: set "
+                f"{_LEAST_IDLE} or more"
             )
-            yield Finding((f"{PREFIX}tenants", at, "users"), None, message, "unlimited-jobs")
-
-
-def _services(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayServiceSettings]]:
-    """All RayServices, each with its place in the stack file and its tenant."""
-    for at, tenant in enumerate(stack.tenants):
-        for number, service in enumerate(tenant.services):
-            yield (f"{PREFIX}tenants", at, "services", number), tenant, service
-
-
-def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
-    """Models whose further replicas would wait for workers that nobody adds."""
-    for path, _, service in _services(stack):
-        if (llm := service.llm) and llm.most > llm.replicas and not service.cluster.scales:
-            message = (
-                "each replica needs a worker of its own, and the cluster does not scale: remove it, or let the cluster "
-                "scale"
-            )
-            yield Finding((*path, "llm", "maxReplicas"), llm.max_replicas, message, "no-autoscaler")
-
-
-def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
-    """Services whose workers end before Serve has moved their requests."""
-    for path, _, service in _services(stack):
-        drain, shortest = service.cluster.drain_timeout, service.shortest_drain
-        if drain is not None and shortest is not None and seconds(drain) < shortest:
-            message = (
-                f"requests are lost when a worker has to go: Serve needs {shortest} s to move them. Set {shortest}s or "
-                "more, or remove it"
-            )
-            yield Finding((*path, "cluster", "drainTimeout"), drain, message, "short-drain")
-
-
-def _closed_services(stack: StackSettings) -> Iterator[Finding]:
-    """Services that nobody outside of their RayCluster may ask."""
-    for path, tenant, service in _services(stack):
-        network = tenant.network
-        if stack.network.policies and network.policies and not (network.serve_from or network.ingress):
-            message = (
-                "no NetworkPolicy lets anybody outside of its RayCluster connect to it: set network.serveFrom of the "
-                "tenant"
-            )
-            yield Finding((*path, "name"), service.name, message, "closed-service")
-
-
-def _models_out_of_reach(stack: StackSettings) -> Iterator[Finding]:
-    """Models of a hub or a bucket that pods may not connect to."""
-    for path, tenant, service in _services(stack):
-        closed = stack.network.policies and tenant.network.policies and not tenant.network.egress
-        if (llm := service.llm) is None or not closed:
-            continue
-        key, source = ("source", llm.source) if llm.source else ("model", llm.model)
-        if not source.startswith(("/", "./")):
-            message = (
-                f"the pods download {source!r}, and the tenant's network has no egress: set network.egress, for "
-                "example {internet: true}, or source to a folder"
-            )
-            yield Finding((*path, "llm", key), source, message, "closed-hub")
-
-
-_METADATA_SERVICES = tuple(map(ip_address, ("169.254.169.254", "fd00:ec2::254")))
-"""Of most clouds, and AWS' by IPv6."""
+            place = (*path, "idleTerminationOptions", "timeoutSeconds")
+            yield Finding(place, idle.timeout_seconds, message, "short-idle")
 
 
 def _metadata_services(stack: StackSettings) -> Iterator[Finding]:
@@ -328,26 +264,13 @@ def _metadata_services(stack: StackSettings) -> Iterator[Finding]:
     for at, tenant in enumerate(stack.tenants):
         for number, egress in enumerate(tenant.network.egress):
             network = ip_network(egress.cidr) if egress.cidr else ()
-            if found := next((each for each in _METADATA_SERVICES if each in network), None):
+            if found := next((each for each in map(ip_address, METADATA_SERVICES) if each in network), None):
                 message = (
                     f"includes {found}, where clouds give every caller the credentials of the node: leave it out, "
                     "unless the cloud gives pods their own there"
                 )
                 path: Path = (f"{PREFIX}tenants", at, "network", "egress", number, "cidr")
                 yield Finding(path, egress.cidr, message, "metadata-service")
-
-
-def _metadata_of_jobs(stack: StackSettings) -> Iterator[Finding]:
-    """Metadata that Ray would not get: the pod that submits passes it on for a cluster of the job's own alone
-    (ray-operator/controllers/ray/common/job.go: BuildJobSubmitCommand)."""
-    for at, tenant in enumerate(stack.tenants):
-        for place, job in tenant.placed_jobs:
-            if job.metadata and job.cluster_selector and job.submission_mode == "K8sJobMode":
-                message = (
-                    "KubeRay's pod that submits passes no metadata to a selected RayCluster: remove it, or set "
-                    "submissionMode to HTTPMode"
-                )
-                yield Finding((f"{PREFIX}tenants", at, *place, "metadata"), None, message, "job-metadata")
 
 
 _AOF = 3
@@ -382,22 +305,6 @@ def _volumes_of_redis(stack: StackSettings) -> Iterator[Finding]:
 
 def _mebibytes(size: int) -> str:
     return f"{-(-size // 2**20)}Mi"
-
-
-def _homes_by_name(stack: StackSettings) -> Iterator[Finding]:
-    """HF_HOME on a StorageClass whose name suggests object storage: a guess, because only the cluster has its
-    provisioner."""
-    for at, tenant in enumerate(stack.tenants):
-        for number, storage in enumerate(tenant.storage):
-            named = storage.storage_class and named_as_object_storage(storage.storage_class)
-            if named and uses(tenant)[storage.name].hf_home:
-                message = (
-                    f"{storage.storage_class!r} may be object storage by its name, and storage {storage.name!r} is "
-                    "HF_HOME: transformers is known to fail on S3-like filesystems. A preview reads the class's "
-                    "provisioner in the cluster; nothing to do if it is another one"
-                )
-                path: Path = (f"{PREFIX}tenants", at, "storage", number, "storageClass")
-                yield Finding(path, storage.storage_class, message, "hf-home-class-name")
 
 
 def _jobs_with_volcano(stack: StackSettings) -> Iterator[Finding]:
@@ -457,7 +364,7 @@ def too_long(file: StackFile, stack: StackSettings) -> Iterator[Finding]:
     if size > LONGEST_VARIABLE and stack.split is None:
         message = (
             f"the configuration has {size} bytes, and Linux passes {LONGEST_VARIABLE} to a program: `pulumi up` would "
-            "end with `argument list too long`. Use `python -m stacks up`, which passes the file's path, or set split"
+            "end with `argument list too long`. Use `ray-platform up`, which passes the file's path, or set split"
         )
         yield Finding((), None, message, "long-configuration")
 

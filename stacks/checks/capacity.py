@@ -94,7 +94,7 @@ def without_room_for(tenant: TenantSettings, stack: StackSettings) -> Iterator[P
                 both = (*each.demand.groups, *each.update.groups)
                 twice = replace(each.demand, name=f"{each.demand.name}, twice during an update", groups=both)
                 refused += beyond_queue(stack, tenant, each.cluster, twice)
-            workers = workers_of(each.cluster.name, each.body, each.demand) if stack.nodes else ()
+            workers = workers_of(stack.nodes, each.cluster.name, each.body, each.demand) if stack.nodes else ()
             unbound = {group.group_name for group in each.cluster.worker_groups if group.pool is None}
             refused += without_room(zip(each.demand.groups, workers, strict=False), stack.nodes, unbound)
             yield from (_placed(tenant, stack, each, problem) for problem in refused)
@@ -115,7 +115,7 @@ def _placed(tenant: TenantSettings, stack: StackSettings, sized: _Sized, problem
     if owner and own and is_in_cluster(problem):
         found = where_set(own, stack.nodes, rendered(stack, tenant, own), in_cluster(problem)).below(("cluster",))
     elif owner:
-        found = of_owner(owner, problem)
+        found = of_owner(owner, sized.body, problem)
     else:
         assert own is not None
         found = where_set(own, stack.nodes, sized.body, problem)

@@ -4,14 +4,10 @@ stack: scheduler, namespace, other RayClusters. Pure functions."""
 from collections.abc import Iterator, Sequence
 
 from components.job_template.settings import JobTemplateSettings
-from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.problems import not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import SUBMITTER
 from components.ray_job.settings import RayJobSettings
-from components.ray_service.api_key import problems_of_key
-from components.ray_service.manifests import SERVE_PORT
-from components.ray_service.settings import RayServiceSettings
 from core.body import Body
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
@@ -37,7 +33,7 @@ def problems_of_references(stack: StackSettings, tenant: TenantSettings, job: Ra
         yield from unknown
     elif stack.operator_in_force.batch_scheduler == "volcano":
         message = (
-            "with Volcano, KubeRay starts no RayJob on an existing RayCluster: give the job a cluster of its own, or "
+            "with Volcano, KubeRay starts no RayJob on an existing RayCluster: give the job a cluster, or "
             "submit it to the RayCluster's jobs API (`ray job submit`)"
         )
         yield Problem(path, name, message, "scheduler-ray-job")
@@ -105,17 +101,3 @@ def problems_of_submitter(job: RayJobSettings, body: Body, level: PodSecurityLev
         )
         return [Problem(("spec", "submissionMode"), job.submission_mode, message, "pod-security")]
     return []
-
-
-def problems_of_serving(service: RayServiceSettings, body: Body) -> Iterator[Problem]:
-    """Applications that nobody could reach; paths are in the service's settings."""
-    config, spec = service.config, body["spec"]["rayClusterConfig"]
-    if service.api_key:
-        yield from problems_of_key(config, spec)
-    port, http = head_ports(spec)[SERVE_PORT], config.http_options
-    if http and http.port != port:
-        message = (
-            f"Serve would listen on {http.port}, and the Service and KubeRay's health check use the head's port "
-            f"{SERVE_PORT}, {port}: remove it, or set the containerPort of that port in head.podTemplate"
-        )
-        yield Problem(("serveConfigV2", "http_options", "port"), http.port, message, "service-endpoints")

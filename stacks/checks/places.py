@@ -19,10 +19,10 @@ _CLUSTERS = (("spec", "rayClusterSpec"), ("spec", "rayClusterConfig"))
 """Paths of the RayCluster in a RayJob and in a RayService."""
 
 
-def of_owner(owner: Owner, problem: Problem) -> Problem:
+def of_owner(owner: Owner, body: Body, problem: Problem) -> Problem:
     """A problem of the body of a RayJob or RayService, at its setting."""
     if isinstance(owner, RayJobSettings):
-        return replace(problem, path=job_setting_at(owner, problem.path))
+        return replace(problem, path=job_setting_at(owner, body, problem.path))
     return replace(problem, path=service_setting_at(owner, problem.path))
 
 

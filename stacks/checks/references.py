@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 from components.external_cluster.manifests import job_name
 from components.network.rules import ingress_problems
 from components.ray_service.llm import llm_setting_at
-from core.nodes import NodePool
+from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Path, Problem, place, repeats
 from stacks.checks.namespaces import namespace_setting, problems_of_namespaces
 from stacks.checks.rendered import problems_of_clusters
@@ -20,7 +20,7 @@ from stacks.objects.external_ray import problems_between_tenants
 from stacks.objects.logs import problems_of_logs
 from stacks.objects.ownership import problems_of_split
 from stacks.objects.platform_outputs import problems_of_platform
-from stacks.objects.queues import problems_of_scheduling
+from stacks.objects.queues import problems_of_scheduling, queues_of
 from stacks.objects.redis import problems_of_redis
 from stacks.objects.stack import problems_of_objects
 from stacks.planning.overcommitment import overcommitments
@@ -37,8 +37,10 @@ def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]
         *problems_of_platform(stack),
         *_names(stack),
         *problems_of_pools(stack),
+        *_gpus_of_others(stack),
         *problems_of_namespaces(stack),
         *_not_made(stack),
+        *_networks_of_all(stack),
         *problems_of_tokens(stack),
         *_people(stack),
         *_ingresses(stack),
@@ -151,6 +153,22 @@ def _ingresses(stack: StackSettings) -> Iterator[Problem]:
     yield from problems_of_hosts(stack)
 
 
+def _networks_of_all(stack: StackSettings) -> Iterator[Problem]:
+    """Namespaces that may connect to all tenants, and are a tenant's."""
+    owners = {tenant.namespace_name: tenant.name for tenant in stack.tenants}
+    placed: list[tuple[Path, str | None, str]] = [
+        (("network", "monitoring", at), name, "metrics") for at, name in enumerate(stack.network.monitoring)
+    ]
+    placed.append((("network", "ingressController"), stack.network.ingress_controller, "dashboards"))
+    for path, name, ports in placed:
+        if name in owners:
+            message = (
+                f"is the namespace of tenant {owners[name]!r}, whose pods could then connect to the {ports} of all "
+                "tenants: name one of the platform"
+            )
+            yield Problem(path, name, message, "tenant-reaches-all")
+
+
 def _not_made(stack: StackSettings) -> Iterator[Problem]:
     """Settings of a namespace that the stack does not create."""
     for index, tenant in enumerate(stack.tenants):
@@ -194,7 +212,32 @@ def problems_of_pools(stack: StackSettings) -> Iterator[Problem]:
             yield Problem(("nodes", index, "pool"), pool.pool, message, "pools-alike")
 
 
+def _gpus_of_others(stack: StackSettings) -> Iterator[Problem]:
+    """Amounts of NVIDIA's GPUs in quotas and queues of a stack whose nodes only have others, which would bound
+    nothing."""
+    resources = dict.fromkeys(pool.gpu_resource for pool in stack.nodes if pool.gpus)
+    if not resources or GPU_RESOURCE in resources:
+        return
+    known = " and ".join(resources)
+    for index, tenant in enumerate(stack.tenants):
+        if tenant.quota and tenant.quota.gpus is not None:
+            message = (
+                f"it counts {GPU_RESOURCE}, and the nodes have {known}: set "
+                f"quota.hard {{requests.{next(iter(resources))}: {tenant.quota.gpus}}} instead"
+            )
+            yield Problem(("tenants", index, "quota", "gpus"), tenant.quota.gpus, message, "gpus-of-nodes")
+    for queue in queues_of(stack) if stack.scheduler else ():
+        for part in ("guarantee", "deserved", "capability"):
+            if (gpus := getattr(queue.settings, part).gpus) is not None:
+                message = (
+                    f"it counts {GPU_RESOURCE}, and the nodes have {known}: set "
+                    f"resources {{{next(iter(resources))}: {gpus}}} instead"
+                )
+                yield Problem((*queue.path, part, "gpus"), gpus, message, "gpus-of-nodes")
+
+
 def _marks(pool: NodePool) -> Hashable:
-    """What pods select a pool's nodes by, and what keeps others away; a pod with GPUs runs on no node without."""
+    """What pods select a pool's nodes by, and what keeps others away; a pod with GPUs runs on no node without
+    GPUs of that resource."""
     taints = frozenset((each.key, each.value, each.effect) for each in pool.taints if each.effect != "PreferNoSchedule")
-    return frozenset(pool.labels.items()), pool.gpu_product, taints, pool.gpus > 0
+    return frozenset(pool.labels.items()), pool.gpu_product, taints, pool.gpu_resource if pool.gpus else None

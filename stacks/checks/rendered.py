@@ -7,7 +7,6 @@ from components.logs.settings import LogsSettings
 from components.network.manifests import JOB_LABEL
 from components.network.rules import exposed, ingress_not_allowed
 from components.payloads import idle_termination, run_history
-from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.problems import (
     due_to_defaults,
     logs_problems,
@@ -21,19 +20,20 @@ from components.ray_cluster.problems import (
 )
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import RayJobSettings
+from components.ray_service.api_key import problems_of_key
 from components.ray_service.settings import RayServiceSettings
 from core.body import Body
 from core.problems import Problem, Problems
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
+from kuberay.demands import problems_of_serving
 from kuberay.releases import WORKLOADS_GATE, check_ray, newer_field
 from kuberay.rules import groups_of
 from stacks.checks.capacity import without_room_for
-from stacks.checks.demands import problems_of_entrypoint, problems_of_replicas
+from stacks.checks.demands import problems_of_job, problems_of_model
 from stacks.checks.owners import (
     problems_of_references,
     problems_of_schedule,
-    problems_of_serving,
     problems_of_submitter,
     problems_with_kueue,
 )
@@ -121,7 +121,7 @@ def _of_body(
         *_opening(body["spec"]),
         *redis_problems(cluster, place, body),
         *logs_problems(cluster, logs, body),
-        *_images(tenant, place, logs, body),
+        *_images(tenant, logs, body),
     ]
     refused = refused or [
         *undone(cluster, body),
@@ -168,16 +168,16 @@ def _of_job(
         yield from error.problems
         return
     if job.external_cluster:
-        yield from (of_owner(job, each) for each in problems_of_pod(tenant, body, operator))
+        yield from (of_owner(job, body, each) for each in problems_of_pod(tenant, body, operator))
         return
     refused = validate(body, operator)
     of_job = [each for each in refused if not is_in_cluster(each)]
     of_job = of_job or list(problems_of_submitter(job, body, tenant.level_in_force))
     if not refused:
-        yield from problems_of_entrypoint(stack, tenant, job)
-    yield from (of_owner(job, each) for each in of_job)
+        yield from problems_of_job(stack, tenant, job, body)
+    yield from (of_owner(job, body, each) for each in of_job)
     # Without another image, the pod that submits has that of the RayCluster, which is judged there.
-    yield from _images(tenant, None, None, {"submitterPodTemplate": job.submitter_pod_template})
+    yield from _images(tenant, None, {"submitterPodTemplate": job.submitter_pod_template})
     if own:
         yield from _of_own_cluster(tenant, stack, own, refused)
         yield from problems_with_kueue(stack, tenant, own, job)
@@ -194,11 +194,13 @@ def _of_service(
         yield from error.problems
         return
     refused = validate(body, operator)
-    yield from (of_owner(service, each) for each in refused if not is_in_cluster(each))
+    yield from (of_owner(service, body, each) for each in refused if not is_in_cluster(each))
     yield from _of_own_cluster(tenant, stack, service.own_cluster, refused)
     if not refused:
-        yield from problems_of_serving(service, body)
-        yield from problems_of_replicas(service, body, stack.nodes)
+        if service.api_key:
+            yield from problems_of_key(service.config, body["spec"]["rayClusterConfig"])
+        yield from problems_of_serving(service.config, body)
+        yield from problems_of_model(service, stack.nodes)
     yield from problems_with_kueue(stack, tenant, service.own_cluster)
 
 
@@ -220,11 +222,9 @@ def _too_old(cluster: RayClusterSettings, operator: OperatorContext) -> Iterator
         yield Problem(("rayVersion",), cluster.ray_version, str(error), "operator-ray-version")
 
 
-def _images(
-    tenant: TenantSettings, place: RedisPlace | None, logs: LogsSettings | None, body: Body
-) -> Iterator[Problem]:
+def _images(tenant: TenantSettings, logs: LogsSettings | None, body: Body) -> Iterator[Problem]:
     registries = tenant.images.registries
-    for path, image in tenants_images_not_allowed(body, registries, place, logs):
+    for path, image in tenants_images_not_allowed(body, registries, logs):
         message = (
             f"image {image!r} is from none of the registries that tenant {tenant.name!r} may use "
             f"({', '.join(registries)}): use one from there, or add its registry to the tenant's images.registries"

@@ -1,1 +1,1 @@
-"""The commands of `python -m stacks`, a folder for each."""
+"""The commands of `ray-platform`, a folder for each."""

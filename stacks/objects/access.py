@@ -11,7 +11,7 @@ from components.access.personas import NamedCluster, Subject
 from components.access.restricted import Restricted
 from components.admission_policies.settings import admission_policies
 from core.body import Body
-from core.nodes import GPU_RESOURCE
+from core.nodes import gpu_resources
 from core.problems import Path, Problem
 from kuberay.formats import derived
 from stacks.objects.ray_clusters import rendered
@@ -147,10 +147,13 @@ def restricted(stack: StackSettings) -> Restricted:
         stack.priorities.of_tenants,
         ingress_hosts(stack),
         {tenant.namespace_name: tenant.network.ingress_annotations for tenant in tenants},
+        {tenant.namespace_name: tenant.pod_annotations for tenant in tenants},
         {tenant.namespace_name: _exposed(tenant) for tenant in tenants},
         tuple(dict.fromkeys(each.gateway_class_name for each in options if each)),
         stack.operator_in_force.batch_scheduler,
-        tuple(dict.fromkeys([GPU_RESOURCE, *(taint.key for pool in stack.nodes for taint in pool.taints)])),
+        tuple(
+            dict.fromkeys([*gpu_resources(stack.nodes), *(taint.key for pool in stack.nodes for taint in pool.taints)])
+        ),
         tuple(each.name for tenant in tenants for each in tenant.job_templates),
         {tenant.namespace_name: _connected(tenant) for tenant in tenants if stack.network.policies and _closed(tenant)},
     )

@@ -44,3 +44,6 @@ def problems_of_logs(stack: StackSettings) -> Iterator[Problem]:
             "logs.egress to the receiver, such as [{namespace: loki, ports: [3100]}], with the port of its pods"
         )
         yield Problem(("logs", "endpoint"), settings.endpoint, message, "logs-unreachable")
+    elif settings.egress and not any(each.protocol == "TCP" for each in settings.egress):
+        message = "logs are sent by HTTP, which is TCP: remove protocol"
+        yield Problem(("logs", "egress", 0, "protocol"), "UDP", message, "logs-unreachable")

@@ -18,7 +18,7 @@ def monitored(stack: StackSettings) -> Monitored:
     return Monitored(
         operator=stack.operator.namespace,
         watched=stack.operator.watch_namespaces,
-        gateway=bool(stack.redis and stack.redis.gateway),
+        gateway=bool(stack.redis and stack.redis.used_gateway),
         redis=tuple(part.namespace for part in exported),
         quorum=any(part.settings.mode == "managed" for part in exported),
         volcano=volcano.namespace if volcano and volcano.metrics else None,

@@ -9,7 +9,6 @@ from components.kueue.manifests import MANAGER_LABELS, METRICS_PORT
 from components.kueue.manifests import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
 from components.network import manifests
 from components.network.manifests import Openings, RayPods
-from components.ray_cluster.manifests import head_ports, metrics_ports, serve_ports
 from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL
@@ -18,6 +17,7 @@ from components.redis.connection import EXPORTER_PORT, LABELS, REDIS_PORT, SELEC
 from components.run_history.manifests import LABELS as RUN_HISTORY
 from components.volcano.manifests import METRICS_PORTS, WEBHOOK_LABELS, WEBHOOK_PORT
 from core.body import Body
+from kuberay.ports import head_ports, metrics_ports, serve_ports
 from stacks.objects.external_ray import to_external
 from stacks.objects.logs import logs_of
 from stacks.objects.ray_clusters import redis_place, rendered

@@ -56,7 +56,7 @@ def ownership_of(settings: StackSettings, stack: str) -> Ownership:
         environment = environment_of(stack)
         has = f"is split into {groups} stacks of tenants" if groups else "is one stack"
         message = (
-            f"stack {stack} would have a group of tenants, but {environment} {has}: run `python -m stacks up "
+            f"stack {stack} would have a group of tenants, but {environment} {has}: run `ray-platform up "
             f"{environment}`, which knows its stacks"
         )
         raise StackFileError([Finding((f"{PREFIX}split",), None, message, "no-such-part")])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from components.access.admission import restrictions
-from components.access.manifests import cluster_access
+from components.access.manifests import cluster_access, cluster_admin_inside
 from components.bodies import in_namespace
 from components.objects import Object, Part, named
 from components.priority_classes.settings import priority_classes
@@ -85,6 +85,8 @@ def _access(stack: StackSettings) -> Iterator[Object]:
 def _redis(stack: StackSettings, redis: RedisPart) -> Iterator[Object]:
     if redis.own_namespace:
         yield Object(NAMESPACE, redis_namespace(redis.namespace), ("redis", "namespace"))
+        for part, body in cluster_admin_inside(stack.access.cluster_admins, redis.namespace).items():
+            yield Object(f"cluster-admin-{part}", body, ("access", "clusterAdmins"))
     priority, policies = stack.priorities.names.head, redis_policies(stack, redis)
     for each in redis_objects(redis.settings, redis.namespace, redis.clusters, priority, policies):
         body = in_namespace(each.body, redis.namespace)

@@ -14,7 +14,7 @@ from core.problems import Path, Problem
 from core.versions import release_of
 from stacks.objects.logs import logs_of
 from stacks.objects.queues import queue_of, usable
-from stacks.objects.ray_clusters import redis_place, rendered, tenants_images_not_allowed
+from stacks.objects.ray_clusters import rendered, tenants_images_not_allowed
 from stacks.objects.redis import redis_connection
 from stacks.settings import StackSettings, TenantSettings
 
@@ -111,7 +111,8 @@ def _redis(stack: StackSettings, tenant: TenantSettings) -> list[str]:
     if there is None:
         return []
     master = f"master {there.master_name}" if there.master_name else "no Sentinels"
-    return [*there.nodes, master, f"Secret {there.secret}", "TLS" if there.tls else "no TLS"]
+    gateway = "gateway" if stack.redis and stack.redis.used_gateway else "no gateway"
+    return [*there.nodes, master, f"Secret {there.secret}", "TLS" if there.tls else "no TLS", gateway]
 
 
 def check(stack: StackSettings, platform: str, outputs: Mapping[str, Any]) -> None:
@@ -196,8 +197,8 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
             continue
         yield from _names(tenant, there)
         for cluster in tenant.all_clusters:
-            body, place = rendered(stack, tenant, cluster), redis_place(stack, tenant)
-            for _, image in tenants_images_not_allowed(body, there["registries"], place, logs_of(stack, tenant)):
+            body = rendered(stack, tenant, cluster)
+            for _, image in tenants_images_not_allowed(body, there["registries"], logs_of(stack, tenant)):
                 allowed = ", ".join(there["registries"])
                 yield f"RayCluster {cluster.name!r} has image {image!r}, and the tenant may use {allowed}"
         kept = [cluster.name for cluster in tenant.all_clusters if cluster.fault_tolerance]

@@ -106,7 +106,7 @@ def beyond_queue(
     rooms = rooms_of(stack)
     # An existing Kueue may leave resources out of account (excludeResourcePrefixes).
     if stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
-        yield from not_covered(demand, queue)
+        yield from not_covered(demand, queue, stack.nodes)
     if queue in rooms:
         yield from beyond_room(demand.name, demand, queue, rooms[queue])
 

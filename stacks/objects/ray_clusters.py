@@ -191,16 +191,15 @@ def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | No
     connection = redis_connection(stack, tenant)
     if stack.redis is None or connection is None:
         return None
-    return RedisPlace(connection, tenant.namespace_name, stack.redis.gateway)
+    return RedisPlace(connection, tenant.namespace_name, stack.redis.used_gateway)
 
 
 def tenants_images_not_allowed(
-    body: Body, registries: Sequence[str], redis: RedisPlace | None, logs: LogsSettings | None
+    body: Body, registries: Sequence[str], logs: LogsSettings | None
 ) -> Iterator[tuple[Path, str]]:
     """The images of a RayCluster that come from none of the registries that its tenant may use.
 
-    The images of the gateway and of the log collector are excluded: whoever provides the platform chooses them, not the
-    tenant.
+    The image of the log collector is excluded: whoever provides the platform chooses it, not the tenant.
     """
-    ours = {redis.gateway.image if redis and redis.gateway else None, logs.image if logs else None}
-    return ((path, image) for path, image in not_allowed(body, registries) if image not in ours)
+    ours = logs.image if logs else None
+    return ((path, image) for path, image in not_allowed(body, registries) if image != ours)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from components.redis.connection import RedisConnection, connection
 from components.redis.manifests import backup_objects, stateful_set
 from components.redis.settings import RedisSettings
-from components.redis_gateway.settings import IMAGE
+from components.redis_gateway.manifests import config_map
 from core.body import Body
-from core.images import full_name, mirrored
 from core.problems import Problem
 from stacks.cached import cached
 from stacks.settings import StackSettings, TenantSettings
@@ -114,21 +113,9 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
         yield Problem(("redis", "namespace"), namespace, message, "redis-namespace")
 
 
-def gateway_without_image(stack: StackSettings) -> Iterator[Problem]:
-    """The gateway's default image where it is used: only the rehearsal has it (local/rehearsed_file.py)."""
-    settings = stack.redis
-    if settings is None or settings.gateway is None or stack.platform is not None:
-        return
-    if not any(uses_redis(tenant) for tenant in stack.tenants):
-        return
-    configured = "image" in settings.gateway.model_fields_set or mirrored(IMAGE, stack.images.mirrors) != IMAGE
-    if not configured:
-        message = (
-            f"no registry has the image of the Redis gateway, and anyone could publish one as {full_name(IMAGE)}: push "
-            "yours (`make gateway-image`) and set image, or a mirror of docker.io/ray-platform in images.mirrors; or "
-            "remove gateway"
-        )
-        yield Problem(("redis", "gateway", "image"), None, message, "gateway-image")
+def gateway_program(stack: StackSettings, tenant: TenantSettings) -> Body | None:
+    """The ConfigMap with the program of the gateways beside a tenant's heads; None if it has none."""
+    return config_map() if stack.redis and stack.redis.used_gateway and uses_redis(tenant) else None
 
 
 def _shared_namespace(settings: RedisSettings, stack: StackSettings) -> str:

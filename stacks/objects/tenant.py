@@ -15,7 +15,7 @@ from components.ray_cluster.objects import certificates, ray_cluster_objects
 from components.ray_job.manifests import ray_job_objects
 from components.ray_service.manifests import ray_service_objects
 from components.storage.manifests import objects as storage_objects
-from components.tenant.settings import counted, namespace, quota
+from components.tenant.settings import OF_OBJECTS, OF_RUNS, counted, namespace, object_counts, quota
 from core.body import Body
 from core.problems import Path
 from stacks.cached import cached
@@ -24,6 +24,7 @@ from stacks.objects.external_ray import checks
 from stacks.objects.logs import log_collectors
 from stacks.objects.network import policies_of_clusters
 from stacks.objects.ray_clusters import rendered, rendered_job, rendered_service, template_objects
+from stacks.objects.redis import gateway_program
 from stacks.objects.tenant_programs import idle_termination, run_history
 from stacks.settings import StackSettings, TenantSettings
 
@@ -72,10 +73,14 @@ def _prerequisites(stack: StackSettings, tenant: TenantSettings) -> Iterator[Par
     yield Part("Quota", "quota", tuple(_quota(tenant)), after_platform=counts)
     if tenant.storage:
         yield Part("Storage", "storage", tuple(_storage(tenant)))
+    if program := gateway_program(stack, tenant):
+        # The gateways beside the heads do not start without it.
+        yield Part(None, "redis-gateway", (Object("program", program),))
     if tenant.job_templates:
         yield Part("JobTemplates", "job-templates", tuple(_job_templates(stack, tenant)), after_platform=True)
     if collectors := log_collectors(stack, tenant):
-        yield Part("LogCollectors", "logs", (Object("config", collectors),))
+        # The collectors in the pods do not start without it.
+        yield Part(None, "logs", (Object("config", collectors),))
     if tenant.ray_deployer:
         bodies = ray_deployer(tenant.ray_deployer, tenant.namespace_name)
         yield Part("RayDeployer", "ray-deployer", _at_once(bodies), ("rayDeployer",))
@@ -86,8 +91,18 @@ def _programs(stack: StackSettings, tenant: TenantSettings) -> Iterator[Part]:
         first = next(at for at, each in enumerate(tenant.clusters) if each.idle_termination_options)
         place: Path = ("clusters", first, "idleTerminationOptions")
         yield Part("IdleTermination", "idle-termination", tuple(sequentially(bodies)), place)
+    if body := object_counts(tenant.quota, _others_make(tenant)):
+        yield Part(None, "object-counts", (Object("resource-quota", body, ("quota",)),))
     if bodies := run_history(stack, tenant):
         yield Part("RunHistory", "run-history", tuple(sequentially(bodies)), ("runHistory",))
+
+
+def _others_make(tenant: TenantSettings) -> Mapping[str, int]:
+    """The most objects of those who may make any, beside the stack."""
+    if tenant.admins or tenant.ray_deployer:
+        return OF_OBJECTS
+    templates = [each.name for each in tenant.job_templates]
+    return OF_RUNS if any(user.submit_jobs or any(map(user.runs, templates)) for user in tenant.users) else {}
 
 
 def _at_once(bodies: Mapping[str, Body]) -> tuple[Object, ...]:

@@ -1,5 +1,7 @@
 """The pods of a stack's RayClusters and Redis, and the limits of their number. Pure functions."""
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -13,7 +15,10 @@ from components.ray_service.manifests import demand_of_update
 from components.tenant.demand import Demand, of_stateful_set
 from components.tenant.settings import hard
 from core.body import ReadOnlyBody
+from core.nodes import GPU_RESOURCE, NodePool, gpu_resources
+from core.problems import Path
 from core.quantities import amount
+from kuberay.ray_start import drain_of
 from stacks.objects.queues import queue_of
 from stacks.objects.ray_clusters import (
     demanded,
@@ -36,14 +41,16 @@ def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[
     made, namespace = {}, tenant.namespace_name
     for cluster in tenant.clusters:
         name = f"{namespace}/{cluster.name}"
-        made[name] = workers_of(name, rendered(stack, tenant, cluster), demanded(stack, tenant, cluster))
+        made[name] = workers_of(stack.nodes, name, rendered(stack, tenant, cluster), demanded(stack, tenant, cluster))
     for job in tenant.jobs:
         if job.own_cluster:
             name = f"{namespace}/{job.name}"
-            made[name] = workers_of(name, rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job))
+            made[name] = workers_of(
+                stack.nodes, name, rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job)
+            )
     for service in tenant.services:
         name, body = f"{namespace}/{service.name}", rendered_service(stack, tenant, service)
-        made[name] = workers_of(name, body, demanded_by_service(stack, tenant, service))
+        made[name] = workers_of(stack.nodes, name, body, demanded_by_service(stack, tenant, service))
     return made
 
 
@@ -53,7 +60,9 @@ def updates_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[W
     for service in tenant.services:
         if service.upgrades:
             name, body = f"{tenant.namespace_name}/{service.name}", rendered_service(stack, tenant, service)
-            made[name] = workers_of(name, body, demand_of_update(demanded_by_service(stack, tenant, service), body))
+            made[name] = workers_of(
+                stack.nodes, name, body, demand_of_update(demanded_by_service(stack, tenant, service), body)
+            )
     return made
 
 
@@ -62,7 +71,9 @@ def redis_pods(stack: StackSettings) -> list[Workers]:
     for part in redis_parts(stack):
         body = redis_stateful_set(stack, part)
         limits = part.tenants[0].limits_in_force if part.of_tenant else None
-        found += workers_of(f"{part.namespace}/{body['metadata']['name']}", body, of_stateful_set(body, limits))
+        found += workers_of(
+            stack.nodes, f"{part.namespace}/{body['metadata']['name']}", body, of_stateful_set(body, limits)
+        )
     return found
 
 
@@ -74,6 +85,7 @@ def submitters(stack: StackSettings) -> list[Workers]:
         for job in tenant.jobs
         if job.external_cluster
         for each in workers_of(
+            stack.nodes,
             f"{tenant.namespace_name}/{job.name}",
             rendered_job(stack, tenant, job),
             demanded_by_job(stack, tenant, job),
@@ -99,7 +111,7 @@ def program_pods(stack: StackSettings) -> list[Workers]:
         each
         for tenant in stack.tenants
         for _, body, demand in programs_of(stack, tenant)
-        for each in workers_of(f"{tenant.namespace_name}/{demand.name}", body, demand)
+        for each in workers_of(stack.nodes, f"{tenant.namespace_name}/{demand.name}", body, demand)
     ]
 
 
@@ -134,22 +146,28 @@ def _quota(tenant: TenantSettings) -> dict[str, Decimal]:
     return {entry: amount(most) for entry, most in hard(tenant.quota).items()} if tenant.quota else {}
 
 
-def workers_of(owner: str, body: ReadOnlyBody, demand: Demand) -> list[Workers]:
+def workers_of(pools: Sequence[NodePool], owner: str, body: ReadOnlyBody, demand: Demand) -> list[Workers]:
     """The pods of a RayCluster, RayJob, RayService or StatefulSet, in the order of the demand's groups."""
     found = []
     for group in demand.groups:
-        template_owner: Any = body
-        for step in group.path:
-            template_owner = template_owner[step]
+        template_owner, cluster = _at(body, group.path), _at(body, group.path[:-2])
+        pod = template_owner.get("template", template_owner)["spec"]
+        drains = "groupName" in template_owner
         found.append(
             Workers(
                 owner=owner,
                 group=template_owner.get("groupName") or group.title.removeprefix("the "),
                 usage=group.usage,
-                spec=template_owner.get("template", template_owner)["spec"],
+                spec=pod,
                 least=group.at_first,
                 most=group.most if demand.scales else group.at_first,
                 hosts=template_owner.get("numOfHosts") or 1,
+                gpu_resource=next((name for name in gpu_resources(pools) if group.usage.get(name)), GPU_RESOURCE),
+                drain=drain_of(pod, cluster.get("rayVersion")) if drains else None,
             )
         )
     return found
+
+
+def _at(body: Any, path: Path) -> Any:
+    return functools.reduce(operator.getitem, path, body)

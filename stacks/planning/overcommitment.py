@@ -6,7 +6,7 @@ from decimal import Decimal
 from components.capacity.placement import RESOURCES
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage
-from core.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE, gpus_of
 from core.problems import Path, Problem, few
 from core.quantities import shown
 from stacks.planning.plan import Plan
@@ -33,24 +33,24 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
     elif waiting := [(name, each, number) for name, some in plan.updates.items() for each, number in some]:
         where = few([f"{number} of {name} ({each.group})" for name, each, number in waiting], MOST_NAMED)
         message = (
-            "the nodes have no room for the second RayCluster that a RayService has during an update, beside what all "
-            f"others start with: {where} would wait, and the old version serves on. Add nodes, let the service start "
-            "with less, or set its upgradeStrategy to None"
+            "the nodes have no room for the second RayCluster that a RayService has during an update, while all "
+            f"others run what they start with: {where} would wait, and the old version keeps serving. Add nodes, "
+            "let the service start with less, or set its upgradeStrategy to None"
         )
         yield Problem(SETTING, None, message, "updates-fit-nodes")
-    in_turn = sum((each.in_turn[GPU_RESOURCE] for each in plan.tenants), Decimal(0))
+    in_file_order = sum((gpus_of(each.in_file_order) for each in plan.tenants), Decimal(0))
     if beyond := more_than(plan.promised, on_nodes(plan.pools)):
-        shares = sorted(plan.tenants, key=lambda each: -each.greatest[GPU_RESOURCE])
-        parts = few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares], MOST_NAMED)
+        shares = sorted(plan.tenants, key=lambda each: -gpus_of(each.maximum))
+        parts = few([f"{each.settings.name} {_gpus(each.maximum)}" for each in shares], MOST_NAMED)
         message = (
             f"tenants together may use more than the nodes have: {beyond} (GPUs of each: {parts}). Set "
             "quotas or capabilities of queues that fit, or add nodes"
         )
         yield Problem(SETTING, None, message, "promises-fit-nodes")
-    elif not plan.left_out and (short := plan.promised.get(GPU_RESOURCE, Decimal(0)) - in_turn) > 0:
-        less = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
+    elif not plan.left_out and (short := gpus_of(plan.promised) - in_file_order) > 0:
+        less = [each for each in plan.tenants if gpus_of(each.in_file_order) < gpus_of(each.maximum)]
         parts = few(
-            [f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less], MOST_NAMED
+            [f"{each.settings.name} {_gpus(each.in_file_order)} of {_gpus(each.maximum)}" for each in less], MOST_NAMED
         )
         message = (
             f"the nodes have the GPUs that tenants together may use, but no room for {shown(GPU_RESOURCE, short)} of "
@@ -64,10 +64,10 @@ def more_than(promised: Usage, there: Usage) -> str:
     """The promised amounts that exceed the available ones, by resource, for people; empty if none does."""
     return ", ".join(
         f"{resource} {shown(resource, promised[resource])} of {shown(resource, there.get(resource, Decimal(0)))}"
-        for resource in RESOURCES
+        for resource in dict.fromkeys([*RESOURCES, *there])
         if promised.get(resource, Decimal(0)) > there.get(resource, Decimal(0))
     )
 
 
 def _gpus(usage: Usage) -> str:
-    return shown(GPU_RESOURCE, usage[GPU_RESOURCE])
+    return shown(GPU_RESOURCE, gpus_of(usage))

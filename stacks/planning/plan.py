@@ -12,7 +12,7 @@ from components.capacity.limits import Account, Accounts
 from components.capacity.placement import NOTHING, Nodes, Workers, held
 from components.queues.settings import Queue
 from components.tenant.demand import Usage, total
-from core.nodes import GPU_RESOURCE, NodePool
+from core.nodes import NodePool, gpus_of
 from stacks.objects.queues import queue_of, queues_of, rooms_of
 from stacks.planning.demands import (
     Rooms,
@@ -112,10 +112,10 @@ class TenantPlan:
     guaranteed: Usage
     """What its own queue guarantees; empty if it has none."""
 
-    greatest: Usage
+    maximum: Usage
     """What it uses at most, if nothing else runs: within its quota, its queues and the nodes."""
 
-    in_turn: Usage
+    in_file_order: Usage
     """What it uses if tenants grow to their largest in the order of the file, beside the initial pods of all."""
 
     cost: tuple[float, float] | None
@@ -159,7 +159,7 @@ class Plan:
     @property
     def largest_gang(self) -> ClusterPlan | None:
         """The RayCluster that can use the most GPUs beside the initial pods of all others; the first of equals."""
-        return max(self.clusters, key=lambda each: each.beside[GPU_RESOURCE], default=None)
+        return max(self.clusters, key=lambda each: gpus_of(each.beside), default=None)
 
 
 def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
@@ -178,7 +178,7 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         counted = fresh(accounts)
         for mine in demands.values():
             started.grow(_all(mine), counted)
-        in_turn, grown = started.taken_by_owner(), started.gpus_by_pool()
+        in_file_order, grown = started.taken_by_owner(), started.gpus_by_pool()
     updates = {}
     for name, second in ((name, each) for tenant in stack.tenants for name, each in updates_of(stack, tenant).items()):
         with started.trial():
@@ -195,9 +195,9 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
             for cluster, (name, workers) in zip(tenant.planned_clusters, mine.items(), strict=True)
         )
         # One RayCluster fills the nodes as its tenant does. Filling them takes most of the time.
-        greatest = alone.popitem()[1] if len(alone) == 1 else _alone(empty, mine, accounts)
+        maximum = alone.popitem()[1] if len(alone) == 1 else _alone(empty, mine, accounts)
         tenants.append(
-            _tenant(pools, tenant, clusters, mine, greatest, total([NOTHING, *(in_turn[name] for name in mine)]))
+            _tenant(pools, tenant, clusters, mine, maximum, total([NOTHING, *(in_file_order[name] for name in mine)]))
         )
     return Plan(
         pools=pools,
@@ -282,8 +282,8 @@ def _tenant(
     settings: TenantSettings,
     clusters: tuple[ClusterPlan, ...],
     demands: dict[str, list[Workers]],
-    greatest: _Filled,
-    in_turn: Usage,
+    maximum: _Filled,
+    in_file_order: Usage,
 ) -> TenantPlan:
     own = settings.queue if settings.queue and settings.queue.name is None else None
     return TenantPlan(
@@ -291,9 +291,9 @@ def _tenant(
         clusters=clusters,
         starts=_starts(_all(demands)),
         guaranteed=own.amounts("guarantee") if own else {},
-        greatest=greatest.taken,
-        in_turn=in_turn,
-        cost=_range(pools, greatest.at_first, greatest.at_most),
+        maximum=maximum.taken,
+        in_file_order=in_file_order,
+        cost=_range(pools, maximum.at_first, maximum.at_most),
     )
 
 

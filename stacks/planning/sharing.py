@@ -58,7 +58,7 @@ def report(there: Shared) -> Report:
     together = figure({GPU_RESOURCE: Decimal(0), **there.starts}, GPU_RESOURCE)
     rows.append(("together", str(sum(int(row[1]) for row in rows)), together, triple(there.promised), "-"))
     rows.append(("the nodes", "-", "-", triple(on_nodes(there.pools)), "-"))
-    columns = ("Stack", "Tenants", "GPUs always", "Greatest: GPUs / CPUs / memory", "Cost per hour")
+    columns = ("Stack", "Tenants", "GPUs always", "Maximum: GPUs / CPUs / memory", "Cost per hour")
     sentences = [f"Overcommitted: {each.message}." for each in there.problems]
     sentences += [
         f"Pool {name} differs between the stack files; the definition with most nodes counts."

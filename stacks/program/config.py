@@ -11,7 +11,7 @@ from components.pulumi_internals import running_config
 from core.environment import environment_of, group_of
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX, StackFile, as_yaml, over_bases, read, stack_file, unmerged, with_prefix
-from stacks.load import encrypted, installable, parse, settings_of
+from stacks.load import encrypted, parse, settings_of
 from stacks.objects.cml import API_KEY, without_key
 from stacks.settings import StackSettings
 
@@ -51,7 +51,7 @@ def _parsed(values: dict[str, Any]) -> StackSettings:
     if file := _file_of(values):
         return _of_file(file)
     if EXTENDS not in values:
-        return installable(parse(values))
+        return parse(values)
     try:
         return _of_file(
             stack_file("configuration", as_yaml({"config": {f"{PREFIX}{key}": each for key, each in values.items()}}))
@@ -63,8 +63,8 @@ def _parsed(values: dict[str, Any]) -> StackSettings:
 
 
 def _of_file(file: StackFile) -> StackSettings:
-    # `python -m stacks up` has judged all: a thousand RayClusters take two seconds, and each of the stacks a program.
-    return installable(settings_of(file, group_of(pulumi.get_stack())), file)
+    # `ray-platform up` has judged all: a thousand RayClusters take two seconds, and each of the stacks a program.
+    return settings_of(file, group_of(pulumi.get_stack()))
 
 
 def _value(text: str) -> Any:

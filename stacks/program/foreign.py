@@ -38,6 +38,6 @@ def _message(environment: str, stack: str, part: Ownership, before: int | None, 
         now = f"split into {part.groups} stacks" if part.groups else "one stack"
         reason = f"{environment} was split into {before} stacks of tenants, and is {now} in the stack file"
     return (
-        f"{reason}. Nothing was changed. Run `python -m stacks move-state {environment}`, which moves resources from "
+        f"{reason}. Nothing was changed. Run `ray-platform move-state {environment}`, which moves resources from "
         "state to state and leaves the cluster alone, then this command again"
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from components.cluster import Cluster
-from components.groups import GROUPS, ObjectsArgs
+from components.groups import ObjectsArgs, create_part
 from components.kubernetes import create
 from components.kubernetes_cluster import KubernetesCluster
 from components.kueue.component import Kueue, KueueArgs
@@ -63,7 +63,7 @@ class Platform(pulumi.ComponentResource):
 
     scheduler: Volcano | Kueue | None
     operator: KubeRayOperator | None
-    prerequisites: list[pulumi.ComponentResource]
+    prerequisites: list[pulumi.Resource]
     redis: dict[str, pulumi.ComponentResource]
     namespaces: dict[str, pulumi.Output[str]]
 
@@ -120,13 +120,13 @@ class Platform(pulumi.ComponentResource):
         self._group("monitoring", self._after(operator))
         self.prerequisites = [each for each in (operator, self._priorities, *enforced) if each]
 
-    def _group(self, part: str, opts: pulumi.ResourceOptions) -> pulumi.ComponentResource | None:
+    def _group(self, part: str, opts: pulumi.ResourceOptions) -> pulumi.Resource | None:
         if part not in self._parts:
             return None
         found = self._parts[part]
-        return GROUPS[found.kind](f"{self._name}-{part}", ObjectsArgs(found.objects), opts)
+        return create_part(f"{self._name}-{part}", found, ObjectsArgs(found.objects), opts)
 
-    def _after(self, *components: pulumi.ComponentResource | None) -> pulumi.ResourceOptions:
+    def _after(self, *components: pulumi.Resource | None) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(parent=self, depends_on=[whole(each) for each in components if each])
 
     def _policies(self, part: str) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from components.external_cluster.component import (
     SubmittedJobArgs,
 )
 from components.external_cluster.settings import ExternalClusterSettings
-from components.groups import GROUPS, ObjectsArgs
+from components.groups import ObjectsArgs, create_part
 from components.job_template.component import JobTemplates, JobTemplatesArgs
 from components.kubernetes import dependencies
 from components.objects import Part
@@ -79,7 +79,7 @@ class _Workloads(pulumi.ComponentResource):
 
     def _workloads(self) -> list[pulumi.ComponentResource]:
         """Creates them, after what is needed."""
-        self._parts: dict[str, dict[str, Part]] = {}
+        self._parts: dict[str | None, dict[str, Part]] = {}
         for part in workloads(self._args.stack, self._args.tenant):
             self._parts.setdefault(part.kind, {})[part.name] = part
         tenant = self._args.tenant
@@ -189,16 +189,17 @@ class Tenant(_Workloads):
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args, opts)
         settings, platform = args.tenant, self._needed
-        around = [
-            self._group(part, platform if part.after_platform else [])
-            for part in prerequisites(args.stack, args.tenant)
-        ]
+        around: list[pulumi.Resource] = []
+        for part in prerequisites(args.stack, args.tenant):
+            # The pods of job templates mount ConfigMaps of parts before.
+            around.append(self._group(part, [*platform, *map(whole, around)] if part.after_platform else []))
         self._needed = needed = [*platform, *map(whole, around)]
-        last = self._workloads()
+        last: list[pulumi.Resource] = [*self._workloads()]
         ran = [whole(each, Reached) for each in last]
         for part in programs(args.stack, args.tenant):
-            # A volume that cannot be mounted must not keep RayClusters from starting.
-            last.append(self._group(part, ran if part.kind == "IdleTermination" else needed))
+            # A volume that cannot be mounted must not keep RayClusters from starting. The update waits until Kubernetes
+            # counts objects of a kind, and RayClusters do not.
+            last.append(self._group(part, ran if part.name in ("idle-termination", "object-counts") else needed))
         TenantGuard(
             f"{name}/guard",
             TenantGuardArgs(
@@ -212,7 +213,7 @@ class Tenant(_Workloads):
             pulumi.ResourceOptions(parent=self, depends_on=[*needed, *(whole(each, Reached) for each in last)]),
         )
 
-    def _group(self, part: Part, after: Iterable[Any]) -> pulumi.ComponentResource:
+    def _group(self, part: Part, after: Iterable[Any]) -> pulumi.Resource:
         args, name = self._args, f"{self._name}/{part.name}"
         opts = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         if part.kind == "JobTemplates":
@@ -220,7 +221,7 @@ class Tenant(_Workloads):
                 part.objects, args.namespace, args.tenant.job_templates, args.cluster, args.namespaces
             )
             return JobTemplates(name, templates, opts)
-        return GROUPS[part.kind](name, ObjectsArgs(part.objects, args.namespaces), opts)
+        return create_part(name, part, ObjectsArgs(part.objects, args.namespaces), opts)
 
 
 class TenantClusters(_Workloads):

@@ -6,9 +6,11 @@ Clients reach it through HTTPS_PROXY, so that they use the names and the port of
 import asyncio
 import contextlib
 import json
+import math
 import random
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,11 +41,23 @@ class Faults:
     """Part of the applications that fail as they start."""
     latency: float = 0.0
     """Longest delay of an answer, in seconds."""
+    in_a_row: float = math.inf
+    """Failures of the same request before one that is answered: a client gives up after a number of tries."""
 
     draw: random.Random = field(init=False)
+    failed: Counter[str] = field(init=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)  # noqa: S311 (schedules are to be repeated)
+
+    def next(self, request: web.Request) -> str | int | None:
+        """What goes wrong with a request: a status, "reset" (nothing is done), "lost" (done, without an answer)."""
+        what = f"{request.method} {request.url}"
+        if self.draw.random() >= self.rate or self.failed[what] >= self.in_a_row:
+            del self.failed[what]
+            return None
+        self.failed[what] += 1
+        return self.draw.choice((429, 500, 502, 503, "reset", "lost"))
 
 
 Serve = Callable[[App, web.Request], Awaitable[web.StreamResponse]]
@@ -134,7 +148,7 @@ class Server:
             return web.json_response({"message": str(error), "code": 3}, status=error.status)
 
     async def _application(self, subdomain: str, request: web.Request) -> web.StreamResponse:
-        app, fault = await asyncio.to_thread(self.workspace.running, subdomain), self._fault()
+        app, fault = await asyncio.to_thread(self.workspace.running, subdomain), self.faults.next(request)
         if app is None:
             return web.Response(status=404, text="no such application")
         if isinstance(fault, int):
@@ -152,7 +166,7 @@ class Server:
         self.requests.append(f"{request.method} {request.path_qs} {body.decode(errors='replace')}")
         if request.headers.get("Authorization") != f"Bearer {self.key}":
             raise RefusedError(401, "invalid key")
-        fault = self._fault()
+        fault = self.faults.next(request)
         if fault == "reset":
             _reset(request)
         elif isinstance(fault, int):
@@ -166,11 +180,6 @@ class Server:
         if fault == "lost":
             _reset(request)
         return web.json_response(answer)
-
-    def _fault(self) -> str | int | None:
-        if self.faults.draw.random() >= self.faults.rate:
-            return None
-        return self.faults.draw.choice((429, 500, 502, 503, "reset", "lost"))
 
     def _answer(self, method: str, path: str, query: dict[str, str], body: bytes) -> dict[str, Any]:
         match method, path.removeprefix("/api/v2/").split("/"):

@@ -30,7 +30,7 @@ def fault_tolerant(settings: dict[str, Any]) -> None:
     """
     settings["scheduler"] = {"volcano": {}}
     exporter = {"resources": {"cpu": "1m", "memory": "32Mi"}}
-    settings["redis"] = {"image": REDIS.reference, "gateway": {}, "exporter": exporter}
+    settings["redis"] = {"image": REDIS.reference, "exporter": exporter}
     settings["network"] = {"monitoring": ["monitoring"]}
     settings["monitoring"] = {"mode": "scrapeConfig", "interval": "15s"}
     cluster = training(settings)

@@ -78,7 +78,7 @@ class Platform(Node):
         return cls(rehearsal, stack)
 
     def stacks(self, *arguments: str, kubeconfig: Path | None = None) -> str:
-        """The output of `python -m stacks`. `kubeconfig`: somebody else's."""
+        """The output of `ray-platform`. `kubeconfig`: somebody else's."""
         command, stack = [sys.executable, "-m", "stacks", *arguments], self.stack
         environment = stack.environment | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
         done = subprocess.run(command, cwd=stack.folder, env=environment, capture_output=True, text=True, check=False)
@@ -94,7 +94,7 @@ class Platform(Node):
         return made
 
     def runs(self, *arguments: str) -> str:
-        """The output of `python -m stacks runs`."""
+        """The output of `ray-platform runs`."""
         return self.stacks("runs", str(self.stack.file), *arguments)
 
     def recorded_runs(self) -> dict[str, dict[str, Any]]:

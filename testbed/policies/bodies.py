@@ -135,7 +135,11 @@ def ray_job(**fields: Any) -> Body:
 
 def ray_service() -> Body:
     """A RayService."""
-    made = body("ray.io/v1", "RayService", spec={"serveConfigV2": "applications: []", "rayClusterConfig": ray_spec()})
+    made = body(
+        "ray.io/v1",
+        "RayService",
+        spec={"serveConfigV2": "applications: [{import_path: 'chat:app'}]", "rayClusterConfig": ray_spec()},
+    )
     [ray] = made["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["spec"]["containers"]
     ray["ports"] = [{"name": "serve", "containerPort": 8000}]
     return made

@@ -192,7 +192,7 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
 """What a Ray cluster admin may try with a RayCluster, and why it is refused."""
 
 
-ONLY_SCALES = "this account may only scale RayClusters"
+ONLY_SCALES = "this account may only scale the RayCluster of its pod"
 
 GROUP = "/spec/workerGroupSpecs/0"
 

@@ -35,17 +35,25 @@ def _with_volume(**volume: Any) -> Attack:
     return lambda cluster: _head(cluster).setdefault("volumes", []).append({"name": "more", **volume})
 
 
-def ephemeral(**claim: Any) -> dict[str, Any]:
+def ephemeral(metadata: dict[str, Any] | None = None, **claim: Any) -> dict[str, Any]:
     """A volume with a claim that the pod brings along."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **claim}
-    return {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    return {"ephemeral": {"volumeClaimTemplate": {"metadata": metadata or {}, "spec": spec}}}
+
+
+def _noted(key: str) -> Attack:
+    def attack(cluster: dict[str, Any]) -> None:
+        _workers(cluster)["template"].setdefault("metadata", {}).update(annotations={key: "10.0.0.1"})
+
+    return attack
 
 
 NEIGHBOURS = " would decide on which nodes pods of other tenants run"
 LEAVES = " leaves the nodes or the queue of tenants"
 OUTSIDE = " leads to the outside, or to Services of others"
 FILES = " may have files of others"
-FOR_EVER = "finalizer example.com/never keeps the pod or the Service"
+FOR_EVER = "finalizer example.com/never keeps the object"
+CONTROLLERS = " of a pod may give it addresses"
 
 
 def _forty_groups(cluster: dict[str, Any]) -> None:
@@ -122,6 +130,10 @@ REACHING: dict[str, tuple[Attack, str]] = {
         _with_volume(**ephemeral(storageClassName="gold")),
         f"volume more (ephemeral){FILES}",
     ),
+    "a volume of another class, as before": (
+        _with_volume(**ephemeral(metadata={"annotations": {"volume.beta.kubernetes.io/storage-class": "gold"}})),
+        f"volume more (ephemeral){FILES}",
+    ),
     "a volume without a class": (_with_volume(**ephemeral(storageClassName="")), f"volume more (ephemeral){FILES}"),
     "a new volume of the default class": (_with_volume(**ephemeral()), ""),
     "a port to the outside": (
@@ -157,6 +169,21 @@ REACHING: dict[str, tuple[Attack, str]] = {
         ),
         FOR_EVER,
     ),
+    "an address of another pod": (
+        _noted("cni.projectcalico.org/ipAddrs"),
+        f"annotation cni.projectcalico.org/ipAddrs{CONTROLLERS}",
+    ),
+    "a note on a pod": (_noted("note"), ""),
+    "a pod that stops in a year": (
+        _with_head(terminationGracePeriodSeconds=31536000),
+        "terminationGracePeriodSeconds 31536000 keeps nodes from being drained",
+    ),
+    "a probe of another tenant's head": (
+        lambda cluster: _head(cluster)["containers"][0].update(
+            startupProbe={"httpGet": {"host": "training-head-svc.team-foreign", "port": 8265}}
+        ),
+        "a probe or lifecycle hook of training-head-svc.team-foreign lets the kubelet connect there",
+    ),
     "workers that stay": (
         lambda cluster: (
             _workers(cluster)["template"].setdefault("metadata", {}).update(finalizers=["example.com/never"])
@@ -167,8 +194,20 @@ REACHING: dict[str, tuple[Attack, str]] = {
         _with_workers(scaleStrategy={"workersToDelete": ["ray-run-history-0"]}),
         "pod ray-run-history-0 among workersToDelete is no worker of this group",
     ),
-    "two billion workers": (_with_workers(replicas=2**31 - 1, maxReplicas=2**31 - 1), "of 2147483647 workers"),
-    "workers of too many hosts": (_with_workers(replicas=2**16, maxReplicas=2**16, numOfHosts=2**16), "of 4294967296"),
+    "two billion workers": (_with_workers(replicas=2**31 - 1, maxReplicas=2**31 - 1), "2147483647 pods are too many"),
+    "workers of too many hosts": (
+        _with_workers(replicas=2**16, maxReplicas=2**16, numOfHosts=2**16),
+        "4294967296 pods are too many",
+    ),
+    "many groups of many workers": (
+        lambda cluster: cluster["spec"].update(
+            workerGroupSpecs=[
+                {**_workers(cluster), "groupName": f"group-{number}", "replicas": 6000, "maxReplicas": 6000}
+                for number in range(2)
+            ]
+        ),
+        "12000 pods are too many",
+    ),
     "labels without end": (
         lambda cluster: cluster["metadata"].update(labels={f"{number}": "a" * 60 for number in range(300)}),
         "characters are too long",
@@ -288,6 +327,14 @@ OF_CODE: dict[str, tuple[dict[str, Any], str]] = {
     "a Deployment": (_deployment(), ""),
     "a Deployment on a node": (_deployment(nodeName="a100-0"), f"nodeName a100-0{LEAVES}"),
     "a Deployment with files of others": (_deployment(**FOREIGN), f"volume more (csi){FILES}"),
+    "a Deployment that stays": (
+        {**_deployment(), "metadata": {"name": "own", "finalizers": ["example.com/never"]}},
+        FOR_EVER,
+    ),
+    "a Deployment of too many pods": (
+        {**_deployment(), "spec": {**_deployment()["spec"], "replicas": 10001}},
+        "10001 pods are too many",
+    ),
 }
 """What code on Ray may try with the account of `rayDeployer`, and why it is refused."""
 
@@ -304,7 +351,6 @@ PODS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "another RayCluster": ("own", {"metadata": {"labels": {"ray.io/cluster": "tokens"}}}, OWN_WORKERS),
     "another program": ("own", {"metadata": {"labels": {"app.kubernetes.io/name": "ray-run-history"}}}, OWN_WORKERS),
-    "a finalizer": ("own", {"metadata": {"finalizers": ["example.com/never"]}}, OWN_WORKERS),
     "a worker of another RayCluster": ("foreign", {"metadata": {"annotations": {"ray.io/note": "1"}}}, OWN_WORKERS),
     "the run history": (
         "ray-run-history-0",

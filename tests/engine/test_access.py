@@ -1,6 +1,7 @@
 """The rights of people and accounts: compares each cell of docs/access.md with a real API server."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,7 +13,7 @@ from components.access.manifests import (
     aggregated,
     bodies,
     cluster_admin,
-    cluster_admin_of_the_operator,
+    cluster_admin_inside,
     pods_grants,
     ray_deployer,
     role_binding,
@@ -27,7 +28,7 @@ from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack
 from testbed.pods.steps import until
 from tests.engine.access_table import table
-from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, PATCHES, inside
+from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, ONLY_SCALES, PATCHES, inside
 from tests.engine.conftest import MakeStack
 from tests.engine.people import (
     KUBERNETES_OWN,
@@ -121,7 +122,7 @@ def roles() -> Iterator[Role]:
     tenant = stack.tenants[0]
     clusters = list(named_clusters(stack, tenant))
     yield Role(bodies(cluster_admin(admins), "ClusterRole")["role"], "", "Cluster admin")
-    yield Role(bodies(cluster_admin_of_the_operator(admins))["role"], OPERATOR_NAMESPACE, "Cluster admin")
+    yield Role(cluster_admin_inside(admins, OPERATOR_NAMESPACE)["role"], OPERATOR_NAMESPACE, "Cluster admin")
     for to in AGGREGATED:
         yield Role(aggregated(to), "", to)
     holders = {
@@ -319,7 +320,7 @@ def test_the_heads_account_changes_no_pod_beside_its_workers(what: str, judge: J
 def test_the_heads_account_scales_no_other_raycluster(judge: Judge) -> None:
     objects = client.CustomObjectsApi(acting_as(PEOPLE["Head"], judge.api))
     patch = {"metadata": {"finalizers": [IDLE_FINALIZER]}}
-    assert "no other than its own" in refusal(
+    assert ONLY_SCALES in refusal(
         lambda: objects.patch_namespaced_custom_object(
             "ray.io", "v1", TEAM, "rayclusters", "tokens", patch, dry_run="All"
         )
@@ -354,7 +355,13 @@ def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: R
 
     until(lambda: [each.get("status", {}).get("state") for each in owned()] == ["ready"], "the RayJob has a cluster")
     assert [each["metadata"]["ownerReferences"][0]["kind"] for each in owned()] == ["RayJob"]
-    as_admin.delete(TEAM, "other", propagation_policy="Orphan")
+    for each, name in (
+        (as_admin, "other"),
+        (Rays(cluster, "rayclusters", acting_as(PEOPLE["Ray cluster admin"], judge.api)), "training"),
+    ):
+        refused = refusal(partial(each.delete, TEAM, name, propagation_policy="Orphan"))
+        assert "delete it without --cascade=orphan" in refused
+    jobs.delete(TEAM, "other", propagation_policy="Orphan")
     until(lambda: ["ownerReferences" in each["metadata"] for each in owned()] == [False], "it has no owner", COLLECTED)
     rays.delete(TEAM, owned()[0]["metadata"]["name"])
 

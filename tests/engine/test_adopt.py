@@ -112,9 +112,9 @@ class Research:
 
 
 def adopt(stack: Stack, name: str, *more: str, fails: bool = False) -> str:
-    """`python -m stacks adopt` for one of the namespace's RayClusters; returns its output."""
+    """`ray-platform adopt` for one of the namespace's RayClusters; returns its output."""
     done = subprocess.run(
-        [sys.executable, "-m", "stacks", "adopt", f"{NAMESPACE}/{name}", f"--stack={stack.file}", *more],
+        [sys.executable, "-m", "stacks", "adopt", str(stack.file), f"{NAMESPACE}/{name}", *more],
         env=stack.environment,
         cwd=paths.ROOT,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A real Argo CD applies what `python -m stacks render` writes, and leaves the numbers of the autoscaler alone."""
+"""A real Argo CD applies what `ray-platform render` writes, and leaves the numbers of the autoscaler alone."""
 
 import json
 import os

@@ -199,7 +199,7 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     outputs = cml.project.outputs()["cmlClusters"]
     for name, workers in (("training", 2), ("serving", 1)):
         assert outputs[name]["state"] == "ready"
-        assert outputs[name]["status"]["workers"] == {"desired": workers, "ready": workers}
+        assert outputs[name]["status"]["worker"] == {"desired": workers, "readyReplicas": workers}
 
     shown = cml.project.pulumi("stack", "output", "cmlServeKeys", "--show-secrets", "--json").output
     key = json.loads(shown)["serving"]

@@ -23,7 +23,7 @@ GIVES_UP_AFTER = 20
 
 
 def kept_in_redis(settings: dict[str, Any]) -> None:
-    settings["redis"] = {"namespace": "kept-tables", "gateway": {}}
+    settings["redis"] = {"namespace": "kept-tables"}
     settings["tenants"][0]["quota"] = {"cpu": 100, "memory": "1000Gi", "pods": 20}
     training(settings)["faultTolerance"] = True
     training(settings)["autoscaling"] = False

@@ -27,7 +27,6 @@ ANSWERS = {
 """Values that a person has to add to samples without a name, or with an image without a version."""
 
 REFUSED = {
-    "ray-cluster.deprecate-gcs-ft.yaml": "redis-password a command line keeps no secret",
     "ray-service.vllm-tpu-v6e-singlehost.yaml": "image '$VLLM_IMAGE' has no version of Ray",
 }
 """Samples that are refused on purpose, and the reported reason."""

@@ -206,7 +206,7 @@ def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
     template: dict[str, Any], cluster: Rehearsal, jobs: Rays
 ) -> None:
     of_bob = ClientSession(acting_as(BOB, cluster.client()))
-    name = start(of_bob, NAMESPACE, TEMPLATE, ["--epochs=1"])
+    name, _ = start(of_bob, NAMESPACE, TEMPLATE, ["--epochs=1"])
     run = jobs.read(NAMESPACE, name)
     assert run["spec"]["entrypoint"] == "python train.py --epochs=1"
     assert run["metadata"]["annotations"]["ray-platform/created-by"] == BOB.user

@@ -129,14 +129,11 @@ def test_an_account_that_may_read_metrics_gets_those_of_the_alerts(
     assert set(metrics.Kueue) <= {sample.name for family in families for sample in family.samples}
 
 
-def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
-    """Kueue admits RayClusters by `suspend` and node selectors, and writes its certificate into existing objects."""
-    up.changes_nothing(refreshed=True)
-
-
 def test_it_admits_a_rayjob_with_its_submitter_and_up_leaves_it_alone(
     up: Stack, cluster: Rehearsal, rays: Rays
 ) -> None:
+    """Kueue also admits RayClusters by `suspend` and node selectors, and writes its certificate into existing
+    objects."""
     up.edit(lambda settings: settings["tenants"][0].update(jobs=[JOB]))
     up.up()
     settled(lambda: bool(rays.named("team-a", f"{JOB_LABEL}=count")))
@@ -180,7 +177,7 @@ def greater(settings: dict[str, Any]) -> None:
 
 
 def status(up: Stack, *arguments: str) -> str:
-    """The output of `python -m stacks status`, which ends with 1."""
+    """The output of `ray-platform status`, which ends with 1."""
     command = [sys.executable, "-m", "stacks", "status", str(up.file), *arguments]
     done = subprocess.run(command, cwd=up.folder, env=up.environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
@@ -188,7 +185,7 @@ def status(up: Stack, *arguments: str) -> str:
 
 
 def on_page(up: Stack) -> str:
-    """The text of `python -m stacks page --live` in a browser."""
+    """The text of `ray-platform page --live` in a browser."""
     command = [sys.executable, "-m", "stacks", "page", str(up.file), "--live", "--port", "0"]
     served = subprocess.Popen(command, cwd=up.folder, env=up.environment, stdout=subprocess.PIPE, text=True)
     try:

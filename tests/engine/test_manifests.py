@@ -1,4 +1,4 @@
-"""`python -m stacks render`: kubectl applies the files to a real API server, and they are what `up` makes. And the
+"""`ray-platform render`: kubectl applies the files to a real API server, and they are what `up` makes. And the
 identity of a stack's cluster: another one is refused."""
 
 import json

@@ -56,7 +56,7 @@ class Backend:
         self.file.write_text(yaml.safe_dump(settings))
 
     def move(self) -> None:
-        """`python -m stacks move-state prod`."""
+        """`ray-platform move-state prod`."""
         arguments = ("--config-file", self.file, "--backups", self.folder / "backups", "--yes")
         self.run(sys.executable, "-m", "stacks", "move-state", "prod", *arguments)
 

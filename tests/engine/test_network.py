@@ -33,7 +33,7 @@ FULL: dict[str, Any] = {
 
 def all_network_settings(settings: dict[str, Any]) -> None:
     """All settings of the network, a cluster with a host name, and a Redis in the operator's namespace."""
-    settings["redis"] = {"gateway": {}}
+    settings["redis"] = {}
     settings["network"] = {
         "monitoring": ["monitoring"],
         "ingressController": "ingress-nginx",

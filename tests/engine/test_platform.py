@@ -25,7 +25,9 @@ def the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
     made = up.outputs()["clusters"]["team-a/training"]
     assert made["state"] == "ready"
     assert made["status"]["head"]["service"] == "training-head-svc"
-    assert made["status"]["workers"] == {"desired": 0, "available": 0, "ready": 0, "min": 0, "max": 10}
+    head, worker = made["status"]["head"], made["status"]["worker"]
+    assert (head["replicas"], head["updatedReplicas"], head["unavailableReplicas"]) == (1, 1, 0)
+    assert (worker["desired"], worker["replicas"], worker["max"]) == (0, 0, 10)
     assert {each["type"] for each in made["status"]["conditions"]} >= {"HeadPodReady", "RayClusterProvisioned"}
     assert made["largestGpus"] == 8
     assert [group["gpus"] for group in made["workerGroups"]] == [1, 2, 4, 8]
@@ -51,6 +53,17 @@ def a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
     # Pulumi warns of a plugin that is older than what the program asks for.
     assert "expected to have version" not in unchanged
     assert "older version" not in refreshed
+
+
+def up_creates_a_deleted_operator_again(up: Stack, cluster: Rehearsal) -> None:
+    apps = client.AppsV1Api(cluster.client())
+    apps.delete_namespaced_deployment("kuberay-operator", "ray-system")
+    up.up()
+    status = apps.read_namespaced_deployment("kuberay-operator", "ray-system").status
+    assert status is not None
+    assert status.available_replicas == 1
+    up.changes_nothing()
+    up.changes_nothing(refreshed=True)
 
 
 def the_definitions_are_kept_while_an_external_ray_cluster_exists(up: Stack, rays: Rays, cluster: Rehearsal) -> None:
@@ -83,5 +96,6 @@ def test_the_platform_from_nothing_to_destroy(up: Stack, rays: Rays, cluster: Re
     the_cluster_is_ready_when_up_ends(up, rays)
     the_operator_has_only_the_rights_of_the_stack(up, cluster)
     a_second_up_and_a_refresh_change_nothing(up)
+    up_creates_a_deleted_operator_again(up, cluster)
     the_definitions_are_kept_while_an_external_ray_cluster_exists(up, rays, cluster)
     destroy_leaves_nothing(up, cluster)

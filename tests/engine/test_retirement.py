@@ -32,7 +32,7 @@ class PlayedPods(Pods):
 
     players: Autoscalers
 
-    def ask(self, pods: Iterable[Mapping[str, Any]], drain: Mapping[str, int | None]) -> dict[str, Any]:
+    def ask(self, pods: Iterable[Mapping[str, Any]], drain: Mapping[str, float | None]) -> dict[str, Any]:
         with self.players.still():
             busy = {worker.pod for worker in self.players.busy}
             states = {pod["metadata"]["name"]: self._state(pod["metadata"]["name"], busy) for pod in pods}

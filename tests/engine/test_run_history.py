@@ -35,8 +35,8 @@ def add(settings: dict[str, Any]) -> None:
     """A job with a worker of two GPUs, which runs until it is deleted: Ray is simulated."""
     image = {key: training(settings)[key] for key in ("rayVersion", "image")}
     groups = [{"groupName": "gpu", "pool": "a100", "gpus": 2, "replicas": 1}]
-    # Without a digit, so that `check` does not take it for a key.
-    job = {"entrypoint": "python train.py --api-key=hunter", "submissionMode": "HTTPMode"}
+    # `check` does not take it for a key, and the record masks it by the name of the option.
+    job = {"entrypoint": "python train.py --passphrase=hunter", "submissionMode": "HTTPMode"}
     tenant = settings["tenants"][0]
     tenant["jobs"] = [{"name": NAME, **job, "cluster": {**image, "autoscaling": False, "workerGroups": groups}}]
     tenant["storage"] = [{"name": "runs", "storageClass": "disks", "size": "1Gi", "retain": False}]
@@ -85,7 +85,7 @@ def test_a_job_is_recorded_and_its_record_outlives_it(
 
     until(lambda: objects() >= {"RayJob", "RayCluster", "Pod"}, "it has events of each kind")
     found = record()
-    assert (found["name"], found["entrypoint"]) == (NAME, "python train.py --api-key=***")
+    assert (found["name"], found["entrypoint"]) == (NAME, "python train.py --passphrase=***")
     assert sorted(each["gpus"] for each in found["pods"].values()) == [0, 2]
     Rays(cluster, "rayjobs").delete(NAMESPACE, NAME)
     until(lambda: not rays.named(NAMESPACE, f"{JOB_LABEL}={NAME}"), "its RayCluster is deleted")

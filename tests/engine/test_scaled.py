@@ -181,7 +181,7 @@ def an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays) -> 
     rays.patch(NAMESPACE, NAME, {"spec": {"suspend": True}}, field_manager=FIELD_MANAGER)
     scaling.changes_nothing(refreshed=True)
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "archive"}))
-    assert "it is suspended, and stays so: `python -m stacks wake` wakes it" in scaling.up().output
+    assert "it is suspended, and stays so: `ray-platform wake` wakes it" in scaling.up().output
     body = rays.read(NAMESPACE, NAME)
     assert body["metadata"]["labels"]["cost-center"] == "archive"
     assert rests_since(body)

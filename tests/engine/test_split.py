@@ -42,7 +42,7 @@ def split(stacks: int | None) -> Any:
 
 
 class Environment:
-    """The stacks of an environment, by `python -m stacks`."""
+    """The stacks of an environment, by `ray-platform`."""
 
     def __init__(self, stack: Stack) -> None:
         self.own = stack
@@ -52,7 +52,7 @@ class Environment:
         process = self.start(*arguments)
         output, _ = process.communicate(timeout=600)
         assert (process.returncode != 0) == fails, f"{arguments} ended with {process.returncode}:\n{output}"
-        print(f"\n$ python -m stacks {' '.join(arguments)}\n{output}")
+        print(f"\n$ ray-platform {' '.join(arguments)}\n{output}")
         return output
 
     def start(self, command: str, *arguments: str) -> "subprocess.Popen[str]":
@@ -167,7 +167,7 @@ def workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(
         namespaces.patch_namespace(name, {"metadata": {"labels": {label: before}}})
         assert f"platform-namespace-{name}" in output
         assert f'"{before}" => "privileged"' in output
-        assert f"run again: python -m stacks refresh wide --only {_stack_of(environment, name)}" in output
+        assert f"run again: ray-platform refresh wide --only {_stack_of(environment, name)}" in output
     environment.run(*look)
 
 
@@ -191,7 +191,7 @@ def one_command_recovers_an_update_that_was_killed_in_all_stacks(
     environment.edit(another_quota)
     environment.own.killed(reached, environment.start("up", "--yes"))
     refused = environment.run("up", "--yes", fails=True)
-    assert refused.endswith("python -m stacks recover wide\n")
+    assert refused.endswith("ray-platform recover wide\n")
     environment.run("recover", "--yes")
     assert environment.changes() == set()
     assert identities(shared_cluster) == before
@@ -202,7 +202,7 @@ def moving_to_one_stack_changes_no_live_object(environment: Environment, shared_
     environment.edit(split(None))
     output = environment.own.up(fails=True).output
     assert "wide was split into 2 stacks of tenants, and is one stack in the stack file" in output
-    assert "Run `python -m stacks move-state wide`" in output
+    assert "Run `ray-platform move-state wide`" in output
     environment.run("move-state", "--yes")
     assert environment.stacks() == {"wide"}
     environment.own.changes_nothing()
@@ -245,7 +245,7 @@ def a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environ
     environment.edit(never_ready)
     output = environment.run("up", "--yes", fails=True)
     assert "RayCluster amber/giant is not ready" in output
-    assert "run again: python -m stacks up wide --only wide.tenants-0" in output
+    assert "run again: ray-platform up wide --only wide.tenants-0" in output
     environment.edit(no_giant)
     assert [each["result"] for each in environment.summary("up", "--yes")] == ["done"] * len(environment.stacks())
     assert environment.changes() == set()

@@ -1,6 +1,5 @@
 """Clients that write through a gateway all the time, and compare the answers."""
 
-import ssl
 import threading
 import time
 from types import TracebackType
@@ -60,10 +59,8 @@ class Load:
     `pause`: seconds that each waits after an answer.
     """
 
-    def __init__(
-        self, gateway: Gateway, clients: int = 4, tls: ssl.SSLContext | None = None, pause: float = 0.0
-    ) -> None:
-        self.counters = [Counter(Wire(gateway.port, tls=tls), f"counter-{number}", pause) for number in range(clients)]
+    def __init__(self, gateway: Gateway, clients: int = 4, pause: float = 0.0) -> None:
+        self.counters = [Counter(Wire(gateway.port), f"counter-{number}", pause) for number in range(clients)]
 
     def __enter__(self) -> Self:
         for counter in self.counters:

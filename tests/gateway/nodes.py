@@ -42,7 +42,7 @@ def missing() -> list[str]:
 
 
 class Certificates:
-    """Certificates of the test's own authority; nodes, Sentinels, gateway and clients all use the same one."""
+    """Certificates of the test's own authority; nodes and Sentinels use the same one."""
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
@@ -52,12 +52,9 @@ class Certificates:
         issued.private_key_pem.write_to_path(str(self.key))
         self.cert.write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
 
-    def context(self, *, show: bool = True) -> ssl.SSLContext:
+    def context(self) -> ssl.SSLContext:
         """For a client."""
-        context = ssl.create_default_context(cafile=self.ca)
-        if show:
-            context.load_cert_chain(self.cert, self.key)
-        return context
+        return ssl.create_default_context(cafile=self.ca)
 
 
 @dataclass
@@ -105,6 +102,11 @@ class Node:
         with self.wire() as wire:
             return wire.must(*command)
 
+    def has_answered(self, command: str) -> bool:
+        """Whether the last command of a client is this one, and all of its answer was sent."""
+        clients = self.ask("CLIENT", "LIST").decode().splitlines()
+        return any(f" cmd={command} " in each and " omem=0 " in each for each in clients)
+
 
 class Nodes:
     """A master with two replicas, and three Sentinels of which two have to agree."""
@@ -128,7 +130,7 @@ class Nodes:
             return [f"port {port}", *common]
         files = self.certificates
         tls = [f"tls-ca-cert-file {files.ca}", f"tls-cert-file {files.cert}", f"tls-key-file {files.key}"]
-        return ["port 0", f"tls-port {port}", "tls-replication yes", *tls, *common]
+        return ["port 0", f"tls-port {port}", "tls-replication yes", "tls-auth-clients no", *tls, *common]
 
     def _redis_conf(self, port: int, first: int) -> list[str]:
         replica = [f"replicaof 127.0.0.1 {first}"] if port != first else []

@@ -14,12 +14,16 @@ from typing import Any
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
+from components import payloads
 from local.control_plane import free_ports
 from tests.gateway.nodes import PASSWORD, USER, Nodes
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 
-ROOT = Path(__file__).parents[2]
+PAYLOADS = Path(payloads.__file__).parent
+
+PROGRAM = ("-m", "redis_gateway")
+"""Arguments of Python there."""
 
 
 class Gateway:
@@ -47,14 +51,12 @@ class Gateway:
             "log_level": "debug",
         }
         if nodes and nodes.certificates:
-            files = nodes.certificates
-            configured |= {"tls_ca_file": files.ca, "tls_cert_file": files.cert, "tls_key_file": files.key}
+            configured["tls_ca_file"] = nodes.certificates.ca
         configured |= settings
         self.environment = {f"REDIS_GATEWAY_{name.upper()}": str(value) for name, value in configured.items()}
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*before, sys.executable, "-m", "gateway"], cwd=ROOT, env=os.environ | self.environment, stderr=log
-            )
+            command = [*before, sys.executable, *PROGRAM]
+            self.process = subprocess.Popen(command, cwd=PAYLOADS, env=os.environ | self.environment, stderr=log)
 
     def wait_ready(self) -> "Gateway":
         """Waits until it is ready."""

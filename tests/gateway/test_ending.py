@@ -11,7 +11,7 @@ import pytest
 from local.control_plane import free_ports
 from tests.gateway.conftest import MakeGateway
 from tests.gateway.nodes import Nodes
-from tests.gateway.process import ROOT, Gateway
+from tests.gateway.process import PAYLOADS, PROGRAM, Gateway
 from tests.gateway.waiting import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough]
@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 def started(**settings: str) -> "subprocess.CompletedProcess[str]":
     """Runs a gateway that does not start."""
     environment = {f"REDIS_GATEWAY_{name.upper()}": value for name, value in settings.items()}
-    command = [sys.executable, "-m", "gateway"]
+    command = [sys.executable, *PROGRAM]
     return subprocess.run(
-        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=PAYLOADS, env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -75,7 +75,7 @@ def test_it_ends_as_the_first_process_of_a_container(nodes: Nodes, make_gateway:
         ({"redis": "a:1", "wait_replica": "1"}, "REDIS_GATEWAY_WAIT_REPLICA: there is no such setting; there are"),
         (
             {"redis": "a:1", "hold_seconds": "301"},
-            "REDIS_GATEWAY_HOLD_SECONDS: Input should be less than or equal to 300",
+            "REDIS_GATEWAY_HOLD_SECONDS: '301' is not a number from 0.001 to 300",
         ),
         ({"redis": "a:1", "redis_password_file": "/none"}, "/none cannot be read: No such file or directory"),
         ({"redis": "a:1", "tls_ca_file": __file__}, "NO_CERTIFICATE_OR_CRL_FOUND"),

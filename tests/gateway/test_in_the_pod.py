@@ -56,7 +56,7 @@ def environment(nodes: Nodes, volume: Path) -> dict[str, str]:
     texts = tenant_secret(TENANT, [SECRET])
     for name in volume_keys(connection):
         (volume / name).write_text(texts[name])
-    body = sidecar(GatewaySettings(), connection, TENANT, None, "IfNotPresent")
+    body = sidecar(GatewaySettings(), connection, TENANT, "rayproject/ray:2.60.0", None, "IfNotPresent")
     variables = {each["name"]: each.get("value", TENANT).replace(FOLDER, str(volume)) for each in body["env"]}
     own_ports = {"REDIS_GATEWAY_LISTEN", "REDIS_GATEWAY_HTTP_LISTEN"}
     return {name.removeprefix("REDIS_GATEWAY_").lower(): variables[name] for name in variables.keys() - own_ports}

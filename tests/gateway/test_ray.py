@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from gateway.commands import COMMANDS
+from components.payloads.redis_gateway.commands import COMMANDS
+from local.paths import ROOT
 from tests.gateway.nodes import PASSWORD, Nodes
-from tests.gateway.process import ROOT, Gateway
+from tests.gateway.process import Gateway
 from tests.gateway.ray_head import Head
 from tests.gateway.waiting import eventually
 

@@ -1,18 +1,15 @@
 """Authentication and encryption of connections, and messages about wrong certificates and passwords."""
 
 import hashlib
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-import hiredis
 import pytest
 
 from tests.gateway.conftest import MakeGateway
 from tests.gateway.load import Load
 from tests.gateway.nodes import PASSWORD, Certificates, Nodes
 from tests.gateway.waiting import eventually
-from tests.gateway.wire import Wire
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough]
 
@@ -27,7 +24,7 @@ def certificates(tmp_path: Path) -> Certificates:
 
 @pytest.fixture
 def encrypted(tmp_path: Path, certificates: Certificates) -> Iterator[Nodes]:
-    """Nodes and Sentinels that accept only TLS with a client certificate."""
+    """Nodes and Sentinels that accept only TLS."""
     made = Nodes(tmp_path / "nodes", certificates)
     try:
         made.start()
@@ -36,29 +33,12 @@ def encrypted(tmp_path: Path, certificates: Certificates) -> Iterator[Nodes]:
         made.stop()
 
 
-def test_everything_is_encrypted_on_both_sides_over_a_failover(
-    encrypted: Nodes, certificates: Certificates, make_gateway: MakeGateway
+def test_connections_to_nodes_and_sentinels_are_encrypted_over_a_failover(
+    encrypted: Nodes, make_gateway: MakeGateway
 ) -> None:
-    gateway = make_gateway(
-        encrypted,
-        listen_tls_cert_file=certificates.cert,
-        listen_tls_key_file=certificates.key,
-        listen_tls_ca_file=certificates.ca,
-    ).wait_ready()
-    with Load(gateway, clients=2, tls=certificates.context()) as load:
+    with Load(make_gateway(encrypted).wait_ready(), clients=2) as load:
         encrypted.master.kill()
         load.advance()
-
-
-def test_a_client_without_a_certificate_or_without_tls_is_refused(
-    certificates: Certificates, nodes: Nodes, make_gateway: MakeGateway
-) -> None:
-    files = {"cert": certificates.cert, "key": certificates.key, "ca": certificates.ca}
-    gateway = make_gateway(nodes, **{f"listen_tls_{name}_file": file for name, file in files.items()}).wait_ready()
-    with pytest.raises((ssl.SSLError, ConnectionError)):
-        Wire(gateway.port, tls=certificates.context(show=False)).must("PING")
-    with pytest.raises((ConnectionError, hiredis.ProtocolError)):
-        Wire(gateway.port).must("PING")
 
 
 def test_a_node_whose_certificate_is_not_trusted_is_not_used(

@@ -25,8 +25,8 @@ GENERATED = {ROOT / "docs" / "reference" / name for name in ("policies.md", "pol
 
 LENGTH = 120
 
-TYPER_APPS = {"stacks": "stacks.__main__", "local": "local.__main__", "policies": "policies.command"}
-"""Modules that `python -m` runs, and the modules of their commands, which are quick to import. Benchmarks are not."""
+TYPER_APPS = {"ray-platform": "stacks.__main__", "python -m local": "local.__main__"}
+"""Programs, and the modules of their commands, which are quick to import. Those of benchmarks are not."""
 
 ANY_ARGUMENTS = {"pytest", "pip", "venv"}
 """Modules of other projects."""
@@ -43,7 +43,8 @@ FILE = re.compile(
 """A code span that is the path of a file from the top folder."""
 
 MAKE = re.compile(r"(?:^|[|;&(])\s*(?:[A-Z]+=\S+ +)*make(?: +-\w+)*(?: +[A-Z]+=\S+)* +([a-z][a-z-]*)")
-PYTHON = re.compile(r"(?<![\w-])python3? -m ([A-Za-z_][\w.]*)([^\n#;&`)]*)")
+PYTHON = re.compile(r"(?<![\w-])(python3? -m [A-Za-z_][\w.]*|ray-platform(?= (?:-|[a-z])))([^\n#;&`)]*)")
+"""A program and its arguments. A page names the namespace or quota `ray-platform` without a word after it."""
 ROOM_FOR_A_LINK = 1
 """Words of a line that cannot be broken, such as a long link by itself."""
 
@@ -111,10 +112,10 @@ def options_of(command: object) -> frozenset[str]:
 
 
 @cache
-def app(module: str) -> Mapping[str, Any]:
-    """Typer's commands by their names; the name is empty where the module has one alone."""
-    made = typer.main.get_command(importlib.import_module(TYPER_APPS[module]).app)
-    return getattr(made, "commands", None) or {"": made}
+def app(program: str) -> Mapping[str, Any]:
+    """Typer's commands by their names."""
+    made = typer.main.get_command(importlib.import_module(TYPER_APPS[program]).app)
+    return {"": made, **made.commands}  # type: ignore[attr-defined]
 
 
 def missing(command: Any, arguments: list[str]) -> list[str]:
@@ -145,29 +146,29 @@ def options_of_main(file: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def wrong_in_command(module: str, arguments: str) -> Iterator[str]:
-    """What is wrong with the words after `python -m`."""
+def wrong_in_command(program: str, arguments: str) -> Iterator[str]:
+    """What is wrong with the words after `ray-platform` or `python -m MODULE`."""
     words = [word.strip("\"'.,:()") for word in re.split(r"\s+", arguments) if word]
-    end = next((place for place, word in enumerate(words) if word in {"|", ">", ">>", "--", "<"}), len(words))
+    end = next((place for place, word in enumerate(words) if word in {"|", ">", ">>", "--", "<", "-->"}), len(words))
     words = words[:end]
     options = [word.partition("=")[0] for word in words if word.startswith("-") and word != "-"]
-    top = module.partition(".")[0]
-    if top in ANY_ARGUMENTS:
-        return
-    if module in TYPER_APPS:
-        known = app(module)
-        names = words[0].split("|") if words and "" not in known and not words[0].startswith("-") else []
-        if "" in known:
-            names = [""]
-        yield from (f"python -m {module} has no command {name}" for name in names if name not in known)
-        if not names and options and options != ["--help"]:
-            yield f"python -m {module} {arguments}: no command before {options[0]}"
+    if program in TYPER_APPS:
+        known = app(program)
+        names = words[0].split("|") if words and not words[0].startswith("-") else [""]
+        yield from (f"{program} has no command {name}" for name in names if name not in known)
         for name in filter(known.__contains__, names):
+            shown = f"{program} {name}".rstrip()
             unknown = [each for each in options if each not in options_of(known[name])]
-            yield from (f"python -m {module} {name} has no {each}" for each in unknown)
-            if not unknown:
-                given = words[1:] if name else words
-                yield from (f"python -m {module} {name} requires {each}" for each in missing(known[name], given))
+            yield from (f"{shown} has no {each}" for each in unknown)
+            if name and not unknown:
+                yield from (f"{shown} requires {each}" for each in missing(known[name], words[1:]))
+        return
+    module = program.rpartition(" ")[2]
+    top = module.partition(".")[0]
+    if top in {"stacks", "policies"}:
+        yield f"{program}: write `ray-platform`"
+        return
+    if top in ANY_ARGUMENTS:
         return
     folder = ROOT.joinpath(*module.split("."))
     file = folder / "__main__.py" if folder.is_dir() else folder.with_suffix(".py")
@@ -175,7 +176,7 @@ def wrong_in_command(module: str, arguments: str) -> Iterator[str]:
         yield f"there is no module {module}"
     elif top == "benchmarks":
         known_options = options_of_main(file)
-        yield from (f"python -m {module} has no {each}" for each in options if each not in known_options)
+        yield from (f"{program} has no {each}" for each in options if each not in known_options)
 
 
 def test_there_are_pages() -> None:
@@ -196,21 +197,23 @@ def test_anchors_are_those_of_github(heading: str, anchor: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments", "wrong"),
+    ("program", "arguments", "wrong"),
     [
-        ("stacks", "check prod --format github", []),
-        ("stacks", "preview|up prod", []),
-        ("stacks", "conjure", ["python -m stacks has no command conjure"]),
-        ("stacks", "check --conjure", ["python -m stacks check has no --conjure"]),
-        ("stacks", "adopt team-a/training", ["python -m stacks adopt requires --stack"]),
-        ("stacks", "recover --state-only", ["python -m stacks recover requires STACK"]),
-        ("benchmarks.policies", "--no-engine", []),
-        ("benchmarks.policies", "--conjure", ["python -m benchmarks.policies has no --conjure"]),
-        ("benchmarks.magic", "", ["there is no module benchmarks.magic"]),
+        ("ray-platform", "check prod --format github", []),
+        ("ray-platform", "preview|up prod", []),
+        ("ray-platform", "--version", []),
+        ("ray-platform", "--conjure", ["ray-platform has no --conjure"]),
+        ("ray-platform", "conjure", ["ray-platform has no command conjure"]),
+        ("ray-platform", "check --conjure", ["ray-platform check has no --conjure"]),
+        ("ray-platform", "adopt staging", ["ray-platform adopt requires CLUSTER"]),
+        ("ray-platform", "recover --state-only", ["ray-platform recover requires STACK"]),
+        ("python -m benchmarks.policies", "--no-engine", []),
+        ("python -m benchmarks.policies", "--conjure", ["python -m benchmarks.policies has no --conjure"]),
+        ("python -m benchmarks.magic", "", ["there is no module benchmarks.magic"]),
     ],
 )
-def test_a_command_that_does_not_exist_is_found(module: str, arguments: str, wrong: list[str]) -> None:
-    assert [*wrong_in_command(module, arguments)] == wrong
+def test_a_command_that_does_not_exist_is_found(program: str, arguments: str, wrong: list[str]) -> None:
+    assert [*wrong_in_command(program, arguments)] == wrong
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -236,8 +239,8 @@ class TestPage:
             wrong += [
                 f"make {target}" for target in MAKE.findall(without_comment(command)) if target not in make_targets()
             ]
-            for module, arguments in PYTHON.findall(command):
-                wrong += wrong_in_command(module, arguments)
+            for program, arguments in PYTHON.findall(command):
+                wrong += wrong_in_command(program, arguments)
         assert wrong == []
 
     def test_lines_are_short(self, page: Path) -> None:

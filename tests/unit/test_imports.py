@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 ORDER = ("core", "kuberay", "policies", "components", "stacks", "ray_platform", "local", "testbed", "benchmarks")
 """Each part imports itself and those before it."""
 
-ALONE = {"__main__.py": {"stacks", "core"}, "gateway": {"gateway"}}
+ALONE = {"__main__.py": {"stacks", "core"}}
 """Other parts, and all that they import."""
 
 MAY_IMPORT = {part: {*ORDER[: place + 1]} for place, part in enumerate(ORDER)} | ALONE
@@ -118,13 +118,13 @@ def test_no_modules_import_each_other() -> None:
     ("part", "known"),
     [
         ("components", {"policies.cel"} | RULES),
-        ("stacks", {"policies.configuration", "policies.read"}),
+        ("stacks", {"policies.command", "policies.configuration", "policies.read"}),
         (REVIEW, {f"policies.{module}" for module in ("cml", "configuration", "judge", "read", "values")}),
     ],
 )
 def test_other_parts_import_only_the_rules_and_their_settings_from_policies(part: str, known: set[str]) -> None:
-    """They do not import what judges and reports; `stacks review` alone does, whose comment has violations. Advice
-    reads the levels of the pack."""
+    """They do not import what judges and reports; `review` alone does, whose comment has violations. Advice reads the
+    levels of the pack; `policies` is a command of the others' program."""
     review = files_of(REVIEW)
     used = {
         node.module
@@ -157,7 +157,7 @@ def test_all_providers_of_dynamic_resources_are_in_one_package() -> None:
 
 
 def test_rules_and_bodies_do_not_import_pulumi() -> None:
-    parts = ("core", "kuberay", "components", "stacks", "gateway")
+    parts = ("core", "kuberay", "components", "stacks")
     plain = [file for part in parts for file in files_of(part) if file.name not in WITH_PULUMI and file not in DYNAMIC]
     wrong = [str(file.relative_to(ROOT)) for file in plain if {"pulumi", "pulumi_kubernetes"} & set(imported(file))]
     assert wrong == []
@@ -180,6 +180,9 @@ def test_a_payload_runs_with_the_python_and_the_packages_of_rays_images(file: Pa
     # Python 3.9 has no `A | B` between types, except in annotations that are not evaluated.
     checks = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"]
     assert not [ast.unparse(each) for each in checks if isinstance(each.args[1], ast.BinOp)]
+    newer = {"asyncio.timeout", "asyncio.TaskGroup", "asyncio.TimeoutError"}
+    assert not newer & {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not {"strict", "slots"} & {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
     lazy = "from __future__ import annotations" in file.read_text()
     assert lazy or not [node for node in ast.walk(tree) if isinstance(node, ast.BitOr)]
     assert set(imported(file)) <= {*sys.stdlib_module_names, *PACKAGES}

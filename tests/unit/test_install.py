@@ -35,10 +35,10 @@ def test_a_supported_installation_is_accepted(program: Installed, found: Install
         (KUEUE, there(""), "no Deployment kueue-controller-manager with a version in namespace 'there'"),
         (KUEUE, there("kueue:v0.15.0", "v1beta1"), r"Kueue 0\.15\.0 is not supported.*Supported: 0\.19\.x"),
         (KUEUE, there("kueue:v0.19.0", "v1beta1"), r"does not serve v1beta2: apply .* Kueue 0\.19\.0"),
-        (KUEUE, there("kueue:v0.19.0"), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
+        (KUEUE, there("kueue:v0.19.0"), "no CRD clusterqueues.kueue.x-k8s.io. Problem"),
         (VOLCANO, there("vc-scheduler:latest", "v1beta1"), "no Deployment volcano-scheduler with a version"),
         (VOLCANO, there("vc-scheduler:v1.9.0", "v1beta1"), r"Volcano 1\.9\.0 is not supported"),
-        (VOLCANO, there("vc-scheduler:v1.14.1", "v1"), "CRD queues.scheduling.volcano.sh serving v1. Here"),
+        (VOLCANO, there("vc-scheduler:v1.14.1", "v1"), "CRD queues.scheduling.volcano.sh serving v1. Problem"),
     ],
 )
 def test_an_unsupported_one_is_refused_with_its_version(program: Installed, found: Installation, message: str) -> None:

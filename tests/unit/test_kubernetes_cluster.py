@@ -124,7 +124,7 @@ def test_a_mapping_and_a_list_are_sent_as_json(cluster: KubernetesCluster) -> No
     sent = {"spec": {"suspend": False}}
     assert cluster.patch("ray.io/v1", "rayclusters", "team-a", "training", sent) == sent
     step = [{"op": "add", "path": "/spec/suspend", "value": False}]
-    with pytest.raises(ClusterUnreachableError, match="no object of Kubernetes"):  # The server returns the list.
+    with pytest.raises(ClusterUnreachableError, match="not an object of Kubernetes"):  # The server returns the list.
         cluster.patch("ray.io/v1", "rayclusters", "team-a", "training", step)
     assert Server.sent == [
         ("application/merge-patch+json", sent),
@@ -134,7 +134,12 @@ def test_a_mapping_and_a_list_are_sent_as_json(cluster: KubernetesCluster) -> No
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("/login", "no object of Kubernetes"), ("/null", "no object"), ("/moved", "302 Found"), ("/latin", "403 Forb")],
+    [
+        ("/login", "not an object of Kubernetes"),
+        ("/null", "not an obj"),
+        ("/moved", "302 Found"),
+        ("/latin", "403 Forb"),
+    ],
 )
 def test_an_answer_of_another_server_is_an_error(cluster: KubernetesCluster, path: str, message: str) -> None:
     with pytest.raises(ClusterUnreachableError, match=message):
@@ -176,7 +181,7 @@ def test_the_kubeconfig_of_the_home_folder_goes_before_the_account_of_a_pod(
 def test_a_file_that_is_no_kubeconfig_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     (tmp_path / "config").write_text(text)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
-    with pytest.raises(ClusterUnreachableError, match=r"no usable kubeconfig: .* is no mapping"):
+    with pytest.raises(ClusterUnreachableError, match=r"no usable kubeconfig: .* is not a mapping"):
         KubernetesCluster().request("GET", "/")
 
 
@@ -196,21 +201,41 @@ def test_a_kubeconfig_that_is_given_goes_before_the_ambient_one(
         KubernetesCluster(later).request("GET", "/")
 
 
-def test_a_session_connects_once_and_again_with_renewed_credentials() -> None:
-    cluster = KubernetesCluster(Connection(kubeconfig=KUBECONFIG))
-    clients = []
+class Expiring(Answers):
+    """Accepts the token that is valid now."""
 
-    def ask() -> int:
-        clients.append(cluster._client)
-        if len(clients) < 3:
-            raise UnauthorizedError("expired")
-        return 1
+    valid: ClassVar[str] = ""
+    refused: ClassVar[list[str]] = []
 
-    with pytest.raises(UnauthorizedError, match="expired"):
-        cluster.with_renewed_credentials(ask)
-    assert cluster.with_renewed_credentials(ask) == 1
-    assert clients[0] is not clients[1]
-    assert clients[1] is clients[2]
+    def do_GET(self) -> None:
+        shown = self.headers["Authorization"]
+        accepted = shown == f"Bearer {self.valid}"
+        if not accepted:
+            self.refused.append(shown)
+        answer = b'{"items": []}' if accepted else b'{"message": "Unauthorized"}'
+        self.reply(HTTPStatus.OK if accepted else HTTPStatus.UNAUTHORIZED, answer)
+
+
+def test_a_token_that_ends_is_read_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubeconfig = tmp_path / "config"
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    Expiring.refused.clear()
+    with serving(Expiring) as url:
+
+        def log_in(token: str) -> None:
+            text = KUBECONFIG.replace("https://192.0.2.1", url)
+            kubeconfig.write_text(text.replace("token: any", f"token: {token}"))
+
+        log_in("first")
+        Expiring.valid, cluster = "first", KubernetesCluster()
+        assert cluster.list("v1", "pods", "team-a") == ()
+        Expiring.valid = "second"
+        with pytest.raises(UnauthorizedError, match="the API server refuses: Unauthorized"):
+            cluster.list("v1", "pods", "team-a")
+        assert Expiring.refused == ["Bearer first"] * 2
+        log_in("second")
+        assert cluster.list("v1", "pods", "team-a") == ()
+        assert Expiring.refused == ["Bearer first"] * 3
 
 
 def test_a_dynamic_resource_has_the_session_of_its_inputs() -> None:

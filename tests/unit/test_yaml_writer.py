@@ -111,7 +111,7 @@ def test_a_text_is_what_was_written_or_an_error_with_it_in_quotes(word: str, pla
         [message] = found
         shown = re.search(r'write it in quotes, "(.*)"', message)
         assert shown
-        assert shown[1] == (word.lower() if word.lower() in ("true", "false") else word)
+        assert shown[1] == word
         quoted = settings_or_messages(FILE.format(setting=place.format(word=f'"{word}"')))
         if isinstance(quoted, StackSettings):
             assert value_of(quoted) == word

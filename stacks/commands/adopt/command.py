@@ -1,23 +1,25 @@
-"""`python -m stacks adopt`: adds a live RayCluster to a stack without changing it."""
+"""`ray-platform adopt`: adds a live RayCluster to a stack without changing it."""
 
 import difflib
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, stack_path
+from stacks.commands.status.command import Context
 
 
 def adopt(
+    stack: Stack,
     cluster: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The live RayCluster.")],
-    stack: Annotated[str, typer.Option(help="The stack that adopts it: Pulumi.STACK.yaml, or a path.")],
-    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the stack file's.")] = None,
+    context: Context = None,
     write: Annotated[bool, typer.Option("--write", help="Add the lines to the stack file.")] = False,
 ) -> None:
     """Add a live RayCluster to a stack file, so that the next `pulumi up` adopts it without changing it.
 
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
+
+    Exit code: 0 shown or added; 1 it cannot be adopted, with the reason; 2 wrong use, or the cluster cannot be read.
     """
     from components.cluster import ClusterUnreachableError
     from core.files import replace_text
@@ -31,7 +33,7 @@ def adopt(
     namespace, _, name = cluster.partition("/")
     if not namespace or not name or "/" in name:
         raise ended(f"error: {cluster!r} is not NAMESPACE/NAME: write for example team-a/training", MISUSED)
-    file = Path(stack if stack.endswith(".yaml") else f"Pulumi.{stack}.yaml")
+    file = stack_path(stack)
     if not file.is_file():
         where = "run this in the folder of Pulumi.yaml, or set the file's path"
         raise ended(f"error: there is no stack file {file}: {where}", MISUSED)
@@ -43,7 +45,8 @@ def adopt(
         after = insert_cluster(before, made.tenant, made.cluster)
         only_added(settings, settings_of(stack_file(file, after)), namespace, made.cluster)
     except (StackFileError, CannotAdoptError, CannotInsertError, ClusterUnreachableError) as error:
-        raise ended(f"error: {error}", FOUND) from error
+        unread = isinstance(error.__cause__, ClusterUnreachableError)
+        raise ended(f"error: {error}", MISUSED if unread else FOUND) from error
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
     if write:

@@ -11,7 +11,7 @@ _WITHOUT_ADOPTION = (("RayService", "rayservices"), ("RayJob", "rayjobs"))
 
 _MOVE = (
     "The stack adds a label to the pods, so KubeRay would replace those of a service, and a job would start again. Add "
-    "it under another name (`python -m stacks import` writes the entry), move its clients, then delete this one"
+    "it under another name (`ray-platform import` writes the entry), move its clients, then delete this one"
 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m stacks check`: reports the errors of stack files, without Pulumi and without a cluster."""
+"""`ray-platform check`: reports the errors of stack files, without Pulumi and without a cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +17,28 @@ Price = Annotated[
 ]
 
 
+def stacks_here(begun: str) -> list[str]:
+    """Completions of a stack's name."""
+    from core.stack_file import stacks_in
+
+    return [name for name in stacks_in(Path()) if name.startswith(begun)]
+
+
+Stack = Annotated[
+    str,
+    typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.", autocompletion=stacks_here),
+]
 Files = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
+    typer.Argument(
+        metavar="[STACK or FILE]...",
+        help="DEV for Pulumi.DEV.yaml, or a path. Default: all here.",
+        autocompletion=stacks_here,
+    ),
+]
+Environment = Annotated[
+    str,
+    typer.Argument(metavar="STACK", help="The environment: PROD for Pulumi.PROD.yaml.", autocompletion=stacks_here),
 ]
 
 

@@ -20,7 +20,7 @@ from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
 from core.secrets import SECRET_VALUE
 from core.stack_file import UNREADABLE, read, stack_file, stack_name
 from stacks.checks.advice import advice, too_long
-from stacks.load import installable, settings_of
+from stacks.load import settings_of
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ def check(file: Path) -> Checked:
     try:
         text = read(file)
         parsed = stack_file(file, text)
-        settings = installable(settings_of(parsed), parsed)
+        settings = settings_of(parsed)
     except StackFileError as error:
         return Checked(str(file), error.findings, tuple(text.splitlines()))
-    found = parsed.error([*too_long(parsed, settings), *advice(settings, stack_name(file), date.today())])
+    given = [*too_long(parsed, settings), *advice(settings, stack_name(file), date.today())]
+    # A setting of several groups is advised against once.
+    found = parsed.error({(each.path, each.message): each for each in given}.values())
     return Checked(str(file), lines=tuple(text.splitlines()), advice=found.findings)
 
 

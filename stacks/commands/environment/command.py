@@ -1,4 +1,4 @@
-"""`python -m stacks preview|up|refresh|destroy|move-state`: runs one or several Pulumi stacks as one environment."""
+"""`ray-platform preview|up|refresh|destroy|move-state`: runs one or several Pulumi stacks as one environment."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, ending, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, Environment, ended, ending, stack_path
 
 if TYPE_CHECKING:
     from stacks.commands.environment.driver import Operation, Options
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """Exit code: Ctrl-C. All processes have ended, and their state is written."""
 
-Environment = Annotated[str, typer.Argument(metavar="STACK", help="The environment: PROD for Pulumi.PROD.yaml.")]
 ConfigFile = Annotated[
     Path | None, typer.Option(help="The stack file. Default: Pulumi.STACK.yaml.", envvar="PULUMI_OPTION_CONFIG_FILE")
 ]
@@ -204,7 +203,7 @@ def _run(
         raise ended(error, MISUSED) from error
     except KeyboardInterrupt:
         typer.echo(
-            f"interrupted: all processes have ended. Run `python -m stacks {operation} {stacks.environment}` again",
+            f"interrupted: all processes have ended. Run `ray-platform {operation} {stacks.environment}` again",
             err=True,
         )
         raise typer.Exit(INTERRUPTED) from None

@@ -128,9 +128,9 @@ def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome],
         if each.result == "failed":
             out.print(f"\n{each.stack}: {each.errors[0]}", soft_wrap=True)
             only = f" --only {each.stack}" if len(outcomes) > 1 else ""
-            out.print(f"  run again: python -m stacks {operation} {environment}{only}", soft_wrap=True)
+            out.print(f"  run again: ray-platform {operation} {environment}{only}", soft_wrap=True)
     if any(_LOCKED in error for each in outcomes for error in each.errors):
-        out.print(f"\nIf the other command was killed: python -m stacks recover {environment}", soft_wrap=True)
+        out.print(f"\nIf the other command was killed: ray-platform recover {environment}", soft_wrap=True)
 
 
 def _line(outcome: Outcome) -> str:

@@ -1,16 +1,16 @@
-"""`python -m stacks images`: what a stack pulls from registries and downloads."""
+"""`ray-platform images`: what a stack pulls from registries and downloads."""
 
 import json
 from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, ending, stack_path
+from stacks.commands.check.command import MISUSED, Stack, ending, stack_path
 from stacks.commands.status.command import Format
 
 
 def images(
-    stack: Annotated[str, typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.")],
+    stack: Stack,
     output: Annotated[Format, typer.Option("--format", help="For a terminal, or for programs.")] = Format.TEXT,
 ) -> None:
     """List every image that the pods of a stack use, and every manifest that `pulumi up` downloads.

@@ -1,4 +1,4 @@
-"""`python -m stacks impact`: what an edit of a stack file does to what runs."""
+"""`ray-platform impact`: what an edit of a stack file does to what runs."""
 
 import json
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, Price, ending, stack_path
+from stacks.commands.check.command import MISUSED, Price, ending, stack_path, stacks_here
 
 HURTS = 1
 """Exit code: the edit disrupts something that runs."""
@@ -19,7 +19,9 @@ class Format(StrEnum):
 
 
 def impact(
-    to: Annotated[str, typer.Option(metavar="STACK or FILE", help="The edited stack file.")],
+    to: Annotated[
+        str, typer.Option(metavar="STACK or FILE", help="The edited stack file.", autocompletion=stacks_here)
+    ],
     from_: Annotated[
         str, typer.Option("--from", metavar="REVISION, FILE or live", help="What it is compared with.")
     ] = "HEAD",
@@ -48,12 +50,13 @@ def impact(
     with ending(MISUSED, StackFileError, NoSuchSourceError, ClusterUnreachableError):
         after = load(file)
         if from_ == LIVE:
-            from stacks.commands.impact.live import ask, running, with_busy
+            from stacks.commands.impact.live import ask, others, running, with_busy
             from stacks.program.identity import cluster_of_stack
 
             cluster = cluster_of_stack(after)
             live = running(cluster, after)
-            found = impact_on(live, after, stack_name(file))
+            name = stack_name(file)
+            found = impact_on(live, after, name, others(cluster, after, name))
             found = with_busy(found, live, ask(cluster, found, live))
         else:
             found = impact_of(stack_before(from_, file), after, price)

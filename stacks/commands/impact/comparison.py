@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from components.ray_cluster.manifests import SETTINGS_BY_LABEL
 from components.ray_cluster.pods import OPTIONS
 from components.rollout.settings import UpdatesSettings
 from components.tenant.demand import Usage
 from components.tls.manifests import secret_name
 from core.body import ReadOnlyBody
 from core.nodes import GPU_RESOURCE
-from core.stack_file import PROJECT
 from core.versions import release_of
 from kuberay.edit_rules import RULES
 from kuberay.edits import Verdict
 from stacks.commands.impact.cml import of_cml
-from stacks.commands.impact.effects import ObjectImpact, worst
+from stacks.commands.impact.effects import Effect, ObjectImpact, worst
 from stacks.commands.impact.other_objects import of_objects, of_rights
+from stacks.commands.impact.owners import (
+    SAFER_REMOVAL,
+    Others,
+    made_by,
+    of_owners,
+    of_removed,
+    with_external_metadata,
+    with_refused,
+)
 from stacks.commands.impact.programs import of_programs
 from stacks.commands.impact.ray_cluster import of_ray_cluster
 from stacks.commands.impact.ray_pods import BY_KUBERAY_ALONE, Known
@@ -67,8 +74,9 @@ NOT_COUNTED = (
     "How many pods run and how many of them are busy is unknown without the cluster. The numbers are what the stack "
     "file allows; `--from live` counts the pods."
 )
-ONLY_RAY_CLUSTERS = (
-    "Only RayClusters were compared with the cluster; all other objects are only compared between two files."
+ONLY_KUBERAY = (
+    "RayClusters, RayServices, RayJobs and the tenants that the file no longer has were compared with the cluster. All "
+    "other objects, such as quotas and rights, are only compared between two files."
 )
 
 
@@ -97,9 +105,13 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
     had, release = updates(old), _release(old)
     was = {name: Known(body, None, release, updates=had[name]) for name, body in ray_clusters(old).items()}
     objects = render(old) if before else {}, render(after)
-    objects_impact = [
+    refused = _refused(old, after)
+    work = [
         *_of_ray_clusters(was, ray_clusters(after), updates(after)),
-        *of_objects(*objects, _authorities(old)),
+        *(refused.get((each.kind, each.name), each) for each in of_objects(*objects, _authorities(old))),
+    ]
+    objects_impact = [
+        *with_refused(work, {namespace for _, namespace in refused}),
         *of_rights(*objects),
         *of_programs(before, after),
         *of_cml(before, after),
@@ -107,21 +119,37 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
     return _sorted(objects_impact, [*_of_release(old), NOT_COUNTED], budget(old, after, price))
 
 
-def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) -> Impact:
-    """The impact on live RayClusters when the stack file `after` is applied. `stack`: its name."""
+def _refused(before: StackSettings, after: StackSettings) -> dict[tuple[str, str], ObjectImpact]:
+    """The Namespaces of tenants that `up` does not remove while something runs there, by kind and name."""
+    stay = {tenant.name for tenant in after.tenants}
+    effect = Effect(
+        Verdict.REFUSED,
+        "`pulumi up` refuses to remove the tenant while something runs there, because its allowDelete is false, and "
+        "deletes nothing of it then",
+        safer=SAFER_REMOVAL,
+    )
+    return {
+        ("Namespace", tenant.namespace_name): ObjectImpact("Namespace", tenant.namespace_name, (effect,))
+        for tenant in before.tenants
+        if tenant.name not in stay and not tenant.allow_delete
+    }
+
+
+NO_OTHERS = Others()
+
+
+def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str, others: Others = NO_OTHERS) -> Impact:
+    """The impact on live RayClusters, RayServices, RayJobs and tenants when the stack file `after` is applied.
+    `stack`: its name."""
     will = dict(ray_clusters(after))
-    was = {name: known for name, known in running.items() if name in will or made_by(known, stack)}
+    was = {name: known for name, known in running.items() if name in will or made_by(known.body, stack)}
     for name, known in was.items():
         if name in will:
-            will[name] = _with_external_metadata(known.body, _with_known_keys(known.body, will[name]))
-    found = _sorted(_of_ray_clusters(was, will, updates(after)), _of_release(after))
-    return replace(found, notes=(*found.notes, ONLY_RAY_CLUSTERS))
-
-
-def made_by(known: Known, stack: str) -> bool:
-    """Whether a stack of this name created the RayCluster, by its field manager."""
-    managers = known.body["metadata"].get("managedFields") or ()
-    return any(each.get("manager") == f"pulumi-{PROJECT}-{stack}" for each in managers)
+            will[name] = with_external_metadata(known.body, _with_known_keys(known.body, will[name]))
+    removed = list(of_removed(others.removed))
+    work = [*_of_ray_clusters(was, will, updates(after)), *of_owners(others.owners, after, stack)]
+    found = _sorted([*removed, *work], _of_release(after))
+    return replace(found, notes=(*found.notes, *others.notes, ONLY_KUBERAY))
 
 
 def _with_known_keys(before: ReadOnlyBody, after: ReadOnlyBody) -> ReadOnlyBody:
@@ -130,16 +158,6 @@ def _with_known_keys(before: ReadOnlyBody, after: ReadOnlyBody) -> ReadOnlyBody:
     if not options or KEYS in options or KEYS not in known:
         return after
     return {**after, "spec": {**after["spec"], OPTIONS: {**options, KEYS: known[KEYS]}}}
-
-
-def _with_external_metadata(before: ReadOnlyBody, after: ReadOnlyBody) -> ReadOnlyBody:
-    """A RayCluster with the labels and annotations of other managers, which an update keeps."""
-    metadata = dict(after["metadata"])
-    for part in ("labels", "annotations"):
-        existing = before["metadata"].get(part) or {}
-        kept = {key: value for key, value in existing.items() if key not in SETTINGS_BY_LABEL}
-        metadata[part] = {**kept, **(metadata.get(part) or {})}
-    return {**after, "metadata": metadata}
 
 
 def _of_ray_clusters(
@@ -185,10 +203,10 @@ def budget(before: StackSettings, after: StackSettings, price: float | None = No
 
 def _amounts(plan: Plan) -> Iterator[tuple[str, Amounts]]:
     for tenant in plan.tenants:
-        yield tenant.settings.name, Amounts(_gpus(tenant.starts), _gpus(tenant.greatest), money(tenant.cost))
+        yield tenant.settings.name, Amounts(_gpus(tenant.starts), _gpus(tenant.maximum), money(tenant.cost))
     if plan.tenants:
         yield ALL, Amounts(_gpus(plan.started.taken()), _gpus(plan.promised), money(plan.cost))
 
 
 def _gpus(usage: Usage) -> str:
-    return figure({GPU_RESOURCE: usage[GPU_RESOURCE]} if GPU_RESOURCE in usage else {}, GPU_RESOURCE)
+    return figure(usage, GPU_RESOURCE)

@@ -39,7 +39,7 @@ class Effect:
     reason: str = ""
 
     safer: str = ""
-    """What to do instead; empty if nothing is lost."""
+    """What to do instead, or how to have the edit applied; empty if nothing is lost."""
 
     source: str = ""
     """A file of KubeRay, Ray or this project that shows the reason."""
@@ -55,6 +55,9 @@ class Effect:
 
     busy: Range | None = None
     """How many of the pods that are stopped, busy or not, are busy now; None: unknown."""
+
+    detail: str = ""
+    """More than most readers need, such as each verb of a role; the short reports leave it out."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from components.monitoring.manifests import LABELS as MONITORING_LABELS
 from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.api_key import LABELS as API_KEY_LABELS
 from components.redis.connection import SCRIPTS as REDIS_CONFIG_MAP
+from components.redis_gateway.manifests import CONFIG_MAP as GATEWAY_CONFIG_MAP
 from components.storage.manifests import RETAINED
 from kuberay.edits import Verdict
 from stacks.commands.impact.effects import Effect, Fixed, Kind
@@ -126,7 +127,7 @@ KINDS = {
         "running pods stay; with a stricter Pod Security level, new pods that violate it are refused",
         "is deleted with everything in it: RayClusters, their pods, Secrets, tokens, volumes",
         Verdict.DELETES,
-        "end what runs there first; without allowDelete, a tenant is not removed while something runs in it",
+        "end what runs there first",
     ),
     "ResourceQuota": Kind(
         "limits the namespace from now on; existing objects beyond the limit stay, and nothing new starts until they "
@@ -294,10 +295,17 @@ API_KEY_PROGRAM = Kind(
 
 LOG_COLLECTORS = Kind(
     "is available to new pods of Ray; running ones have no log collector",
-    "applies to the log collectors of new pods; running ones go on as they are",
-    "running log collectors go on; pods that have one do not start again without it",
+    "applies to the log collectors of new pods; running ones continue unchanged",
+    "running log collectors continue; pods that have one do not start again without it",
 )
 """The ConfigMap of log collectors."""
+
+REDIS_GATEWAY = Kind(
+    "is available to new heads; running ones have no gateway",
+    "applies to the gateways of new heads; running ones continue unchanged",
+    "running gateways continue; heads that have one do not start again without it",
+)
+"""The ConfigMap with the program of the gateways beside heads."""
 
 CONNECTION_CHECK = Kind(
     "a pod connects to the external cluster once",
@@ -341,6 +349,8 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return API_KEY_PROGRAM
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == LOG_CONFIG_MAP:
         return LOG_COLLECTORS
+    if body["kind"] == "ConfigMap" and body["metadata"]["name"] == GATEWAY_CONFIG_MAP:
+        return REDIS_GATEWAY
     if body["kind"] == "ConfigMap" and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
         return MONITORING_FILES
     return KINDS[body["kind"]]

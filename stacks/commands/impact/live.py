@@ -1,4 +1,5 @@
-"""The live RayClusters of namespaces, their pods, and which of the pods that an edit stops are busy. Changes nothing.
+"""The live RayClusters, RayServices and RayJobs of namespaces, their pods, and which of the pods that an edit stops are
+busy. Changes nothing.
 
 Ray in each head reports which pods are busy, as for an update (components/rollout). Ray's dashboard would answer
 without a command in a pod, but it only reports whether nodes are alive, not whether they are idle (Ray:
@@ -8,19 +9,26 @@ dashboard/modules/node/node_head.py).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from components.cluster import Cluster, ClusterUnreachableError
+from components.in_use import KINDS_OF_KUBERAY, kuberay_objects
 from components.ray_cluster.pods import CLUSTER_LABEL
+from components.ray_service.applications import clusters_of, unanswered
 from components.rollout.pods import Pod, Pods, UnknownRayError, group, kind, leaves
+from components.tenant.settings import TENANT_LABEL
+from core.body import Body
 from core.versions import release_of
 from stacks.commands.impact.comparison import Impact
 from stacks.commands.impact.effects import Effect, ObjectImpact, Range
+from stacks.commands.impact.owners import OWNERS, Others, Owner, made_by
 from stacks.commands.impact.ray_pods import Known
 from stacks.commands.impact.sources import NoSuchSourceError
+from stacks.objects.stack import Key
 from stacks.settings import StackSettings
 
 _OF_RAY = ("head", "worker")
@@ -31,11 +39,52 @@ def running(cluster: Cluster, stack: StackSettings) -> dict[str, Known]:
     """The live RayClusters in the namespaces of a stack's tenants, by `<namespace>/<name>`. Raises NoSuchSourceError if
     they cannot be read."""
     release = release_of(stack.operator.version)
-    try:
+    with _readable(cluster):
         found = (in_namespace(cluster, tenant.namespace_name, release) for tenant in stack.tenants)
         return dict(chain.from_iterable(found))
+
+
+def others(cluster: Cluster, stack: StackSettings, name: str) -> Others:
+    """The live RayServices and RayJobs of the stack's tenants, and the namespaces that the stack of this name has made
+    for tenants which its file no longer has. Raises NoSuchSourceError if they cannot be read."""
+    namespaces = [tenant.namespace_name for tenant in stack.tenants]
+    with _readable(cluster):
+        owners = dict(chain.from_iterable(_owners(cluster, each) for each in namespaces))
+    if stack.platform:
+        return Others(owners)
+    try:
+        found = cluster.list("v1", "namespaces", labels=TENANT_LABEL) or ()
+        gone = [each["metadata"]["name"] for each in found if made_by(each, name)]
+        removed = {each: kuberay_objects(cluster, KINDS_OF_KUBERAY, each) for each in gone if each not in namespaces}
+    except ClusterUnreachableError as error:
+        return Others(owners, notes=(f"Whether the file removes a tenant is unknown: {error}.",))
+    return Others(owners, removed)
+
+
+@contextmanager
+def _readable(cluster: Cluster) -> Iterator[None]:
+    try:
+        yield
     except ClusterUnreachableError as error:
         raise NoSuchSourceError(f"the cluster cannot be read with {cluster.connection}: {error}") from error
+
+
+def _owners(cluster: Cluster, namespace: str) -> Iterator[tuple[Key, Owner]]:
+    found = [{**body, "kind": kind} for kind, plural in OWNERS.items() for body in _listed(cluster, plural, namespace)]
+    if not found:
+        return
+    clusters = {each["metadata"]["name"]: each for each in _listed(cluster, "rayclusters", namespace)}
+    pods = cluster.list("v1", "pods", namespace, labels=CLUSTER_LABEL) or ()
+    for body in found:
+        status = body.get("status") or {}
+        own = {*clusters_of(status).values(), status.get("rayClusterName")}
+        groups = Counter(str(group(pod) or "") for pod in pods for name in own if name and _of(name, pod))
+        silent = unanswered(body, clusters) if body["kind"] == "RayService" else None
+        yield (body["kind"], f"{namespace}/{body['metadata']['name']}"), Owner(body, groups, silent)
+
+
+def _listed(cluster: Cluster, plural: str, namespace: str) -> Sequence[Body]:
+    return cluster.list("ray.io/v1", plural, namespace) or ()
 
 
 def in_namespace(cluster: Cluster, namespace: str, release: str) -> Iterator[tuple[str, Known]]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from components.access.manifests import AUTH_DELEGATOR
+from components.access.manifests import AUTH_DELEGATOR, PREFIX
 from components.access.personas import Rule, rule
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
@@ -55,14 +55,16 @@ def of_objects(before: Objects, after: Objects, authorities: Container[str] = ()
         if was is None or will is None:
             with_it, without_it, one = (after, before, will) if will else (before, after, was)
             if one is None or (
-                kind.losing is Verdict.REMOVES and _with(key, one, places[id(with_it)], with_it, without_it)
+                key[0] != "RayCronJob"
+                and kind.losing is Verdict.REMOVES
+                and _follows_owner(key, one, places[id(with_it)], with_it, without_it)
             ):
                 continue
         if key[0] == "Certificate" and was is None and key[1] in authorities:
             yield impact(*key, [ANOTHER_AUTHORITY])
             continue
         if key[0] in _RUN_ONCE and was and will:
-            yield impact(*key, _of_job(kind, was.body, will.body))
+            yield impact(*key, of_job(kind, was.body, will.body))
             continue
         if key[0] == "RayService" and was and will:
             yield impact(*key, of_ray_service(was.body, will.body))
@@ -74,7 +76,7 @@ def _places(objects: Objects) -> Mapping[Path, Key]:
     return {each.place: key for key, each in objects.items() if key[0] in _OWNERS}
 
 
-def _with(key: Key, one: Object, places: Mapping[Path, Key], with_it: Objects, without_it: Objects) -> bool:
+def _follows_owner(key: Key, one: Object, places: Mapping[Path, Key], with_it: Objects, without_it: Objects) -> bool:
     """Whether its owner is created or deleted, too. `with_it`: the objects that include it. `without_it`: the objects
     that do not."""
     kind, name = key
@@ -96,9 +98,9 @@ def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
         yield _changed(kind, after["kind"], paths, listed)
 
 
-def _of_job(kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Effect]:
+def of_job(kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Effect]:
     """The job starts again if its settings have changed, or is suspended or resumed. Nothing else reaches it."""
-    was, will = (body["metadata"]["annotations"][RUN_ANNOTATION] for body in (before, after))
+    was, will = ((body["metadata"].get("annotations") or {}).get(RUN_ANNOTATION) for body in (before, after))
     suspended, suspends = (bool(body["spec"].get("suspend")) for body in (before, after))
     if was != will and kind is CONNECTION_CHECK:
         yield Effect(Verdict.IN_PLACE, kind.changed)
@@ -205,15 +207,48 @@ Right = tuple[str, str, str]
 Rights = dict[str, set[Right]]
 """By subject."""
 
+Roles = dict[str, list[str]]
+"""By namespace, the titles of a subject's roles."""
+
 
 def of_rights(before: Objects, after: Objects) -> Iterator[ObjectImpact]:
     """For each subject whose rights change: what it gains, and what it loses."""
     had, has = rights(before), rights(after)
+    had_roles, has_roles = roles(before), roles(after)
     for who in dict.fromkeys([*had, *has]):
         gained, lost = has.get(who, set()) - had.get(who, set()), had.get(who, set()) - has.get(who, set())
-        effects = [Effect(Verdict.IN_PLACE, f"gains in {where}: {what}") for where, what in _listed(gained)]
-        effects += [Effect(Verdict.IN_PLACE, f"loses in {where}: {what}") for where, what in _listed(lost)]
+        were, are = had_roles.get(who, {}), has_roles.get(who, {})
+        effects = [_right("gains", "now", where, what, were, are) for where, what in _listed(gained)]
+        effects += [_right("loses", "no longer", where, what, are, were) for where, what in _listed(lost)]
         yield impact(RIGHTS, who, effects)
+
+
+def _right(verb: str, now: str, where: str, what: str, before: Roles, after: Roles) -> Effect:
+    """What changes in a place: by the names of roles, with each right as the detail; or by its rights alone."""
+    names = [each for each in after.get(where, ()) if each not in before.get(where, ())]
+    if not names:
+        return Effect(Verdict.IN_PLACE, f"{verb} in {where}: {what}")
+    return Effect(Verdict.IN_PLACE, f"{now} {', '.join(names)} in {where}", detail=f"{verb}: {what}")
+
+
+_TITLES = {"cluster-admin": "cluster admin", "ray-cluster-admin": "Ray cluster admin", "ray-user": "Ray user"}
+"""Roles of people by the names of their grants (docs/access.md)."""
+
+
+def roles(manifests: Objects) -> dict[str, Roles]:
+    """The roles of people that the objects of a stack give, by subject."""
+    found: dict[str, Roles] = defaultdict(lambda: defaultdict(list))
+    for (kind, name), each in manifests.items():
+        if kind in ("RoleBinding", "ClusterRoleBinding"):
+            namespace = name.rpartition("/")[0]
+            grant, _, of = each.body["roleRef"]["name"].removeprefix(PREFIX).partition(":")
+            title = _TITLES.get(grant) if not of else f"runs job template {of}" if grant == _TEMPLATE else None
+            for subject in each.body["subjects"] if title else ():
+                found[_who(subject)][f"namespace {namespace}" if namespace else _EVERYWHERE].append(str(title))
+    return found
+
+
+_TEMPLATE = "ray-job-template"
 
 
 def rights(manifests: Objects) -> Rights:

@@ -8,18 +8,19 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.manifests import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
 from components.ray_cluster.pods import OPTIONS
 from components.ray_cluster.request import DIGEST, scales
+from components.ray_service.applications import replace_it
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
 from core.body import ReadOnlyBody
 from core.problems import few
 from kuberay.edit_rules import rule_for
 from kuberay.edits import Rule, Steps, Verdict, differences, normal
-from kuberay.pods import groups_of, hashed, least_running
+from kuberay.pods import Counts, groups_of, hashed, least_running
 from kuberay.ray_service import INCREMENTAL
+from kuberay.schedulers import KUEUE_QUEUE_LABEL
 from stacks.commands.impact.effects import Effect, ObjectImpact, Range, impact
 from stacks.commands.impact.ray_pods import (
     BY_KUBERAY_ALONE,
@@ -186,7 +187,9 @@ def _by_rules(
         groups = list(dict.fromkeys(path[1] for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1))
         effect = reached(before, after, rule, groups, updates)
         text = effect.text.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(map(shown, groups))}")
-        yield replace(effect, text=f"{listed(paths)}: {text}")
+        namespace, own = before.body["metadata"].get("namespace", "NAMESPACE"), after["metadata"]["name"]
+        safer = effect.safer.replace("-n NAMESPACE", f"-n {namespace}").replace("cluster=NAME", f"cluster={own}")
+        yield replace(effect, text=f"{listed(paths)}: {text}", safer=safer)
 
 
 def _of_added_or_removed_group(path: Steps, kept: Collection[str]) -> bool:
@@ -237,20 +240,26 @@ _NEXT = "KubeRay applies it only to the next RayCluster; the running one stays a
 
 _IN_PLACE = {
     "serveConfigV2": "Serve applies it to the running RayCluster: replicas of changed deployments are replaced one "
-    "after the other, and no pod ends",
+    "after the other, so one with a single replica answers nothing until the next runs; no pod ends",
     "upgradeStrategy": "applies to the next change of the RayCluster",
     "rayClusterDeletionDelaySeconds": "applies to the next RayCluster that is replaced",
     "excludeHeadPodFromServeSvc": "the head takes requests, or no longer takes any, within seconds",
 }
 
 
-def of_ray_service(before: ReadOnlyBody, after: ReadOnlyBody) -> Iterator[Effect]:
+def of_ray_service(
+    before: ReadOnlyBody, after: ReadOnlyBody, running: Counts | None = None, unanswered: str | None = None
+) -> Iterator[Effect]:
+    """What happens to a RayService. `running`: its pods by group; None: the cluster was not read. `unanswered`: its
+    pending RayCluster that KubeRay does not compare (`ray_service.applications`)."""
     was, will = before["spec"], after["spec"]
-    there = Known({"metadata": before["metadata"], "spec": was[_CLUSTER]})
+    there = Known({"metadata": before["metadata"], "spec": was[_CLUSTER]}, running)
     if _label(before, KUEUE_QUEUE_LABEL) != _label(after, KUEUE_QUEUE_LABEL):
         yield _of_another_queue(there, will[_CLUSTER])
         return
-    replaced = _of_cluster(was[_CLUSTER], will)
+    replaced = _of_cluster(there, will)
+    if unanswered and replaced and replaced.verdict is Verdict.ROLLING:
+        replaced = _not_compared(replaced, before["metadata"]["namespace"], unanswered)
     if in_kueue(after):
         replaced = _queued_again(there, will[_CLUSTER]) or replaced
     for field, text in _IN_PLACE.items():
@@ -278,15 +287,29 @@ def _of_another_queue(before: Known, spec: ReadOnlyBody) -> Effect:
     )
 
 
-def _of_cluster(was: ReadOnlyBody, spec: ReadOnlyBody) -> Effect | None:
-    """What a change of its RayCluster does. `spec`: that of the RayService after it."""
+def _not_compared(replaced: Effect, namespace: str, pending: str) -> Effect:
+    fields = replaced.text.partition(": ")[0]
+    return Effect(
+        Verdict.IGNORED,
+        f"{fields}: RayCluster {pending} keeps its pods: its head is Ready, but Ray there reports no application, and "
+        "before that KubeRay does not compare it with the spec",
+        "the service has not served yet, and Ray does not answer or refuses serveConfigV2; on simulated nodes this is "
+        "always so",
+        f"after the `up`, {replace_it(namespace, pending)}",
+        f"{_CONTROLLER}: Reconcile",
+    )
+
+
+def _of_cluster(there: Known, spec: ReadOnlyBody) -> Effect | None:
+    """What a change of its RayCluster does. `there`: the RayCluster before it; `spec`: of the RayService after it."""
+    was = there.body["spec"]
     will, strategy = spec[_CLUSTER], spec.get("upgradeStrategy") or {}
     paths = list(differences(normal(was), normal(will)))
     if not paths:
         return None
     fields = listed(paths)
     if bool(was.get("suspend")) != bool(will.get("suspend")):
-        return _suspended(was, will)
+        return _suspended(there, will)
     if hashed(was) == hashed(will):
         return Effect(
             Verdict.IGNORED,
@@ -313,11 +336,14 @@ def _of_cluster(was: ReadOnlyBody, spec: ReadOnlyBody) -> Effect | None:
             "set upgradeStrategy to NewCluster in the same edit, if there is room for a second RayCluster",
             f"{_CONTROLLER}: isZeroDowntimeUpgradeEnabled",
         )
-    return _replaced(fields, was, will, strategy)
+    return _replaced(fields, there, will, strategy)
 
 
-def _replaced(fields: str, was: ReadOnlyBody, will: ReadOnlyBody, strategy: ReadOnlyBody) -> Effect:
-    ended, made = all_running(Known({"metadata": {}, "spec": was})), _at_first(will)
+def _replaced(fields: str, there: Known, will: ReadOnlyBody, strategy: ReadOnlyBody) -> Effect:
+    ended, made = all_running(there), _at_first(will)
+    unknown = (
+        ". A service that has not served yet may stay as it is: `--from live` looks" if there.running is None else ""
+    )
     if strategy.get("type") == INCREMENTAL:
         moves = f"requests move to it in steps of {strategy['clusterUpgradeOptions']['stepSizePercent']} %"
     else:
@@ -327,7 +353,7 @@ def _replaced(fields: str, was: ReadOnlyBody, will: ReadOnlyBody, strategy: Read
         f"{fields}: a second RayCluster starts beside the first, with {made.pods()} at first; {moves}; then the first "
         f"is deleted, with its {ended.pods()}",
         "KubeRay replaces the RayCluster of a service when its spec changes; if the second one never serves, the first "
-        "stays",
+        f"stays{unknown}",
         "leave room for both, in nodes, quota and queue",
         f"{_CONTROLLER}: shouldPrepareNewCluster",
         ended=ended,
@@ -335,9 +361,9 @@ def _replaced(fields: str, was: ReadOnlyBody, will: ReadOnlyBody, strategy: Read
     )
 
 
-def _suspended(was: ReadOnlyBody, will: ReadOnlyBody) -> Effect:
+def _suspended(there: Known, will: ReadOnlyBody) -> Effect:
     if will.get("suspend"):
-        ended = all_running(Known({"metadata": {}, "spec": was}))
+        ended = all_running(there)
         text = f"suspend: {ended.pods()} end, and nothing serves"
         return Effect(Verdict.DELETES, text, source=f"{_CONTROLLER}: shouldUpdateCluster", ended=ended)
     return Effect(Verdict.IN_PLACE, "suspend: the pods are created again", source=f"{_CONTROLLER}: shouldUpdateCluster")

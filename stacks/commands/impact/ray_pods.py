@@ -10,16 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from components.payloads.idle_termination import rests_since
-from components.queues.volcano import KUEUE_QUEUE_LABEL
+from components.queues.admitted import as_admitted
 from components.ray_cluster.pods import OPTIONS
-from components.ray_cluster.queued import as_admitted
 from components.ray_cluster.request import OWNED, Scaled, as_scaled, scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, recreates, stamped
 from core.body import ReadOnlyBody
 from kuberay.edits import Rule, Verdict
 from kuberay.pods import (
-    HEAD,
     UNLIMITED,
     Counts,
     PodChange,
@@ -29,6 +27,9 @@ from kuberay.pods import (
     least_running,
     most_running,
 )
+from kuberay.ray_start import drain_of
+from kuberay.rules import HEAD_GROUP
+from kuberay.schedulers import KUEUE_QUEUE_LABEL
 from stacks.commands.impact.effects import Effect, Range
 
 _OPERATOR = "kuberay ray-operator/controllers/ray/raycluster_controller.go: reconcilePods"
@@ -61,7 +62,8 @@ def of_pods(before: Known, after: ReadOnlyBody) -> list[Effect]:
     running = _bounds(before)
     found = []
     for group in dict.fromkeys([*few.deleted, *many.deleted]):
-        found.append(_ended(after, group, _of(few.deleted, many.deleted, group), _of(*running, group)))
+        ended = _ended(after, group, _of(few.deleted, many.deleted, group), _of(*running, group))
+        found.append(replace(ended, reason=f"{ended.reason}{drains(before, group)}"))
     for group in dict.fromkeys([*few.orphaned, *many.orphaned]):
         found.append(_orphaned(after, group, _of(few.orphaned, many.orphaned, group)))
     for group in dict.fromkeys([*few.created, *many.created]):
@@ -150,12 +152,23 @@ def beyond_most(before: Known, after: ReadOnlyBody) -> Iterator[Effect]:
                 Verdict.ENDS,
                 f"the autoscaler ends {ended} of {_of(least, most, name).pods()} {_called(name)}, first idle "
                 "pods, then busy ones",
-                f"maxReplicas is {group['maxReplicas']} now, and the autoscaler applies it at once",
+                f"maxReplicas is {group['maxReplicas']} now, and the autoscaler applies it at once"
+                f"{drains(before, name)}",
                 "wait until no more than that many run",
                 "ray python/ray/autoscaler/v2/scheduler.py: _enforce_max_workers_per_type",
                 ended=ended,
                 groups=(name,),
             )
+
+
+def drains(before: Known, group: str) -> str:
+    """What happens to the work on a worker that ends while its head stays, for the end of a reason."""
+    spec = before.body["spec"]
+    if group not in (groups := groups_of(spec)) or not (
+        most := drain_of(groups[group]["template"]["spec"], spec.get("rayVersion"))
+    ):
+        return ""
+    return f". A worker drains first: work that does not end within {most} s is lost"
 
 
 def _change(before: Known, after: ReadOnlyBody, counts: Counts) -> PodChange:
@@ -217,7 +230,7 @@ def _less(number: int, by: int) -> int:
 
 
 def _called(group: str) -> str:
-    return "of the head" if group == HEAD else f"of worker group {shown(group)}"
+    return "of the head" if group == HEAD_GROUP else f"of worker group {shown(group)}"
 
 
 def shown(group: str) -> str:
@@ -267,7 +280,7 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
     if rule.pods == "workers":
         of, whose, verdict = tuple(groups), "workers of {groups}", Verdict.ENDS
     elif rule.pods == "head" and OPTIONS in after["spec"] and OPTIONS in before.body["spec"]:
-        of, whose, verdict = (HEAD,), "the head", Verdict.ENDS
+        of, whose, verdict = (HEAD_GROUP,), "the head", Verdict.ENDS
     else:
         of, whose, verdict = (), "the head and all workers", Verdict.RECREATES
     ended = _running_of(before, of) if of else all_running(before)
@@ -348,7 +361,7 @@ def outdated_pods(
         return
     known = {group for effect in ending if effect.source == REPLACING for group in effect.groups}
     old = {group: pods for group, pods in _old(before, after).items() if group not in known}
-    if HEAD in old and updates.strategy == "immediate" and OPTIONS not in after["spec"]:
+    if HEAD_GROUP in old and updates.strategy == "immediate" and OPTIONS not in after["spec"]:
         ended = all_running(before)
         text = (
             f"earlier edits did not reach the head: the head and all workers, {ended.pods()}, are deleted at once and "
@@ -357,7 +370,7 @@ def outdated_pods(
         yield Effect(Verdict.RECREATES, text, why, _SAFER, REPLACING, ended, ended)
         return
     for name, pods in old.items():
-        if name != HEAD or updates.strategy == "immediate":
+        if name != HEAD_GROUP or updates.strategy == "immediate":
             yield _of_group(name, pods, updates, why)
 
 
@@ -370,7 +383,7 @@ def _unread(before: Known, updates: UpdatesSettings, why: str) -> Iterator[Effec
 
 
 def _of_group(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effect:
-    there, whose = range_of(pods, pods), "the head" if name == HEAD else f"worker group {shown(name)}"
+    there, whose = range_of(pods, pods), "the head" if name == HEAD_GROUP else f"worker group {shown(name)}"
     gone = Range(0, pods)
     if updates.strategy == "immediate":
         text = f"earlier edits did not reach {there.pods()} of {whose}: deleted at once and recreated, busy or not"
@@ -398,4 +411,4 @@ def _old(before: Known, after: ReadOnlyBody) -> dict[str, int]:
     old = old_workers(old_workers(before.pods, was), will)
     found = Counter(str(group(pod)) for pod in old if group(pod) not in leaving)
     heads = len(old_heads(old_heads(before.pods, was), will))
-    return {**({HEAD: heads} if heads else {}), **found}
+    return {**({HEAD_GROUP: heads} if heads else {}), **found}

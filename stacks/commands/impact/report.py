@@ -1,27 +1,54 @@
 """What an edit does, for people and for programs."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from core.problems import few
-from stacks.commands.impact.comparison import ONLY_RAY_CLUSTERS, Amounts, Budget, Figures, Impact
-from stacks.commands.impact.effects import Effect, ObjectImpact, Range
+from kuberay.edits import Verdict
+from stacks.commands.impact.comparison import ONLY_KUBERAY, Amounts, Budget, Figures, Impact
+from stacks.commands.impact.effects import Effect, ObjectImpact, Range, worst
 from stacks.commands.plan.report import NONE, Report, Table
 
 _NAMED = 2
 """Number of objects that are named in a shared row."""
 
 
-def report(title: str, impact: Impact) -> Report:
+def report(title: str, impact: Impact, *, full: bool = False) -> Report:
     """The report: a row for each object, and below a sentence for each effect.
 
-    Objects of a kind with the same effects share a row.
+    Objects of a kind with the same effects share a row. Unless it is `full`, admission policies share one row, and
+    details of effects are left out.
     """
+    impact = impact if full else replace(impact, objects=tuple(_brief(impact.objects)))
     rows = tuple(_row(each) for each in together(impact))
     columns = ("Object", "What happens", "Pods ended", "Pods made")
     made = (Table("Objects", columns, rows), _figures(impact.budget))
     return Report(title, tuple(table for table in made if table.rows), tuple(_sentences(impact)))
+
+
+_DONE = {Verdict.CREATES: "created", Verdict.REMOVES: "removed"}
+
+_POLICIES = "ValidatingAdmissionPolicy"
+"""Begin of the kinds of admission policies and their bindings."""
+
+
+def _brief(objects: Iterable[ObjectImpact]) -> Iterator[ObjectImpact]:
+    """The objects without details; the admission policies as one, at the end."""
+    policies: list[ObjectImpact] = []
+    for each in objects:
+        if each.kind.startswith(_POLICIES) and not each.verdict.hurts:
+            policies.append(each)
+        else:
+            yield replace(each, effects=tuple(replace(effect, detail="") for effect in each.effects))
+    if policies:
+        counts = Counter(_DONE.get(each.verdict, "changed") for each in policies)
+        listed = ", ".join(f"{number} {what}" for what, number in counts.items())
+        effect = Effect(
+            worst(each.verdict for each in policies), f"{listed}; what runs stays. `--format json` has each"
+        )
+        yield ObjectImpact("Admission policies", "and their bindings", (effect,))
 
 
 def _figures(budget: Budget) -> Table:
@@ -86,25 +113,41 @@ def _sentences(impact: Impact) -> Iterator[str]:
             yield f"{each.kind} {each.name}: {_sentence(effect)}"
     yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)
     # The last sentence says it, unless something is disrupted.
-    yield from (note for note in impact.notes if impact.verdict.hurts or note != ONLY_RAY_CLUSTERS)
+    yield from (note for note in impact.notes if impact.verdict.hurts or note != ONLY_KUBERAY)
     # No verdict on what was not looked at.
-    compared = ONLY_RAY_CLUSTERS not in impact.notes
-    nothing = "nothing that runs." if compared else "no RayCluster that runs; other objects were not compared."
+    compared = ONLY_KUBERAY not in impact.notes
+    nothing = (
+        "nothing that runs"
+        if compared
+        else "no RayCluster, RayService, RayJob or tenant that runs; other objects were not compared"
+    )
     if not impact.objects:
-        yield f"The edit affects {nothing}"
+        yield f"The edit affects {nothing}."
     elif impact.verdict.hurts:
         disrupted = [each for each in impact.objects if each.verdict.hurts]
         yield f"Disrupts what runs: {', '.join(f'{each.kind} {each.name}' for each in disrupted)}."
+    elif impact.verdict is Verdict.REFUSED:
+        refused = [each for each in together(impact) if each.verdict is Verdict.REFUSED]
+        names = ", ".join(f"{each.kind} {each.name}" for each in refused)
+        yield f"`pulumi up` fails: {names}. The edit disrupts {nothing}."
     else:
-        yield f"The edit disrupts {nothing}"
+        yield f"The edit disrupts {nothing}."
+
+
+_WAYS = {
+    Verdict.IGNORED: "To apply it",
+    Verdict.NEW_PODS: "To apply it everywhere",
+    Verdict.REFUSED: "Instead",
+}
+"""What precedes the way out, which is not always the safer one."""
 
 
 def _sentence(effect: Effect) -> str:
-    parts = [effect.text]
+    parts = [f"{effect.text} ({effect.detail})" if effect.detail else effect.text]
     if effect.reason:
         parts.append(f"Why: {effect.reason}")
     if effect.safer:
-        parts.append(f"Safer: {effect.safer}")
+        parts.append(f"{_WAYS.get(effect.verdict, 'Safer')}: {effect.safer}")
     return ". ".join(parts) + "."
 
 
@@ -142,6 +185,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "verdict": effect.verdict,
         "hurts": effect.verdict.hurts,
         "says": effect.text,
+        "detail": effect.detail,
         "reason": effect.reason,
         "safer": effect.safer,
         "source": effect.source,

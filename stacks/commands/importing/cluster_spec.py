@@ -6,10 +6,11 @@ And a pod of the launcher's Kubernetes provider, or of Ray's first operator, int
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.ray_cluster.manifests import HEAD_PORTS
-from core.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE, gpu_names
 from core.yaml_reader.scalars import Rewritten
 from kuberay.edits import WORKER_GROUP_DEFAULTS
+from kuberay.offers import counted_by_autoscaler
+from kuberay.ports import HEAD_PORTS
 from stacks.commands.importing.reader import Reader, duration, has_content, is_noted_secret
 
 _MODES = {"Default": "default", "Aggressive": "aggressive", "Conservative": "conservative"}
@@ -34,7 +35,7 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
             {
                 # Covers both of KubeRay's fields: a head that is exposed outside the cluster must be set explicitly.
                 "serviceType": head.get("serviceType") or _mapping(_mapping(head, "headService"), "spec").get("type"),
-                **{key: value for key, value in _group(head).items() if key != "gpus"},
+                **{key: value for key, value in _group(head).items() if key not in ("gpus", "gpuResource")},
             }
         ),
         "workerGroups": [
@@ -88,17 +89,23 @@ def _group(group: Mapping[str, Any]) -> dict[str, Any]:
     container = _container(_pod(group))
     resources = _mapping(container, "resources")
     amounts = {**_mapping(resources, "requests"), **_mapping(resources, "limits")}
-    gpus = str(amounts.get(GPU_RESOURCE, ""))
+    params = _mapping(group, "rayStartParams")
+    # Of others the rendered flags would have more than the manifest.
+    counted = {"num-gpus", "resources"} & params.keys()
+    names = [name for name in gpu_names(amounts) if counted or counted_by_autoscaler(name)]
+    resource = names[0] if len(names) == 1 else GPU_RESOURCE
+    gpus = str(amounts.get(resource, ""))
     return {
         "cpu": amounts.get("cpu"),
         "memory": amounts.get("memory"),
         "gpus": int(gpus) if gpus.isdigit() else None,
+        "gpuResource": resource if resource != GPU_RESOURCE and gpus.isdigit() and int(gpus) else None,
         "env": {
             each["name"]: each["value"]
             for each in _items(container, "env")
             if set(each) == {"name", "value"} and isinstance(each["value"], str)
         },
-        "rayStartParams": dict(_mapping(group, "rayStartParams")),
+        "rayStartParams": dict(params),
         "labels": dict(_mapping(group, "labels")),
     }
 
@@ -133,7 +140,7 @@ def _without_none(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def pod_settings(pod: Reader, container_name: str) -> dict[str, Any]:
-    """The pod's `image`, `cpu`, `memory`, `gpus`, `env` and `podTemplate`, as far as they are set."""
+    """The pod's `image`, `cpu`, `memory`, `gpus`, `gpuResource`, `env` and `podTemplate`, as far as they are set."""
     for key in ("apiVersion", "kind"):
         pod.at(key).use()
     spec = pod.mapping("spec")
@@ -214,11 +221,15 @@ def _written(value: Any) -> str:
 def _resources(container: Reader, settings: dict[str, Any]) -> None:
     resources = container.mapping("resources")
     limits, requests = resources.mapping("limits"), resources.mapping("requests")
-    for key, setting in (("cpu", "cpu"), ("memory", "memory"), (GPU_RESOURCE, "gpus")):
+    names = gpu_names(dict.fromkeys(str(key) for part in (limits, requests) for key, _ in part.items()))
+    resource = names[0] if len(names) == 1 else GPU_RESOURCE
+    for key, setting in (("cpu", "cpu"), ("memory", "memory"), (resource, "gpus")):
         limit, request = limits.text(key), requests.text(key)
         amount = limit or request
         if amount is not None:
             settings[setting] = int(amount) if setting == "gpus" and amount.isdigit() else amount
+            if setting == "gpus" and resource != GPU_RESOURCE and settings[setting] != 0:
+                settings["gpuResource"] = resource
         if limit and request and limit != request:
             requests.log.note(
                 (*requests.path, key),

@@ -1,4 +1,4 @@
-"""`python -m stacks import`: converts launcher files and manifests into a stack file."""
+"""`ray-platform import`: converts launcher files and manifests into a stack file."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,6 +1,8 @@
 """Imports a file: reads its documents, finds their clusters, and writes a stack file with tenants by namespace."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path as File
@@ -12,7 +14,15 @@ from core.stack_file import stack_file as read_again
 from stacks.checks.advice import advice
 from stacks.commands.importing.helm_values import rendered
 from stacks.commands.importing.launcher import from_launcher, is_launcher_file
-from stacks.commands.importing.manifests import KINDS, OWNERS, NotWrittenError, from_manifest, from_owner, has_cluster
+from stacks.commands.importing.manifests import (
+    KINDS,
+    OWNERS,
+    NotWrittenError,
+    from_manifest,
+    from_owner,
+    has_cluster,
+    refuse,
+)
 from stacks.commands.importing.other_formats import (
     FIRST_OPERATOR,
     PROPOSAL,
@@ -21,6 +31,7 @@ from stacks.commands.importing.other_formats import (
     from_proposal,
     is_cai_file,
 )
+from stacks.commands.importing.places import place_in
 from stacks.commands.importing.reader import Answers, Document, Imported, Note, RefusedError, documents
 from stacks.commands.importing.writing import (
     MODELINE,
@@ -46,6 +57,9 @@ def clusters_in(document: Any, answers: Answers) -> tuple[list[Imported], list[N
         if imported := _cluster(_answered(body, answers), answers, path):
             found.append(imported)
         elif isinstance(body, Mapping) and "kind" in body:
+            if _of_ray(body):
+                with _placed(path):
+                    refuse(body, answers)
             name = (body.get("metadata") or {}).get("name") if isinstance(body.get("metadata"), Mapping) else None
             instead = _INSTEAD.get(str(body["kind"]), "keep applying it as a manifest")
             title = f"{body['kind']} {name!r}" if name else f"a {body['kind']}"
@@ -68,8 +82,14 @@ def _recognized(body: Any) -> tuple[str, str]:
     """What a document is that is no object, and what to do with it."""
     keys = set(body) if isinstance(body, Mapping) else set()
     if "config" in keys and any(str(key).startswith(PREFIX) for key in body["config"] or ()):
-        return "it is a stack file already", "check it with `python -m stacks check`"
+        return "it is a stack file already", "check it with `ray-platform check`"
+    if "kind" not in keys and keys & _KUSTOMIZES:
+        return "it is a Kustomization", _INSTEAD["Kustomization"]
     return "it is neither a cluster launcher file nor a manifest", "nothing was made of it"
+
+
+_KUSTOMIZES = {"bases", "patches", "patchesJson6902", "patchesStrategicMerge", "configMapGenerator", "namePrefix"}
+"""Keys of a kustomization.yaml, which needs no kind."""
 
 
 _INSTEAD = {
@@ -96,14 +116,25 @@ def _objects(document: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _cluster(body: Any, answers: Answers, path: Path) -> Imported | None:
-    try:
+    with _placed(path):
         imported = _imported(body, answers)
-    except RefusedError as error:
-        raise RefusedError(*(_below(path, note) for note in error.notes)) from error
     if imported is None:
         return None
     notes = tuple(_below(path, note) for note in imported.notes)
     return replace(imported, notes=notes, path=(*path, *imported.path))
+
+
+@contextmanager
+def _placed(path: Path) -> Iterator[None]:
+    """Refusals of an object, as of the document that contains it at `path`."""
+    try:
+        yield
+    except RefusedError as error:
+        raise RefusedError(*(_below(path, note) for note in error.notes)) from error
+
+
+def _of_ray(body: Mapping[str, Any]) -> bool:
+    return str(body.get("apiVersion", "")).partition("/")[0] == "ray.io" and str(body.get("kind")) in KINDS
 
 
 def _imported(body: Any, answers: Answers) -> Imported | None:
@@ -111,7 +142,7 @@ def _imported(body: Any, answers: Answers) -> Imported | None:
         return None
     group = str(body.get("apiVersion", "")).partition("/")[0]
     kind = str(body.get("kind"))
-    if group == "ray.io" and kind in KINDS and has_cluster(body):
+    if _of_ray(body) and has_cluster(body):
         return _with_owner(body, answers) if kind in OWNERS else from_manifest(body, answers, rename=True)
     if (group, kind) == (FIRST_OPERATOR, "RayCluster"):
         return from_first_operator(body, answers)
@@ -174,14 +205,21 @@ def import_file(file: File, answers: Answers) -> Result:
     notes += [f"{file}: {note}" for tenant in made for note in _of_tenant(tenant)]
     settings = {**operator_of(answers), "tenants": made}
 
-    def placed(finding: Finding) -> str:
+    def placed(finding: Finding) -> tuple[int, str]:
         for document, each in zip(origins, imported, strict=True):
             if (inner := _inside(finding.path, made, each)) is not None:
-                [line] = _lines(file, document, [Note(_manifest_path(each.path, inner), finding.message)])
+                message = _RENDERED.sub("", finding.message)
+                if answers.ray_version and finding.rule == "operator-ray-version":
+                    message += f"; --ray-version {answers.ray_version} is for images whose tag has no version"
+                [line] = _numbered(file, document, [Note(place_in(document.value, each, inner), message)])
                 return line
-        return f"{file}: in the resulting stack file: {finding}"
+        return 0, f"{file}: in the resulting stack file: {finding}"
 
     return _judged(file, stack_file(imported, answers), settings, notes, placed)
+
+
+_RENDERED = re.compile(r"^RayCluster spec\S+: ")
+"""What `check` says before a message about a field that it has derived: the manifest has the field itself."""
 
 
 def _inside(path: Path, made: list[dict[str, Any]], imported: Imported) -> Path | None:
@@ -191,32 +229,6 @@ def _inside(path: Path, made: list[dict[str, Any]], imported: Imported) -> Path 
             entries = made[tenant].get(key, [])
             return tuple(inner) if at < len(entries) and entries[at] == imported.entry else None
     return None
-
-
-def _manifest_path(spec: Path, inner: Path) -> Path:
-    """Where a setting of an entry is in the document that it was made of. `spec`: where that has the spec of its
-    RayCluster."""
-    path = inner[1:] if inner[:1] == ("cluster",) else inner
-    match path:
-        case ("labels" | "annotations", *_):
-            outside = len(spec) - 1 - spec[::-1].index("spec") if "spec" in spec else 0
-            return (*spec[:outside], "metadata", *path)
-        case ("head", "podTemplate", *rest):
-            found: Path = ("headGroupSpec", "template", *rest)
-        case ("head", *rest):
-            found = ("headGroupSpec", *rest)
-        case ("workerGroups", int(at), "podTemplate", *rest):
-            found = ("workerGroupSpecs", at, "template", *rest)
-        case ("workerGroups", int(at), *rest):
-            found = ("workerGroupSpecs", at, *rest)
-        case ("overrides", *rest):
-            found = tuple(rest)
-        case _:
-            found = path
-    # Lists of a pod template are merged by name, so that their indexes are not those of the object.
-    after = found.index("template") if "template" in found else len(found)
-    indexes = [at for at, step in enumerate(found) if at > after and isinstance(step, int)]
-    return (*spec, *(found[: indexes[0]] if indexes else found))
 
 
 def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
@@ -230,22 +242,29 @@ def _on_cml(file: File, found: list[Document], answers: Answers) -> Result:
         return _refused(_lines(file, document, error.notes))
     text = MODELINE + dump({"config": {f"{PROJECT}:cml": settings}})
     lines = _lines(file, document, notes)
-    return _judged(file, text, {"cml": settings}, lines, lambda each: f"{file}: in the resulting stack file: {each}")
+    return _judged(
+        file, text, {"cml": settings}, lines, lambda each: (0, f"{file}: in the resulting stack file: {each}")
+    )
 
 
 def _judged(
-    file: File, text: str, settings: Mapping[str, Any], notes: Iterable[str], placed: Callable[[Finding], str]
+    file: File,
+    text: str,
+    settings: Mapping[str, Any],
+    notes: Iterable[str],
+    placed: Callable[[Finding], tuple[int, str]],
 ) -> Result:
-    """The stack file with this text if `check` accepts it, and reads these settings from it. `placed`: the line for
-    what it finds."""
+    """The stack file with this text if `check` accepts it, and reads these settings from it. `placed`: the number of
+    the line of what it finds, and what to say of it."""
     try:
         written = read_again("", text).values(PREFIX)
         stack = parse(written)
     except StackFileError as error:
-        return _refused(map(placed, error.findings))
+        found = sorted(map(placed, error.findings), key=lambda each: each[0])
+        return _refused(said for _, said in found)
     if written != settings:
         return _refused([f"{file}: the resulting stack file would have other values: report it, with the file"])
-    return Result(text, (*notes, *map(placed, advice(stack, "", date.today()))))
+    return Result(text, (*notes, *(placed(each)[1] for each in advice(stack, "", date.today()))))
 
 
 def _of_tenant(tenant: dict[str, Any]) -> Iterator[str]:
@@ -266,8 +285,19 @@ def _refused(lines: Iterable[str]) -> Result:
 
 def _lines(file: File, document: Document | None, notes: Iterable[Note]) -> list[str]:
     """The notes in the format of a compiler, in the order of their lines."""
+    return [said for _, said in _numbered(file, document, notes)]
+
+
+def _numbered(file: File, document: Document | None, notes: Iterable[Note]) -> list[tuple[int, str]]:
+    """The same with the numbers of their lines; 0 for a note without one."""
     if document:
-        notes = [replace(note, path=document.origin(note.path)) for note in notes]
-    placed = [(document.line(note.path) if document else note.line, note) for note in notes]
-    placed.sort(key=lambda each: each[0] or 0)
-    return [f"{file}:{line}: {note}" if line else f"{file}: {note}" for line, note in placed]
+        notes = [_in(document, note) for note in notes]
+    placed = [((document.line(note.path) if document else note.line) or 0, note) for note in notes]
+    placed.sort(key=lambda each: each[0])
+    return [(line, f"{file}:{line}: {note}" if line else f"{file}: {note}") for line, note in placed]
+
+
+def _in(document: Document, note: Note) -> Note:
+    path = document.origin(note.path)
+    why, instead = (document.yaml.said(path, each) for each in (note.why, note.instead))
+    return replace(note, path=path, why=why, instead=instead)

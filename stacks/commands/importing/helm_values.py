@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.problems import Path
+from core.strategic_merge import part_of
 from core.versions import version_tuple
 from kuberay import OperatorContext
 from stacks.commands.importing.reader import RELEASE, Answers, Document, Note, RefusedError, parsed
@@ -67,8 +68,8 @@ _UNBOUNDED = 2147483647
 """The chart's maxReplicas of a group without one."""
 
 
-def is_values(document: Any) -> bool:
-    """Whether a document is values of the chart."""
+def _has_head(document: Any) -> bool:
+    """Whether a document is values of the chart, by what they have for the head."""
     if not isinstance(document, Mapping) or "kind" in document:
         return False
     head = document.get("head")
@@ -98,7 +99,7 @@ class Rendered(Document):
         return _ray_cluster(self.release)
 
     def origin(self, path: Path) -> Path:
-        return (*self.release.path, *_origin(path, self.release.values))
+        return (*self.release.path, *_origin(path, self.release))
 
     @property
     def notes(self) -> list[Note]:
@@ -117,9 +118,9 @@ def _release(body: Any, answers: Answers) -> Release | None:
     if not isinstance(body, Mapping):
         return None
     chart = answers.chart_version or answers.operator_version or OperatorContext().version
-    if is_values(body):
+    if _has_head(body) or (body and set(body) <= _OF_THE_CHART):
         return Release(body, (), chart)
-    below = [key for key, value in body.items() if "kind" not in body and is_values(value)]
+    below = [key for key, value in body.items() if "kind" not in body and _has_head(value)]
     if len(below) == 1:
         return Release(body[below[0]], (below[0],), chart)
     found = {"Application": _application, "HelmRelease": _helm_release}.get(str(body.get("kind")), lambda _: None)(body)
@@ -127,48 +128,48 @@ def _release(body: Any, answers: Answers) -> Release | None:
         return None
     version = str(found.chart).removeprefix("v")
     exact = version if RELEASE.fullmatch(version) else chart
-    name = found.name or _at(body, "metadata", "name")
+    name = found.name or part_of(body, "metadata", "name")
     return replace(found, chart=answers.chart_version or exact, name=name)
 
 
 def _application(body: Mapping[str, Any]) -> Release | None:
     """Of Argo CD (argoproj.github.io, Helm): values as text or as an object, and single parameters."""
-    several = _at(body, "spec", "sources")
+    several = part_of(body, "spec", "sources")
     count = len(several) if isinstance(several, list) else 0
     sources: list[Path] = [("spec", "source"), *(("spec", "sources", at) for at in range(count))]
-    source = next((each for each in sources if _at(body, *each, "chart") == CHART), None)
+    source = next((each for each in sources if part_of(body, *each, "chart") == CHART), None)
     if source is None:
         return None
-    text = _at(body, *source, "helm", "values")
+    text = part_of(body, *source, "helm", "values")
     path = (*source, "helm", "values" if text else "valuesObject")
-    values = _mapping(_parsed(text, path) if text else _at(body, *path))
-    parameters = _at(body, *source, "helm", "parameters")
+    values = _mapping(_parsed(text, path) if text else part_of(body, *path))
+    parameters = part_of(body, *source, "helm", "parameters")
     for at, each in enumerate(parameters if isinstance(parameters, list) else ()):
-        *steps, last = str(_at(each, "name")).split(".")
+        *steps, last = str(part_of(each, "name")).split(".")
         place = (*source, "helm", "parameters", at, "value")
-        given: dict[str, Any] = {last: _parsed(_at(body, *place), place)}
+        given: dict[str, Any] = {last: _parsed(part_of(body, *place), place)}
         for step in reversed(steps):
             given = {step: given}
         values = _merged(values, given)
     return Release(
         values,
         path,
-        str(_at(body, *source, "targetRevision")),
-        _at(body, *source, "helm", "releaseName"),
-        _at(body, "spec", "destination", "namespace"),
+        str(part_of(body, *source, "targetRevision")),
+        part_of(body, *source, "helm", "releaseName"),
+        part_of(body, "spec", "destination", "namespace"),
     )
 
 
 def _helm_release(body: Mapping[str, Any]) -> Release | None:
     """Of Flux (fluxcd.io, HelmReleases)."""
-    if _at(body, "spec", "chart", "spec", "chart") != CHART:
+    if part_of(body, "spec", "chart", "spec", "chart") != CHART:
         return None
     return Release(
-        _mapping(_at(body, "spec", "values")),
+        _mapping(part_of(body, "spec", "values")),
         ("spec", "values"),
-        str(_at(body, "spec", "chart", "spec", "version")),
-        _at(body, "spec", "releaseName"),
-        _at(body, "spec", "targetNamespace") or _at(body, "metadata", "namespace"),
+        str(part_of(body, "spec", "chart", "spec", "version")),
+        part_of(body, "spec", "releaseName"),
+        part_of(body, "spec", "targetNamespace") or part_of(body, "metadata", "namespace"),
     )
 
 
@@ -181,19 +182,17 @@ def _parsed(text: Any, path: Path) -> Any:
     return found.value if found else {}
 
 
-def _at(body: Any, *path: str | int) -> Any:
-    for step in path:
-        if isinstance(step, int) and isinstance(body, list):
-            body = body[step]
-        else:
-            body = body.get(step) if isinstance(body, Mapping) else None
-    return body
-
-
 def _defaults(chart: str) -> dict[str, Any]:
     """What the chart's values.yaml sets, apart from what is empty there."""
     release = version_tuple(chart)
-    tags = {(1, 6): "2.52.0", (1, 4): "2.46.0", (1, 3): "2.41.0", (1, 2): "2.34.0", (0,): "2.9.0"}
+    tags = {
+        (1, 6): "2.52.0",
+        (1, 4): "2.46.0",
+        (1, 3): "2.41.0",
+        (1, 2, 2): "2.9.0",
+        (1, 2): "2.34.0",
+        (0,): "2.9.0",
+    }
     newest = release >= (1, 6)
     group = {
         "volumes": [{"name": "log-volume", "emptyDir": {}}],
@@ -253,26 +252,25 @@ def _supported(values: Mapping[str, Any], chart: str) -> dict[str, Any]:
     return {key: each for key, each in values.items() if release >= version_tuple(_SINCE.get(key, "0"))}
 
 
-def _groups(values: Mapping[str, Any]) -> list[tuple[Path, Mapping[str, Any]]]:
-    """The groups of workers that the chart renders, each with the path of its values."""
-    additional = values.get("additionalWorkerGroups") or {}
-    every: list[tuple[Path, Any]] = [
-        (("worker",), values.get("worker") or {}),
-        *((("additionalWorkerGroups", name), additional[name]) for name in sorted(additional)),
-    ]
+def _groups(values: Mapping[str, Any], chart: str) -> list[tuple[Path, Mapping[str, Any]]]:
+    """The groups of workers that the chart renders, in its order, each with the path of its values."""
+    groups = values.get("additionalWorkerGroups") or {}
+    additional: list[tuple[Path, Any]] = [(("additionalWorkerGroups", name), groups[name]) for name in sorted(groups)]
+    worker: tuple[Path, Any] = (("worker",), values.get("worker") or {})
+    every = [worker, *additional] if version_tuple(chart) >= (1, 4) else [*additional, worker]
     return [(path, group or {}) for path, group in every if not (group or {}).get("disabled")]
 
 
 def _ray_cluster(release: Release) -> dict[str, Any]:
     """Raises RefusedError if the chart would render no RayCluster of the values."""
     for path, kind in _kinds(release.values):
-        found = _at(release.values, *path)
+        found = part_of(release.values, *path)
         # The chart reads into these, and leaves the others out if they are empty.
         read = path[-1] not in _OF_A_GROUP and path[-1] != "containerEnv"
         if found is not None and (found or read) and not isinstance(found, kind):
             allowed = "a mapping" if kind is Mapping else "a list"
             raise RefusedError(Note(path, f"{found!r} is not {allowed}", "correct it"))
-    for path, group in ((("head",), release.values.get("head") or {}), *_groups(release.values)):
+    for path, group in ((("head",), release.values.get("head") or {}), *_groups(release.values, release.chart)):
         if (image := group.get("image")) and (missing := {"repository", "tag"} - set(image)):
             without = " and no ".join(sorted(missing))
             raise RefusedError(
@@ -282,17 +280,15 @@ def _ray_cluster(release: Release) -> dict[str, Any]:
         raise RefusedError(Note(("head",), "the chart renders nothing without a head", "remove the null"))
     values = _supported(_merged(_defaults(release.chart), release.values), release.chart)
     head = _supported(values["head"], release.chart)
+    service = {"serviceType": (values.get("service") or {}).get("type"), "headService": head.get("headService")}
     spec = {
         **{key: head.get(key) for key in ("rayVersion", "enableInTreeAutoscaling", "autoscalerOptions")},
         "gcsFaultToleranceOptions": _fault_tolerance(values),
-        "headGroupSpec": {
-            "serviceType": (values.get("service") or {}).get("type"),
-            "headService": head.get("headService"),
-            **_group(head, values, "ray-head"),
-        },
+        "headGroupSpec": {**_filled(service), **_group(head, values, "ray-head")},
     }
     groups = [
-        _workers(path, _supported(group, release.chart), values, release.chart) for path, group in _groups(values)
+        _workers(path, _supported(group, release.chart), values, release.chart)
+        for path, group in _groups(values, release.chart)
     ]
     metadata = {
         "name": _name(release, values),
@@ -324,10 +320,9 @@ def _kinds(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
 
 def _name(release: Release, values: Mapping[str, Any]) -> str:
     """As the template ray-cluster.fullname; KubeRay's guides call the release `raycluster`."""
-    if given := values.get("fullnameOverride"):
-        return str(given)[:63]
     name, own = str(release.name or "raycluster"), str(values.get("nameOverride") or CHART)
-    return (name if own in name else f"{name}-{own}")[:63]
+    whole = values.get("fullnameOverride") or (name if own in name else f"{name}-{own}")
+    return str(whole)[:63].removesuffix("-")
 
 
 def _fault_tolerance(values: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -371,7 +366,7 @@ def _group(group: Mapping[str, Any], values: Mapping[str, Any], container: str) 
     }
     metadata = _filled({key: group.get(key) for key in ("labels", "annotations")})
     return {
-        "rayStartParams": {key: _quoted(value) for key, value in parameters.items()},
+        "rayStartParams": {key: _quoted(value) for key, value in parameters.items() if value is not None},
         "template": _filled({"metadata": metadata, "spec": _filled(pod)}),
     }
 
@@ -385,8 +380,9 @@ def _filled(body: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value}
 
 
-def _origin(path: Path, values: Mapping[str, Any]) -> Path:
+def _origin(path: Path, release: Release) -> Path:
     """The place among the values from which a part of the RayCluster comes."""
+    values = release.values
     match path:
         case ("spec",):
             return ()
@@ -401,7 +397,7 @@ def _origin(path: Path, values: Mapping[str, Any]) -> Path:
         case ("spec", "headGroupSpec", *rest):
             return _origin_in_group(("head",), tuple(rest), values)
         case ("spec", "workerGroupSpecs", int(at), *rest):
-            groups = _groups(values)
+            groups = _groups(values, release.chart)
             group = groups[at][0] if at < len(groups) else ("worker",)
             return _origin_in_group(group, tuple(rest), values)
         case ("spec", str(key), *rest):
@@ -418,9 +414,9 @@ def _origin_in_group(group: Path, path: Path, values: Mapping[str, Any]) -> Path
         case ("template", "spec", "imagePullSecrets", *rest):
             return ("imagePullSecrets", *rest)
         case ("template", "spec", "containers", 0, "image" | "imagePullPolicy"):
-            return (*group, "image") if _at(values, *group, "image") else ("image",)
+            return (*group, "image") if part_of(values, *group, "image") else ("image",)
         case ("template", "spec", "containers", 0, "env", int(at), *rest):
-            common = len(_at(values, "common", "containerEnv") or ())
+            common = len(part_of(values, "common", "containerEnv") or ())
             return (
                 ("common", "containerEnv", at, *rest) if at < common else (*group, "containerEnv", at - common, *rest)
             )
@@ -444,7 +440,7 @@ def _notes(release: Release) -> Iterator[Note]:
         yield Note((), f"the RayCluster is named {name}, as by `helm install raycluster`", "--name sets another")
     yield from _unknown((), values, _OF_THE_CHART, release.chart)
     yield from _unknown(("head",), values.get("head") or {}, _OF_A_HEAD, release.chart)
-    for path, group in _groups(values):
+    for path, group in _groups(values, release.chart):
         known = _OF_WORKERS if path == ("worker",) else _OF_WORKERS - {"groupName"}
         yield from _unknown(path, group, known, release.chart)
 

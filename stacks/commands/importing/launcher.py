@@ -6,10 +6,11 @@ runs in pods.
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.nodes import GPU_RESOURCE
+from core.problems import Path
 from stacks.commands.importing.cluster_spec import pod_settings
 from stacks.commands.importing.ray_start import RayStart, quoted, ray_start
 from stacks.commands.importing.reader import (
@@ -99,13 +100,13 @@ def _current(document: Reader, limit: int | None, least: int | None) -> NodeType
 def _type(types: Reader, name: str, limit: int | None, default: int | None) -> NodeType:
     body = types.mapping(name)
     most = body.whole("max_workers")
-    greatest = RAYS_MAX_WORKERS if limit is None else limit
+    maximum = RAYS_MAX_WORKERS if limit is None else limit
     if most is None:
-        most = greatest if default is None else default
-    elif most > greatest:
-        body.at("max_workers").note(f"the file's own max_workers is lower: {greatest}", "here it is that number")
+        most = maximum if default is None else default
+    elif most > maximum:
+        body.at("max_workers").note(f"the file's own max_workers is lower: {maximum}", "here it is that number")
     least = body.whole("min_workers") or 0
-    return NodeType(name, body, body.mapping("node_config"), min(least, most), max(least, min(most, greatest)))
+    return NodeType(name, body, body.mapping("node_config"), min(least, most), max(least, min(most, maximum)))
 
 
 def _manual(document: Reader, limit: int | None, least: int | None) -> NodeTypes:
@@ -296,7 +297,7 @@ def from_launcher(document: Mapping[str, Any], answers: Answers | None = None) -
     """The cluster. Raises RefusedError if the file is invalid, or lacks required values."""
     reader = Reader(document)
     imported = read_launcher(reader, answers or Answers())
-    return Imported(imported.cluster, imported.namespace, reader.log.finish(document))
+    return replace(imported, notes=reader.log.finish(document))
 
 
 def read_launcher(document: Reader, answers: Answers) -> Imported:
@@ -336,7 +337,11 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     of_groups(cluster, document.log, document.at("docker").path)
     _note_provider(provider)
     _note_top_level(document)
-    return Imported(cluster, namespace, ())
+    placed: list[tuple[Path, NodeType]] = [(("head",), types.head)]
+    placed += [(("workerGroups", index), each) for index, each in enumerate(types.workers)]
+    places = {path: each.body.path for path, each in placed}
+    places |= {(*path, "podTemplate"): each.node_config.path for path, each in placed}
+    return Imported(cluster, namespace, (), places=places)
 
 
 def _name(document: Reader, answers: Answers) -> str:
@@ -378,11 +383,11 @@ def _autoscaling(document: Reader) -> dict[str, Any]:
 def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
     settings = _node(node_type, start, pods, "ray-head")
     settings.pop("idleTimeout", None)
-    gpus = settings.pop("gpus", None)
+    gpus, resource = settings.pop("gpus", None), settings.pop("gpuResource", GPU_RESOURCE)
     if gpus:
         container = {
             "name": "ray-head",
-            "resources": {kind: {GPU_RESOURCE: gpus} for kind in ("requests", "limits")},
+            "resources": {kind: {resource: gpus} for kind in ("requests", "limits")},
         }
         spec = settings.setdefault("podTemplate", {}).setdefault("spec", {})
         spec.setdefault("containers", [{"name": "ray-head"}])[0].update(container)

@@ -13,22 +13,25 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import JOB_LABEL, RayJobSettings
 from components.ray_service.settings import SERVICE_LABEL
 from core.pods import RAY_CLUSTERS
-from core.problems import Path, Problems, StackFileError, dotted
+from core.problems import Path, Problem, Problems, StackFileError
 from core.secrets import ADVICE, is_secret, secret_in
-from core.strategic_merge import difference
+from core.strategic_merge import difference, part_of
+from core.values import inside
 from core.yaml_reader.document import document
 from core.yaml_reader.scalars import DocumentError, resolve_of_kubernetes
 from kuberay import OperatorContext, validate
 from kuberay.releases import DEFAULT_FEATURE_GATES
+from kuberay.schedulers import KUEUE_QUEUE_LABEL
 from kuberay.schema import stored
 from stacks.commands.importing.cluster_spec import image_of, settings_of
+from stacks.commands.importing.places import of_manifest
 from stacks.commands.importing.reader import (
+    TEMPLATE,
     Answers,
     Imported,
     Log,
@@ -83,9 +86,9 @@ def from_manifest(
     reader = Reader(body)
     kind, answers = str(body.get("kind")), answers or Answers()
     path = KINDS[kind]
-    if secrets := [*_secrets_in(body.get("metadata"), ("metadata",)), *_secrets_in(_at(body, path), path)]:
+    if secrets := [*_secrets_in(body.get("metadata"), ("metadata",)), *_secrets_in(part_of(body, *path), path)]:
         raise RefusedError(*secrets)  # before any message that shows values
-    _refused_by_kuberay(body, answers)
+    refuse(body, answers)
     spec = reader
     for step in path:
         spec = spec.mapping(step)
@@ -117,14 +120,7 @@ def from_manifest(
 
 def has_cluster(body: Mapping[str, Any]) -> bool:
     """Whether a manifest of one of the kinds contains a cluster spec, instead of a reference to a cluster by name."""
-    return _at(body, KINDS[str(body.get("kind"))]) is not None
-
-
-def _at(body: Mapping[str, Any], path: Path) -> Any:
-    part: Any = body
-    for step in path:
-        part = part.get(step) if isinstance(part, Mapping) else None
-    return part
+    return part_of(body, *KINDS[str(body.get("kind"))]) is not None
 
 
 def completed(spec: dict[str, Any]) -> dict[str, Any]:
@@ -149,14 +145,35 @@ def _of_others(spec: dict[str, Any], body: Mapping[str, Any], path: Path, log: L
             log.advise(place, "Ray's autoscaler names there the workers that it removes", "nothing to do")
 
 
-def _refused_by_kuberay(body: Mapping[str, Any], answers: Answers) -> None:
+_TEMPLATED = re.compile(r"\{\{-?\s*(?:[.$]|include\b|template\b|tpl\b|toYaml\b|if\b|with\b|range\b)")
+"""An action of a template of Helm."""
+
+_PATCH = "a patch has only a part: import what `kubectl kustomize FOLDER` renders with it, or add the rest"
+
+
+def refuse(body: Mapping[str, Any], answers: Answers) -> None:
+    """Raises RefusedError for what KubeRay or the API server refuses of an object, and for a template of Helm."""
+    for path, value in inside(body):
+        if isinstance(value, str) and _TEMPLATED.search(value):
+            raise RefusedError(Note(path, *TEMPLATE))
     gates = dict.fromkeys(DEFAULT_FEATURE_GATES, True)
     operator = OperatorContext(feature_gates=gates)
     if answers.operator_version:
         operator = replace(operator, version=answers.operator_version)
     problems = validate(without_nulls({**body, "apiVersion": "ray.io/v1", "status": None}), operator)
     if problems:
-        raise RefusedError(*(Note(each.path, each.message, "KubeRay would refuse it") for each in problems))
+        # Of a misspelt field the other message says enough.
+        patch = all(each.rule == "required-field" for each in problems) and "spec" in body
+        raise RefusedError(*(Note(each.path, each.message, _PATCH if patch else _remedy(each)) for each in problems))
+
+
+def _remedy(problem: Problem) -> str:
+    """The option that replaces what is refused, if there is one."""
+    match problem.path:
+        case ("metadata", "name" | "namespace" as key):
+            return f"--{key} sets another"
+    newer = re.search(r"came with KubeRay (\d+\.\d+)", problem.message)
+    return f"--operator-version {newer[1]}.0 imports it for that release" if newer else "KubeRay would refuse it"
 
 
 def _label(spec: dict[str, Any], label: str, name: str) -> None:
@@ -289,7 +306,7 @@ def _without(entry: dict[str, Any], place: Path) -> bool:
 
 def _exact(entry: dict[str, Any], desired: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The entry with the overrides that make it render to the desired spec."""
-    now = _rendered(entry, path)
+    now = _rendered(entry, desired, path)
     _add_template(entry.setdefault("head", {}), now["headGroupSpec"], desired["headGroupSpec"])
     if not entry["head"]:
         del entry["head"]
@@ -298,9 +315,9 @@ def _exact(entry: dict[str, Any], desired: Mapping[str, Any], path: Path) -> dic
         entry.get("workerGroups", []), rendered, desired.get("workerGroupSpecs", []), strict=True
     ):
         _add_template(group, is_now, is_desired)
-    if overrides := difference(_rendered(entry, path), desired):
+    if overrides := difference(_rendered(entry, desired, path), desired):
         entry["overrides"] = overrides
-    if (made := _rendered(entry, path)) != desired:
+    if (made := _rendered(entry, desired, path)) != desired:
         left = difference(made, desired)
         raise RefusedError(Note(path, f"{left!r} cannot be written in a stack file", "report it, with the manifest"))
     return entry
@@ -311,27 +328,24 @@ def _add_template(group: dict[str, Any], now: Mapping[str, Any], desired: Mappin
         group["podTemplate"] = template
 
 
-def _rendered(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _rendered(entry: Mapping[str, Any], desired: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The spec that an entry renders to, with its defaults."""
     try:
         settings = RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
         return defaulted(with_tenant_values(_TENANT, settings)["spec"])
     except ValidationError as error:
-        raise RefusedError(*_faults(error, path)) from error
+        raise RefusedError(*_faults(error, entry, desired, path)) from error
     except ValueError as error:
         raise RefusedError(Note(path, str(error), "change the manifest")) from error
 
 
-def _faults(error: ValidationError, path: Path) -> list[Note]:
-    found = []
+def _faults(error: ValidationError, entry: Mapping[str, Any], desired: Mapping[str, Any], path: Path) -> Iterator[Note]:
     for fault in error.errors(include_url=False):
         cause = fault.get("ctx", {}).get("error")
         problems = cause.problems if isinstance(cause, Problems) else ()
-        texts = [(each.path, each.message) for each in problems] or [((), fault["msg"])]
-        found += [
-            Note(path, f"{dotted((*fault['loc'], *inner))} {text}", "change the manifest") for inner, text in texts
-        ]
-    return found
+        texts = [(each.path, each.message) for each in problems] or [((), fault["msg"].removeprefix("Value error, "))]
+        for inner, text in texts:
+            yield Note(of_manifest(desired, path, entry, (*fault["loc"], *inner)), text, "change the manifest")
 
 
 def defaulted(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -429,7 +443,7 @@ def _job(spec: Reader) -> dict[str, Any]:
         given["entrypointResources"] = _mapping(text, "entrypointResources")
     spec.at("jobId").note("each run gets an ID of its own", "find it in the status of the RayJob")
     if spec.at("clusterSelector").value:
-        raise NotWrittenError("it has a cluster of its own and a clusterSelector, which KubeRay prefers")
+        raise NotWrittenError("it has a rayClusterSpec and a clusterSelector, which KubeRay prefers")
     _others(spec, "rayClusterSpec")
     return given
 

@@ -4,7 +4,7 @@ quantities, durations and versions in the format of the stack file.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from math import ceil
 from pathlib import Path as File
@@ -16,7 +16,7 @@ from core.secrets import ADVICE, SECRET, is_secret, secret_in
 from core.stack_file import LARGEST_FILE
 from core.versions import image_version, ray_image_version, version_tuple
 from core.yaml_reader import document as yaml_document
-from core.yaml_reader.scalars import DocumentError, Node, resolve_of_kubernetes
+from core.yaml_reader.scalars import DocumentError, resolve_of_kubernetes
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 
@@ -67,7 +67,10 @@ class Imported:
     """Whose cluster it is; None: it stays by itself."""
 
     path: Path = ()
-    """Where the document has the spec of its RayCluster."""
+    """Where the document has the spec of its RayCluster; empty if it has none."""
+
+    places: Mapping[Path, Path] = field(default_factory=dict)
+    """Where the document has head and worker groups, and their pods, if it has no such spec."""
 
     @property
     def key(self) -> str:
@@ -131,23 +134,7 @@ class Document:
 
     def line(self, path: Path) -> int:
         """The line of the part at `path`, or of its deepest existing parent."""
-        node = self.yaml.root
-        for index, step in enumerate(path):
-            if step not in node.children:
-                return self._line_within(node, path[:index], path[index:])
-            node = node.children[step]
-        return self._line_of(path)
-
-    def _line_of(self, path: Path) -> int:
-        return self.first_line + self.yaml.span(path).line - 1
-
-    def _line_within(self, node: Node, outer: Path, inner: Path) -> int:
-        """The line of a part inside a YAML text, which begins below the key; else the line of the part's parent."""
-        line = self._line_of(outer)
-        if not isinstance(node.value, str) or "\n" not in node.value:
-            return line
-        found = parsed(node.value, outer)
-        return Document(found, line + 1).line(inner) if found else line
+        return self.first_line + self.yaml.line(path) - 1
 
 
 def parsed(text: str, path: Path) -> yaml_document.Document | None:
@@ -158,11 +145,15 @@ def parsed(text: str, path: Path) -> yaml_document.Document | None:
         raise RefusedError(Note(path, f"its line {error.span.line}: {error}")) from error
 
 
+_LARGEST_FILE = 16 * LARGEST_FILE
+"""Beside its clusters, a file may have other objects, which Kubernetes limits to a megabyte each."""
+
+
 def documents(file: File) -> list[Document]:
     """The documents of a file that are not empty. Raises RefusedError if the file cannot be read or is not YAML."""
     try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise RefusedError(Note((), f"it has more than {LARGEST_FILE} bytes", "use a smaller file"))
+        if file.stat().st_size > _LARGEST_FILE:
+            raise RefusedError(Note((), f"it has more than {_LARGEST_FILE} bytes", "leave out what is not of Ray"))
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise RefusedError(Note((), f"it cannot be read: {error.strerror}", "use a readable file")) from error
@@ -172,12 +163,12 @@ def documents(file: File) -> list[Document]:
         found = [Document(each) for each in yaml_document.documents(text, resolve_of_kubernetes)]
     except DocumentError as error:
         if "{{" in text:
-            raise RefusedError(Note((), *_TEMPLATE, line=error.span.line)) from error
+            raise RefusedError(Note((), *TEMPLATE, line=error.span.line)) from error
         raise RefusedError(Note((), str(error), line=error.span.line)) from error
     return [each for each in found if each.value is not None]
 
 
-_TEMPLATE = ("it is a template of Helm", "render it with `helm template NAME CHART`, and import the output")
+TEMPLATE = ("it is a template of Helm", "render it with `helm template NAME CHART`, and import the output")
 
 
 UNKNOWN = ("the import does not know it", "check what it is for, and set it in podTemplate or overrides")

@@ -24,7 +24,9 @@ from core.stack_file import PROJECT
 from core.types import Settings
 from core.values import inside
 from core.yaml_writer import FastFileDumper
+from kuberay import OperatorContext, validate
 from kuberay.formats import is_dns_subdomain
+from kuberay.validation import SHAPE
 from stacks.checks.namespaces import DEFAULT
 from stacks.commands.importing.manifests import faults
 from stacks.commands.importing.reader import Answers, Imported, dns_name
@@ -110,7 +112,8 @@ def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
 
 def _level(body: dict[str, Any], imported: Imported) -> PodSecurityLevel:
     """The strictest level that admits the pods: of the cluster, and the one that submits a job."""
-    least = strictest_level(body) if body else "restricted"
+    misshapen = not body or any(each.rule in SHAPE for each in validate(body, OperatorContext()))
+    least = "restricted" if misshapen else strictest_level(body)
     if imported.owner is None:
         return least
     looser = _FROM_STRICT[_FROM_STRICT.index(least) :]

@@ -1,12 +1,12 @@
-"""`python -m stacks page`: a page of a stack's plan; with `--live` also of what runs now, on the loopback address."""
+"""`ray-platform page`: a page of a stack's plan; with `--live` also of what runs now, on the loopback address."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, stack_path
-from stacks.commands.status.command import Context, Stack, failing, settings_of, tenants_of
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, stack_path
+from stacks.commands.status.command import Context, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster

@@ -1,7 +1,7 @@
 """What a page shows of a plan and of a status, in its order, and its HTML: one file without any other, with a
 Content-Security-Policy that allows nothing else. Pure functions.
 
-The plan is that of `python -m stacks plan`, the status that of `python -m stacks status`: both are only arranged here.
+The plan is that of `ray-platform plan`, the status that of `ray-platform status`: both are only arranged here.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ import jinja2
 
 from components.capacity.placement import Node
 from components.ray_cluster.pods import CLUSTER_LABEL
+from components.ray_cluster.readiness import ENDED
 from components.ray_job.manifests import SUBMITTER_LABEL
 from components.rollout.pods import group, kind
 from core.body import Body
-from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from core.nodes import GPU_PRODUCT_LABEL, NodePool, gpu_names
 from core.quantities import amount
 from stacks.commands.plan.drawing import MOST_NODES, svg
 from stacks.commands.plan.report import Report, Table
 from stacks.commands.plan.report import report as report_of
 from stacks.commands.status.budgets import QueueStatus
-from stacks.commands.status.clusters import ENDED, Gpus, phase, requested
+from stacks.commands.status.clusters import Gpus, phase, requested
 from stacks.commands.status.cml import CmlStatus
 from stacks.commands.status.report import CML, QUEUES, Section, figures, sections
 from stacks.commands.status.snapshot import Found
@@ -153,16 +154,18 @@ def _owner(pod: Body) -> tuple[str, str]:
 
 
 def _gpus(node: Body) -> int:
-    return int(amount(str(((node.get("status") or {}).get("allocatable") or {}).get(GPU_RESOURCE, 0))))
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return int(sum(amount(str(allocatable[name])) for name in gpu_names(allocatable)))
 
 
 def _pool_of(node: Body, pools: Iterable[NodePool]) -> str:
     """The pool of the stack file whose labels, product and GPUs a node has; of several the one with the most labels."""
-    labels, gpus = node["metadata"].get("labels") or {}, _gpus(node)
+    labels = node["metadata"].get("labels") or {}
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
     meant = [
         pool
         for pool in pools
-        if gpus == pool.gpus
+        if amount(str(allocatable.get(pool.gpu_resource, 0))) == pool.gpus
         and pool.labels.items() <= labels.items()
         and (pool.gpu_product is None or labels.get(GPU_PRODUCT_LABEL) == pool.gpu_product)
     ]
@@ -345,7 +348,7 @@ def html(view: View) -> str:
 
 
 def html_of_reports(reports: Iterable[Report]) -> str:
-    """A page of plans with their drawings, as `python -m stacks plan --format html` writes it."""
+    """A page of plans with their drawings, as `ray-platform plan --format html` writes it."""
     return _template("reports.html.jinja").render(reports=list(reports), svg=svg)
 
 

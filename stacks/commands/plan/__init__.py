@@ -1,1 +1,1 @@
-"""`python -m stacks plan`: what a stack file needs of its nodes, and what past load would have needed."""
+"""`ray-platform plan`: what a stack file needs of its nodes, and what past load would have needed."""

@@ -1,4 +1,4 @@
-"""`python -m stacks plan`: whether stacks fit their nodes and budgets, and what can run at the same time; offline."""
+"""`ray-platform plan`: whether stacks fit their nodes and budgets, and what can run at the same time; offline."""
 
 import json
 from enum import StrEnum

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from html import escape
 
-from components.capacity.limits import eligible
-from components.capacity.placement import RESOURCES, Node, Nodes, Workers, held
+from components.capacity.placement import RESOURCES, Node, Nodes, Workers, held, possible_pools
 from core.quantities import shown
 from stacks.planning.plan import Plan
 
@@ -67,7 +66,7 @@ def _sections(plan: Plan) -> Iterator[tuple[str, list[Node]]]:
 
 def _full(plan: Plan, sizes: Iterable[Workers]) -> Iterator[Node]:
     for workers in sizes:
-        pool = max(eligible(workers.spec, plan.pools), key=lambda pool: held(workers, pool))
+        pool = max(possible_pools(workers, plan.pools), key=lambda pool: held(workers, pool))
         nodes = Nodes([pool.model_copy(update={"count": 1})])
         nodes.grow([replace(workers, least=0, most=None)])
         yield nodes.nodes[0]

@@ -6,7 +6,7 @@ For programs amounts are numbers, memory in bytes; null if a value is not set. K
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -16,10 +16,10 @@ from components.cml.settings import CmlRayClusterSettings
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage, total
 from components.tenant.settings import hard
-from core.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE, gpu_names, gpus_of
 from core.problems import few
-from core.quantities import shown
-from stacks.planning.overcommitment import MOST_NAMED, overcommitments
+from core.quantities import amount, shown
+from stacks.planning.overcommitment import MOST_NAMED, more_than, overcommitments
 from stacks.planning.plan import Plan, TenantPlan, TooSmall
 from stacks.settings import StackSettings
 
@@ -55,12 +55,17 @@ def report(name: str, plan: Plan) -> Report:
     return Report(name, tuple(table for table in made if table.rows), tuple(_sentences(plan)), plan)
 
 
-def figure(usage: Usage, resource: str) -> str:
+def figure(usage: Mapping[str, Decimal], resource: str) -> str:
     """An amount for people; memory in whole Gi."""
-    value = usage.get(resource)
+    value = _of(usage, resource)
     if value is None:
         return NONE
     return f"{int(value // 2**30)}Gi" if resource == "memory" else shown(resource, value)
+
+
+def _of(usage: Mapping[str, Decimal], resource: str) -> Decimal | None:
+    """An amount; of GPUs those of all vendors together. None: it is not set."""
+    return gpus_of(usage) if resource == GPU_RESOURCE and gpu_names(usage) else usage.get(resource)
 
 
 def triple(usage: Usage) -> str:
@@ -98,8 +103,9 @@ def _groups(plan: Plan) -> Table:
             most = "any" if workers.most is None else str(workers.most)
             held = str(group.held) if group.pools else "0, no pool has such nodes"
             one = triple(_zeros(workers.usage))
-            rows.append((cluster.name, workers.group, one, str(workers.least), most, held))
-    columns = ("RayCluster", "Group", "One worker", "At first", "At most", "Nodes hold")
+            drain = NONE if workers.drain is None else f"{workers.drain} s"
+            rows.append((cluster.name, workers.group, one, str(workers.least), most, held, drain))
+    columns = ("RayCluster", "Group", "One worker", "At first", "At most", "Nodes hold", "Drain")
     return Table(f"Heads and worker groups ({_UNITS})", columns, tuple(rows))
 
 
@@ -108,7 +114,7 @@ def _clusters(plan: Plan) -> Table:
     for each in plan.clusters:
         usages = (_zeros(each.starts), each.alone, each.beside)
         rows.append((each.name, each.queue or NONE, *(figure(usage, GPU_RESOURCE) for usage in usages)))
-    columns = ("RayCluster", "Queue", "GPUs at first", "At its greatest", "Beside what all others start with")
+    columns = ("RayCluster", "Queue", "GPUs at first", "Maximum", "Maximum while others start")
     return Table("RayClusters: what can run at once", columns, tuple(rows))
 
 
@@ -118,9 +124,9 @@ def _tenants(plan: Plan) -> Table:
             each.settings.name,
             triple(_zeros(each.starts)),
             triple(each.guaranteed),
-            triple(each.greatest),
+            triple(each.maximum),
             _quota(each),
-            figure(each.in_turn, GPU_RESOURCE),
+            figure(each.in_file_order, GPU_RESOURCE),
             money(each.cost),
         )
         for each in plan.tenants
@@ -128,16 +134,21 @@ def _tenants(plan: Plan) -> Table:
     if len(plan.tenants) > 1:
         starts = total(tenant.starts for tenant in plan.tenants)
         guaranteed = total(tenant.guaranteed for tenant in plan.tenants)
-        in_turn = total(tenant.in_turn for tenant in plan.tenants)
+        in_file_order = total(tenant.in_file_order for tenant in plan.tenants)
         sums = (triple(_zeros(starts)), triple(guaranteed), triple(plan.promised))
-        rows.append(("together", *sums, NONE, figure(in_turn, GPU_RESOURCE), money(plan.cost)))
-    columns = ("Tenant", "Always", "Guaranteed", "Greatest", "Quota", "GPUs in turn", "Cost per hour")
+        rows.append(("together", *sums, NONE, figure(in_file_order, GPU_RESOURCE), money(plan.cost)))
+    columns = ("Tenant", "Always", "Guaranteed", "Maximum", "Quota", "GPUs in file order", "Cost per hour")
     return Table(f"Tenants ({_UNITS})", columns, tuple(rows))
 
 
 def _quota(tenant: TenantPlan) -> str:
     entries = hard(tenant.settings.quota) if tenant.settings.quota else {}
-    return " / ".join(entries.get(f"requests.{resource}", NONE) for resource in RESOURCES)
+    of_gpus = {
+        name: amount(most) for entry, most in entries.items() if (name := entry.removeprefix("requests.")) != entry
+    }
+    return " / ".join(
+        [figure(of_gpus, GPU_RESOURCE), *(entries.get(f"requests.{each}", NONE) for each in RESOURCES[1:])]
+    )
 
 
 def _queues(plan: Plan) -> Table:
@@ -153,25 +164,50 @@ def _queues(plan: Plan) -> Table:
 
 def _sentences(plan: Plan) -> Iterable[str]:
     number = len(plan.clusters)
+    if number:
+        yield _verdict(plan)
     if number and not plan.left_out and not plan.too_small:
         yield f"All {number} RayClusters can start at once." if number > 1 else "The RayCluster can start."
     yield from map(_too_small, plan.too_small)
     yield from (f"Overcommitted: {each.message}." for each in overcommitments(plan))
-    short = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
+    yield from _quotas_beyond_nodes(plan)
+    short = [each for each in plan.tenants if gpus_of(each.in_file_order) < gpus_of(each.maximum)]
     if number and not short:
-        yield "All tenants can have their greatest number of GPUs at once."
-    for each in short:
-        has, of = figure(each.in_turn, GPU_RESOURCE), figure(each.greatest, GPU_RESOURCE)
-        yield (
-            "Not at once: when tenants grow in the order of the file, beside what all start with, "
-            f"{each.settings.name} has {has} of its {of} GPUs."
-        )
-    if (gang := plan.largest_gang) and gang.beside[GPU_RESOURCE]:
+        yield "All tenants can have their maximum number of GPUs at once."
+    if short:
+        gets = [
+            f"{each.settings.name} gets {figure(each.in_file_order, GPU_RESOURCE)} of its "
+            f"{figure(each.maximum, GPU_RESOURCE)}"
+            for each in short
+        ]
+        yield f"If tenants grow in the order of the file: {few(gets, MOST_NAMED)} GPUs."
+    if (gang := plan.largest_gang) and gpus_of(gang.beside):
         gpus = figure(gang.beside, GPU_RESOURCE)
-        yield f"Largest gang: {gpus} GPUs, by {gang.name}, beside what all others start with."
+        yield f"Largest gang: {gpus} GPUs, by {gang.name}, while all others run what they start with."
     yield from _strays(plan)
     if plan.cost:
         yield f"GPUs cost {money(plan.cost)} per hour, by what always runs and what can run at once."
+    elif any(pool.gpus for pool in plan.pools):
+        yield "Cost is unknown: set gpuHourPrice of the pools in nodes, or --gpu-hour-price."
+
+
+def _quotas_beyond_nodes(plan: Plan) -> Iterator[str]:
+    there = sum(pool.count * pool.gpus for pool in plan.pools)
+    for each in plan.tenants:
+        gpus = each.settings.quota.gpus if each.settings.quota else None
+        if plan.pools and gpus is not None and int(gpus) > there:
+            yield f"The quota of {each.settings.name} bounds nothing: {gpus} GPUs, and all nodes have {there}."
+
+
+def _verdict(plan: Plan) -> str:
+    """The answer in one line."""
+    if plan.left_out or plan.too_small:
+        return "Does not fit: not all RayClusters can start at once."
+    if beyond := more_than(plan.promised, on_nodes(plan.pools)):
+        return f"Fits at first, but not with all tenants at their maximum: {beyond}."
+    if any(gpus_of(each.in_file_order) < gpus_of(each.maximum) for each in plan.tenants):
+        return "Fits at first, but not with all tenants at their maximum."
+    return "Fits, also with all tenants at their maximum."
 
 
 def _too_small(each: TooSmall) -> str:
@@ -200,7 +236,7 @@ def _strays(plan: Plan) -> Iterable[str]:
 
 def _zeros(usage: Usage) -> Usage:
     """The amounts of the resources of nodes, 0 for those that are not set."""
-    return {resource: usage.get(resource, Decimal(0)) for resource in RESOURCES}
+    return {resource: _of(usage, resource) or Decimal(0) for resource in RESOURCES}
 
 
 def as_object(plan: Plan) -> dict[str, object]:
@@ -210,6 +246,7 @@ def as_object(plan: Plan) -> dict[str, object]:
             {
                 "pool": pool.pool,
                 "nodes": pool.count,
+                "gpuResource": pool.gpu_resource,
                 "gpuProduct": pool.gpu_product,
                 "gpuHourPrice": pool.gpu_hour_price,
                 **numbers(on_nodes([pool])),
@@ -241,11 +278,11 @@ def _too_small_object(each: TooSmall) -> dict[str, object]:
 
 
 def _tenant_object(tenant: TenantPlan) -> dict[str, object]:
-    parts = {"starts": tenant.starts, "guaranteed": tenant.guaranteed, "greatest": tenant.greatest}
+    parts = {"starts": tenant.starts, "guaranteed": tenant.guaranteed, "maximum": tenant.maximum}
     return {
         "tenant": tenant.settings.name,
         **{key: numbers(usage) for key, usage in parts.items()},
-        "inTurn": numbers(tenant.in_turn),
+        "inFileOrder": numbers(tenant.in_file_order),
         "cost": _cost_object(tenant.cost),
         "clusters": [
             {
@@ -262,6 +299,7 @@ def _tenant_object(tenant: TenantPlan) -> dict[str, object]:
                         "atFirst": group.workers.least,
                         "atMost": group.workers.most,
                         "nodesHold": group.held,
+                        "drainSeconds": group.workers.drain,
                     }
                     for group in cluster.groups
                 ],
@@ -274,7 +312,7 @@ def _tenant_object(tenant: TenantPlan) -> dict[str, object]:
 def numbers(usage: Mapping[str, Decimal]) -> dict[str, float | int | None]:
     """GPUs, CPUs and bytes of memory."""
     resources = {"gpus": GPU_RESOURCE, "cpu": "cpu", "memory": "memory"}
-    return {key: plain(usage.get(resource)) for key, resource in resources.items()}
+    return {key: plain(_of(usage, resource)) for key, resource in resources.items()}
 
 
 def plain(value: Decimal | None) -> float | int | None:

@@ -1,4 +1,4 @@
-"""`python -m stacks recover`: repairs and continues after a killed command of Pulumi."""
+"""`ray-platform recover`: repairs and continues after a killed command of Pulumi."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, ended, stack_path
+from stacks.commands.check.command import MISUSED, ended, stack_path, stacks_here
 
 if TYPE_CHECKING:
     from stacks.commands.recover.cli import Cli
@@ -29,7 +29,14 @@ FAILED = 1
 
 
 def recover(
-    stack: Annotated[str, typer.Argument(help="The stack, as `pulumi --stack` takes it; or an environment.")],
+    stack: Annotated[
+        str,
+        typer.Argument(
+            metavar="STACK",
+            help="The stack, as `pulumi --stack` takes it; or an environment.",
+            autocompletion=stacks_here,
+        ),
+    ],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Further arguments of `up`.")
     ] = None,
@@ -45,7 +52,7 @@ def recover(
 
     Removes the lock of an ended process, adds the objects that the stack has created in the cluster to the state, and
     removes operations that were begun but not completed. Never adds an object that this stack did not create. For a
-    split environment it repairs all of its stacks, then runs `python -m stacks up`.
+    split environment it repairs all of its stacks, then runs `ray-platform up`.
 
     Exit code: 0 the stack matches its stack file, 2 the command is used incorrectly, otherwise it does not match.
     """
@@ -84,7 +91,7 @@ class _Scope:
 
 @contextmanager
 def _scope(stack: str) -> Iterator[_Scope]:
-    """The stacks of a split environment read its one stack file, as in `python -m stacks up`."""
+    """The stacks of a split environment read its one stack file, as in `ray-platform up`."""
     from core.environment import environment_of
     from core.problems import StackFileError
     from core.stack_file import PREFIX, read, stack_file

@@ -178,7 +178,7 @@ def _in_the_way(stack: str, existing: Existing) -> Iterator[str]:
     for candidate, managers in existing.foreign:
         yield (
             f"{candidate} exists, and stack {stack!r} did not create it (field managers: {managers}). Delete it, give "
-            "it another name in the stack file, or adopt it: `pulumi import`, for a RayCluster `python -m stacks adopt`"
+            "it another name in the stack file, or adopt it: `pulumi import`, for a RayCluster `ray-platform adopt`"
         )
     for candidate in existing.deleting:
         yield f"{candidate} is being deleted: run this command again after it is deleted"

@@ -1,15 +1,15 @@
-"""`python -m stacks render`: a stack as plain manifests."""
+"""`ray-platform render`: a stack as plain manifests."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, ending, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending, stack_path
 
 
 def render(
-    stack: Annotated[str, typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.")],
+    stack: Stack,
     folder: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="It is written, or written again.")],
     path: Annotated[
         str | None, typer.Option(help="Path of the folder in its repository, for Flux and Argo CD. Default: FOLDER.")
@@ -27,13 +27,13 @@ def render(
     from core.stack_file import read, stack_file, stack_name
     from stacks.commands.render.files import OccupiedError, write
     from stacks.commands.render.stages import rendered_stack
-    from stacks.load import installable, settings_of
+    from stacks.load import settings_of
     from stacks.objects.cml import installs_operator, without_kubernetes
 
     file = stack_path(stack)
     with ending(MISUSED, StackFileError):
         parsed = stack_file(file, read(file))
-        settings = installable(settings_of(parsed), parsed)
+        settings = settings_of(parsed)
     if without_kubernetes(settings):
         raise ended(f"error: stack {stack_name(file)} is on Cloudera ML alone: it has no manifests", FOUND)
     operator = settings.operator

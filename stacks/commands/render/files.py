@@ -14,7 +14,7 @@ from core.body import Body
 from core.yaml_writer import FileDumper
 from stacks.commands.render.stages import DEFINITIONS, STAGES, WAVE, Rendered, shown_names
 
-_MARK = "<!-- Written by `python -m stacks render`, which replaces this folder's files. -->"
+_MARK = "<!-- Written by `ray-platform render`, which replaces this folder's files. -->"
 """First line of the README, by which a folder is known as one that may be written again."""
 
 _README = "README.md"

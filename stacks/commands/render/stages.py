@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from components.crds.definitions import whole
 from components.operator.manifests import operator_objects
 from components.ray_cluster.request import scales
+from components.tenant.settings import COUNTS
 from core.body import Body
 from core.images import with_mirrors
 from core.problems import few
@@ -43,13 +44,14 @@ of worker groups (components/ray_cluster/request.py)."""
 _OF_PULUMI = "pulumi.com/"
 """Prefix of annotations that only Pulumi's provider reads."""
 
-DEFINITIONS, NAMESPACES, RULES, OPERATOR, PLATFORM, TENANTS = STAGES = (
+DEFINITIONS, NAMESPACES, RULES, OPERATOR, PLATFORM, TENANTS, LIMITS = STAGES = (
     "10-definitions",
     "20-namespaces",
     "30-rules",
     "40-operator",
     "50-platform",
     "60-tenants",
+    "70-limits",
 )
 """The stages: each needs those before it."""
 
@@ -134,6 +136,8 @@ def _others(manifests: Objects) -> Iterator[tuple[str, Body]]:
             continue
         if kind == "Namespace":
             stage = NAMESPACES
+        elif each.body["metadata"]["name"] == COUNTS:
+            stage = LIMITS
         elif kind in _RULES:
             stage = RULES
         else:

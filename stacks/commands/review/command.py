@@ -1,4 +1,4 @@
-"""`python -m stacks review`: one comment for a pull request, on all stack files that it touches."""
+"""`ray-platform review`: one comment for a pull request, on all stack files that it touches."""
 
 import json
 from enum import StrEnum

@@ -59,13 +59,13 @@ def comment(review: Review) -> str:
     for each, part, more in zip(review.stacks, parts, folded, strict=True):
         size = sum(len(line) + 1 for line in more)
         if size > room:
-            impact = f"python -m stacks impact --from {review.change.base} --to {each.name}"
-            plan = f"python -m stacks plan {each.name}"
+            impact = f"ray-platform impact --from {review.change.base} --to {each.name}"
+            plan = f"ray-platform plan {each.name}"
             more = ["", f"The details are too long for a comment: see `{impact}` and `{plan}`."]
         else:
             room -= size
         part += more
-    ending = ["", f"Written by `python -m stacks review --base {review.change.base}`."]
+    ending = ["", f"Written by `ray-platform review --base {review.change.base}`."]
     return _within("\n".join([*short, *(line for part in parts for line in part), *ending]))
 
 
@@ -132,7 +132,7 @@ def _lines(each: Reviewed, base: str) -> Iterator[str]:
         found = [one.in_file(each.checked.file) for one in each.checked.findings]
         yield from _some(
             [f"**Error**: {_short(one, 'in full by `check`')}" for one in found],
-            f"`python -m stacks check {each.name}`",
+            f"`ray-platform check {each.name}`",
         )
     if each.invalid_before:
         yield f"The file has errors in {base}, so it is unknown what changes for running pods"
@@ -208,12 +208,14 @@ def _gpus(row: Figures) -> str:
 
 def _strongest_first(effect: Effect) -> str:
     """`gains in namespace team-a: get secrets; list pods`: a text that is cut still has what matters."""
+    if effect.detail:
+        return effect.text
     where, _, rights = effect.text.partition(": ")
     return f"{where}: {'; '.join(sorted(rights.split('; '), key=lambda one: not _STRONG.search(one)))}"
 
 
 def _gains(each: ObjectImpact) -> bool:
-    return any(effect.text.startswith("gains") for effect in each.effects)
+    return any(effect.text.startswith(("gains", "now")) for effect in each.effects)
 
 
 def _some(lines: Sequence[str], where: str) -> Iterator[str]:
@@ -241,7 +243,7 @@ def details(each: Reviewed) -> Iterator[str]:
         advice = [one.in_file(each.checked.file) for one in each.checked.advice]
         yield from _folded(f"Advice on {name}: {len(advice)}", _items(advice))
     if each.impact and each.impact.objects:
-        found = impact_report("", each.impact)
+        found = impact_report("", each.impact, full=True)
         yield from _folded(f"Impact on {name}: each object, why, and what would be safer", _reported(found))
     if each.policies and (each.policies.new or each.policies.old or each.policies.mended):
         yield from _folded(_title(name, each.policies), _judged(each.policies))

@@ -1,4 +1,4 @@
-"""What other commands have found, for the comment: `pulumi preview --json` or `python -m stacks preview --json`,
+"""What other commands have found, for the comment: `pulumi preview --json` or `ray-platform preview --json`,
 without any value (names, operations and the fields that differ), and `make rehearse ARGS="--format json"`
 (local/rehearse/report.py)."""
 
@@ -23,7 +23,7 @@ _SHOWN = 6
 """Number of fields that a step names."""
 
 
-_WRITE = "write it with `python -m stacks preview STACK --json` or `pulumi preview --json`"
+_WRITE = "write it with `ray-platform preview STACK --json` or `pulumi preview --json`"
 
 
 class NoPreviewError(Exception):

@@ -1,1 +1,1 @@
-"""`python -m stacks run` and `cancel`: runs of job templates."""
+"""`ray-platform run` and `cancel`: runs of job templates."""

@@ -1,11 +1,11 @@
-"""`python -m stacks run` and `cancel`: run a job template of the stack file with arguments, and stop the run."""
+"""`ray-platform run` and `cancel`: run a job template of the stack file with arguments, and stop the run."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, ending
-from stacks.commands.status.command import Context, Stack, failing, meant, settings_of
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending
+from stacks.commands.status.command import SIMULATED, Context, failing, meant, settings_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
@@ -26,7 +26,7 @@ def run(
 ) -> None:
     """Run a job template: create its RayJob, with arguments, and print the name.
 
-    Needs only the rights of a Ray user. Ctrl-C ends the waiting, and not the job.
+    Needs only the rights of a Ray user. Ctrl-C stops waiting; the job keeps running.
 
     Exit code: 0 created, and with --wait succeeded; 1 refused or failed, with the reason; 2 wrong use, or the cluster
     cannot be read; 130 interrupted.
@@ -36,16 +36,26 @@ def run(
 
         from components.job_template.manifests import BadArgumentsError
         from stacks.commands.run.live import RefusedError, start
+        from stacks.commands.status.live import simulated
         from stacks.commands.status.targets import namespace_of_template
         from stacks.program.identity import cluster_of_stack
 
         namespace, template = namespace_of_template(settings, name)
         cluster = cluster_of_stack(settings)
         with ending(MISUSED, BadArgumentsError), ending(FOUND, RefusedError):
-            made = start(cluster, namespace, template, arguments or ())
+            made, beyond = start(cluster, namespace, template, arguments or ())
         typer.echo(f"{namespace}/{made}")
+        if beyond:
+            options = ", ".join(beyond)
+            typer.echo(
+                f"# the template does not list {options}. You are an administrator, whom its limits do not apply to; a "
+                "user would be refused",
+                err=True,
+            )
         for command in ("logs", "cancel"):
-            typer.echo(f"# python -m stacks {command} {stack} {namespace}/{made}", err=True)
+            typer.echo(f"# ray-platform {command} {stack} {namespace}/{made}", err=True)
+        if simulated(cluster):
+            typer.echo(f"# {SIMULATED}: KubeRay reports the job as failed, and it has no log", err=True)
         if wait:
             _wait(stack, cluster, namespace, made, settings.operator.namespace)
 
@@ -91,14 +101,14 @@ def _wait(stack: str, cluster: "Cluster", namespace: str, name: str, operator_na
 
     try:
         status = asyncio.run(
-            until_reached(cluster, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show, renews=True)
+            until_reached(cluster, namespace, name, "succeeded", operator_namespace, _NO_LIMIT, show, ends=True)
         )
     except JobFailedError as error:
         raise ended(error, FOUND) from error
     except UnauthorizedError as error:
         message = (
-            f"run {namespace}/{name} cannot be watched any more, and goes on: {error}. If your login has expired, log "
-            f"in again. `python -m stacks status {stack}` shows the run, and `python -m stacks runs {stack} "
+            f"lost the connection to run {namespace}/{name}, which is still running: {error}. If your login has "
+            f"expired, log in again. `ray-platform status {stack}` shows the run, and `ray-platform runs {stack} "
             f"{namespace}/{name}` what a run history has of it"
         )
         raise ended(message, MISUSED) from error

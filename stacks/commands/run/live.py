@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from components.cluster import Cluster, ClusterUnreachableError, NoAnswerError, path_of
-from components.job_template.manifests import run_of
+from components.job_template.manifests import OPTIONS_ANNOTATION, run_of
 from components.ray_cluster.manifests import API_VERSION
 
 _REVIEWS = "authentication.k8s.io/v1"
@@ -17,8 +17,9 @@ class RefusedError(Exception):
     """The API server refuses to create or delete the RayJob, or there is none; the message has its reason."""
 
 
-def start(cluster: Cluster, namespace: str, template: str, arguments: Sequence[str]) -> str:
-    """Creates a run of a job template. Returns its name.
+def start(cluster: Cluster, namespace: str, template: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Creates a run of a job template. Returns its name, and options that the template does not list: the API server
+    refuses them to everybody but administrators.
 
     Raises RefusedError; BadArgumentsError; ClusterUnreachableError if the template cannot be read.
     """
@@ -34,7 +35,9 @@ def start(cluster: Cluster, namespace: str, template: str, arguments: Sequence[s
     except ClusterUnreachableError as error:
         if not (isinstance(error, NoAnswerError) and _exists(cluster, namespace, name)):
             raise RefusedError(f"no run of job template {namespace}/{template} was created: {error}") from error
-    return name
+    listed = (held["metadata"].get("annotations") or {}).get(OPTIONS_ANNOTATION)
+    given = [each.partition("=")[0] for each in arguments if each.startswith("-")]
+    return name, [each for each in given if listed is not None and each not in listed.split()]
 
 
 def _exists(cluster: Cluster, namespace: str, name: str) -> bool:
@@ -43,7 +46,7 @@ def _exists(cluster: Cluster, namespace: str, name: str) -> bool:
         return cluster.get(API_VERSION, "rayjobs", namespace, name) is not None
     except ClusterUnreachableError as error:
         raise RefusedError(
-            f"it is not known whether run {namespace}/{name} was created: {error}. Look for it with `python -m stacks "
+            f"it is not known whether run {namespace}/{name} was created: {error}. Look for it with `ray-platform "
             "status`, or `cancel` it, before you run the template again"
         ) from error
 

@@ -1,1 +1,1 @@
-"""`python -m stacks runs`: what the run histories of a stack's tenants have."""
+"""`ray-platform runs`: what the run histories of a stack's tenants have."""

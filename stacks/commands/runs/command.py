@@ -1,4 +1,4 @@
-"""`python -m stacks runs`: the runs that tenants' run histories have recorded, one run, or its log."""
+"""`ray-platform runs`: the runs that tenants' run histories have recorded, one run, or its log."""
 
 import json
 import sys
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended
-from stacks.commands.status.command import Context, Format, Stack, failing, settings_of, tenants_of
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended
+from stacks.commands.status.command import Context, Format, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
@@ -45,7 +45,8 @@ def runs(
         shown = tenants_of(settings, tenant, stack_name(stack_path(stack)))
         namespaces = [each.namespace_name for each in shown if each.run_history]
         if not namespaces:
-            raise ended("no such tenant has a run history: set runHistory (docs/runs.md)", MISUSED)
+            none = f"tenant {tenant!r} has no" if tenant else "no tenant of the stack has a"
+            raise ended(f"{none} run history: `runHistory` in the stack file records runs (docs/runs.md)", MISUSED)
 
         from stacks.commands.runs.history import read, selected
         from stacks.program.identity import cluster_of_stack
@@ -57,7 +58,7 @@ def runs(
         if name is not None:
             run = selected(found, name)
             if run is None:
-                raise ended(f"no run history has {name!r}: `python -m stacks runs {stack}` lists what there is", FOUND)
+                raise ended(f"no run history has {name!r}: `ray-platform runs {stack}` lists what there is", FOUND)
             _log(cluster, run, attempt) if logs else _one(cluster, run, output)
         elif output is Format.TEXT:
             from stacks.commands.runs.report import show

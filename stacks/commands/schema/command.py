@@ -1,4 +1,4 @@
-"""`python -m stacks schema`: the JSON Schema of stack files, and the reference page that is generated with it."""
+"""`ray-platform schema`: the JSON Schema of stack files, and the reference page that is generated with it."""
 
 from typing import Annotated
 

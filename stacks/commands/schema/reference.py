@@ -27,7 +27,7 @@ FILE = Path(__file__).parents[3] / "docs" / "reference" / "stack-file.md"
 
 HEAD = f"""# The stack file: reference
 
-Made from the models by `python -m stacks schema --write`; [the guide](../stack-file.md) is the way in. Each table is a
+Made from the models by `ray-platform schema --write`; [the guide](../stack-file.md) is the way in. Each table is a
 mapping of `Pulumi.STACK.yaml`, and lists its places. Keys are under `config`, with the prefix `{PROJECT}:`.
 
 Editors with the YAML language server complete all of it, with KubeRay's own fields in `overrides` and `podTemplate`, in

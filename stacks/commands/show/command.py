@@ -1,14 +1,14 @@
-"""`python -m stacks show`: the settings of a stack file merged over its bases, and where each value stands."""
+"""`ray-platform show`: the settings of a stack file merged over its bases, and where each value stands."""
 
 from typing import Annotated
 
 import typer
 
-from stacks.commands.check.command import MISUSED, ending, stack_path
+from stacks.commands.check.command import MISUSED, Stack, ending, stack_path
 
 
 def show(
-    stack: Annotated[str, typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.")],
+    stack: Stack,
     origin: Annotated[bool, typer.Option("--origin", help="Add the file and the line of each value.")] = False,
 ) -> None:
     """Print a stack file merged over the files that it extends, as YAML. Values that may be secret are hidden.

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
 from components.payloads.idle_termination import rests_since
 from components.queues.settings import Backend
-from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.pods import CLUSTER_LABEL
-from components.ray_cluster.readiness import Evidence, about, gang_reason, is_ready, pod_reasons, reason, reasons
+from components.ray_cluster.readiness import (
+    ENDED,
+    Evidence,
+    about,
+    gang_reason,
+    is_ready,
+    is_ready_pod,
+    pod_reasons,
+    reason,
+    reasons,
+    status_summary,
+)
 from components.rollout.pods import group, kind, leaves
 from components.tenant.demand import demand
 from core.body import Body
-from core.nodes import GPU_RESOURCE
+from core.nodes import gpu_names, gpus_of
 from core.quantities import amount
 from kuberay.pods import desired, groups_of
+from kuberay.schedulers import KUEUE_QUEUE_LABEL
 from stacks.commands.status.snapshot import Found, Live, owned_by, seconds_between
 
 NO_LIMIT = 2**31 - 1
 """The default of `maxReplicas` in the RayCluster's CRD (ray-operator/apis/ray/v1/raycluster_types.go)."""
 
-ENDED = ("Succeeded", "Failed")
-"""Phases in which a pod holds nothing."""
-
-
-WAKES = "`python -m stacks wake STACK NAMESPACE/NAME`"
+WAKES = "`ray-platform wake STACK NAMESPACE/NAME`"
 """The command, for messages."""
 
 
@@ -53,7 +60,7 @@ AS_DESIRED = (State.READY, State.SUSPENDED, State.RESTING)
 
 @dataclass(frozen=True)
 class Gpus:
-    """GPUs (`nvidia.com/gpu`) as pods request them, not as tasks use them; None for those of unreadable pods."""
+    """GPUs as pods request them, not as tasks use them; None for those of unreadable pods."""
 
     held: int | None
     """Of pods on a node, which no other pod can have."""
@@ -86,7 +93,8 @@ class ClusterStatus:
     """Phase of the head's pod; None without one."""
     groups: tuple[Group, ...] = ()
     gpus: Gpus = Gpus(None, None, None)
-    conditions: tuple[Body, ...] = ()
+    status: Body = field(default_factory=lambda: status_summary(None))
+    """As the outputs of `up` have it."""
     reasons: tuple[str, ...] = ()
     """Why it is not as desired; of one that is, why pods of it wait, or since when it rests."""
 
@@ -122,7 +130,7 @@ def cluster_status(
     if state is State.DELETING:
         why = [f"it is being deleted since {metadata['deletionTimestamp']}{_kept_by(metadata)}"]
     elif state is State.RESTING:
-        why = [f"it rests since {rests_since(body)}: {WAKES} wakes it"]
+        why = [f"it has been resting since {rests_since(body)}: {WAKES} wakes it"]
     elif state in AS_DESIRED:
         why = [line for pod in pods if not leaves(pod) for line in pod_reasons(dict(pod), {})]
     else:
@@ -140,7 +148,7 @@ def cluster_status(
         phase(head) if head else None,
         tuple(_groups(body["spec"], pods, known="pods" not in found.unreadable)),
         _gpus(body, pods, known="pods" not in found.unreadable),
-        tuple(conditions(body)),
+        status_summary(body, None if "pods" in found.unreadable else pods),
         tuple(why),
     )
 
@@ -162,17 +170,6 @@ def why_it_waits(body: Body, found: Found, backend: Backend | None) -> str | Non
 def waits_in_kueue(body: Body) -> bool:
     """Whether it is Kueue that suspends a RayCluster or RayJob."""
     return bool(body["spec"].get("suspend")) and KUEUE_QUEUE_LABEL in (body["metadata"].get("labels") or {})
-
-
-def conditions(body: Body) -> list[Body]:
-    """The conditions of an object, with the time since which each has its status."""
-    return [
-        {
-            **{key: each.get(key) for key in ("type", "status", "reason", "message")},
-            "since": each.get("lastTransitionTime"),
-        }
-        for each in (body.get("status") or {}).get("conditions") or ()
-    ]
 
 
 def owner_of(body: Body) -> str | None:
@@ -210,12 +207,6 @@ def _groups(spec: Body, pods: Sequence[Any], *, known: bool) -> Iterable[Group]:
         yield Group(name, ready if known else None, 0 if spec.get("suspend") else desired(each))
 
 
-def is_ready_pod(pod: Any) -> bool:
-    """Whether a pod is Ready and does not end."""
-    ready = {"type": "Ready", "status": "True"}.items()
-    return not leaves(pod) and any(ready <= each.items() for each in (pod.get("status") or {}).get("conditions") or ())
-
-
 def _gpus(body: Body, pods: Sequence[Any], *, known: bool) -> Gpus:
     most = _most(body)
     if not known:
@@ -228,7 +219,7 @@ def _gpus(body: Body, pods: Sequence[Any], *, known: bool) -> Gpus:
 
 def requested(pod: Any) -> int:
     amounts = ((each.get("resources") or {}).get("requests") or {} for each in pod["spec"]["containers"])
-    return sum(int(amount(str(each[GPU_RESOURCE]))) for each in amounts if GPU_RESOURCE in each)
+    return sum(int(amount(str(each[name]))) for each in amounts for name in gpu_names(each))
 
 
 def _most(body: Body) -> int | None:
@@ -236,7 +227,7 @@ def _most(body: Body) -> int | None:
     needed = demand({**body, "spec": {**body["spec"], "suspend": False}}, None)
     total = 0
     for each in needed.groups:
-        gpus = int(each.usage.get(GPU_RESOURCE, 0))
+        gpus = int(gpus_of(each.usage))
         number = each.most if needed.scales else each.at_first
         if gpus and (number is None or number >= NO_LIMIT):
             return None

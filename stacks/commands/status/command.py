@@ -1,4 +1,4 @@
-"""`python -m stacks status`, `logs`, `dashboard` and `wake`: what of a stack runs now, why something does not, how to
+"""`ray-platform status`, `logs`, `dashboard` and `wake`: what of a stack runs now, why something does not, how to
 look into it, and how a RayCluster that rests runs again. Only `wake` changes something."""
 
 import json
@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, ended, ending, stack_path
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending, stack_path
 from stacks.program.cancelled import EXIT_CODE
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ class Format(StrEnum):
     JSON = "json"
 
 
-Stack = Annotated[str, typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.")]
 Name = Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A RayCluster, RayJob or RayService.")]
 Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the stack file's.")]
 
@@ -50,12 +50,14 @@ def status(
     Reads the cluster with your rights, and names what they do not include. Clusters on Cloudera ML are read with the
     key in CML_API_KEY.
 
-    Exit code: 0 everything is as desired; 1 something is not, with its reason; 2 wrong use, an invalid file, or the
-    cluster cannot be read; 130 interrupted.
+    Exit code: 0 everything is as the stack file says; 1 something is not, with its reason; 2 wrong use, an invalid
+    file, or the cluster cannot be read; 130 interrupted.
     """
     with failing():
         from core.stack_file import stack_name
+        from stacks.commands.status.live import simulated
         from stacks.commands.status.tenants import stack_status
+        from stacks.objects.cml import without_kubernetes
         from stacks.program.identity import cluster_of_stack
 
         settings, name = settings_of(stack).in_context(context), stack_name(stack_path(stack))
@@ -69,6 +71,8 @@ def status(
             _watch(name, look, output)
         found = look()
         _show(name, found, output)
+        if output is Format.TEXT and not without_kubernetes(settings) and simulated(cluster):
+            typer.echo(f"{SIMULATED}: no job runs, no service answers, and an image that does not exist is not noticed")
     if not found.ok:
         raise typer.Exit(FOUND)
 
@@ -89,11 +93,14 @@ def logs(
     interrupted.
     """
     with failing():
+        from stacks.commands.status.live import simulated
         from stacks.commands.status.targets import NoLogError, place_of_log
 
         cluster, target = meant(settings_of(stack).in_context(context), name)
         with ending(FOUND, NoLogError):
             place = place_of_log(target, pod, cluster.connection)
+            if simulated(cluster):
+                raise NoLogError(f"{SIMULATED}: they have no logs")
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
         for part in cluster.log(place.namespace, place.pod, place.container, follow=follow, tail=tail):
             sys.stdout.buffer.write(part)
@@ -109,6 +116,7 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
     with failing():
         from core.stack_file import stack_name
         from stacks.commands.status.dashboard import elsewhere, lines
+        from stacks.commands.status.live import simulated
         from stacks.program.identity import cluster_of_stack, connection_of
 
         settings = settings_of(stack).in_context(context)
@@ -119,9 +127,11 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
         cluster = cluster_of_stack(settings)
         target = target_of(cluster, settings, name)
         if target.cluster is None:
-            raise ended(f"{target.title} has no RayCluster now: `python -m stacks status` shows why", FOUND)
+            raise ended(f"{target.title} has no RayCluster now: `ray-platform status` shows why", FOUND)
         for line in lines(target.cluster, _urls(cluster, settings, target.cluster), connection):
             typer.echo(line)
+        if simulated(cluster):
+            typer.echo(f"# {SIMULATED}: no port of a pod answers", err=True)
 
 
 def wake(stack: Stack, name: Name, context: Context = None) -> None:
@@ -145,7 +155,11 @@ def wake(stack: Stack, name: Name, context: Context = None) -> None:
             raise ended(error, FOUND) from error
         except ForbiddenError as error:
             raise ended(f"{error}. {WHO_WAKES}", FOUND) from error
-        typer.echo(f"{target.title} starts: `python -m stacks status` shows when it is ready")
+        typer.echo(f"{target.title} starts: `ray-platform status` shows when it is ready")
+
+
+SIMULATED = "The nodes are simulated, and no process runs in their pods"
+"""Begin of a line."""
 
 
 @contextmanager
@@ -193,11 +207,13 @@ def live_of(cluster: "Cluster", settings: "StackSettings", tenants: "Sequence[Te
     if without_kubernetes(settings):
         return Live(datetime.now(UTC), {})
 
-    from stacks.commands.status.live import look
+    from stacks.commands.status import platform
+    from stacks.commands.status.live import look, workloads
 
     backend = settings.scheduler.backend if settings.scheduler else None
     namespaces = [each.namespace_name for each in tenants]
-    return look(cluster, namespaces, settings.operator.namespace, backend)
+    live = look(cluster, namespaces, settings.operator.namespace, backend)
+    return replace(live, workloads=workloads(cluster, platform.workloads(settings)))
 
 
 def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterable[CmlStatus]":

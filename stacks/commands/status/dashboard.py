@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from components.cluster import Connection
-from components.ray_cluster.manifests import TOKEN_KEY, head_ports, head_service
+from components.ray_cluster.manifests import TOKEN_KEY, head_service
 from core.body import Body
 from core.problems import in_one_line
+from kuberay.ports import head_ports
 from stacks.commands.status.targets import kubectl, needs_namespace
 from stacks.objects.access import named_cluster
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
 from components.access.personas import RAY_KINDS
-from components.cluster import Cluster, ForbiddenError
+from components.cluster import Cluster, ClusterUnreachableError, ForbiddenError
 from components.queues.kueue import API_VERSION as KUEUE
 from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO
@@ -19,7 +20,7 @@ from components.ray_cluster.manifests import API_VERSION as RAY
 from components.ray_cluster.readiness import OPERATOR_PODS
 from core.body import Body
 from stacks.commands.status.budgets import QUEUES
-from stacks.commands.status.snapshot import Found, Live
+from stacks.commands.status.snapshot import Found, Live, Workload
 
 _AT_ONCE = 8
 """Namespaces that are read at the same time."""
@@ -47,9 +48,31 @@ def look(cluster: Cluster, namespaces: Iterable[str], operator_namespace: str, b
     return Live(datetime.now(UTC), found, _queues(cluster, backend), known)
 
 
+_SIMULATED = "kwok.x-k8s.io/node"
+"""Annotation of simulated nodes (kwok.sigs.k8s.io)."""
+
+
+def simulated(cluster: Cluster) -> bool:
+    """Whether the nodes are simulated, so that no pod has a process; False for an account that must not read nodes."""
+    with suppress(ClusterUnreachableError):
+        found = cluster.request("GET", "/api/v1/nodes", query={"limit": "1"}) or {}
+        return any(_SIMULATED in (each["metadata"].get("annotations") or {}) for each in found.get("items") or ())
+    return False
+
+
 def nodes(cluster: Cluster) -> Found:
     """The nodes of the cluster, which not every account may read. Raises ClusterUnreachableError."""
     return _found({"nodes": partial(cluster.list, "v1", "nodes")})
+
+
+def workloads(cluster: Cluster, parts: Iterable[Workload]) -> dict[Workload, Body | None]:
+    """These Deployments and StatefulSets, except those that this account must not read. Raises
+    ClusterUnreachableError."""
+    found: dict[Workload, Body | None] = {}
+    for each in parts:
+        with suppress(ForbiddenError):
+            found[each] = cluster.get("apps/v1", each.plural, each.namespace, each.name)
+    return found
 
 
 def namespace(cluster: Cluster, name: str, backend: Backend | None) -> Found:

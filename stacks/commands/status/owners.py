@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from components.queues.settings import Backend
-from components.ray_cluster.readiness import about, pod_reasons, warnings
+from components.ray_cluster.readiness import about, conditions, pod_reasons, warnings
 from components.ray_job.manifests import SUBMITTER_LABEL
-from components.ray_service.applications import Application, applications, clusters_of, is_serving
+from components.ray_service.applications import (
+    Application,
+    applications,
+    clusters_of,
+    is_serving,
+    replace_it,
+    unanswered,
+)
 from core.body import Body
-from stacks.commands.status.clusters import ClusterStatus, conditions, owner_of, waits_in_kueue, why_it_waits
+from kuberay.pods import hashed
+from stacks.commands.status.clusters import ClusterStatus, owner_of, waits_in_kueue, why_it_waits
 from stacks.commands.status.snapshot import Found, Live, seconds_between
 
 NEW = "New"
@@ -173,6 +181,7 @@ def service_status(body: Body, found: Found, live: Live, clusters: Mapping[str, 
         *([] if serves else _not_ready(reported)),
         *(line for each in found_applications for line in each.problems),
         *(line for role, name in own.items() for line in _cluster_of_service(role, name, clusters)),
+        *_unanswered(body, found),
         *([] if serves else warnings(about(found.all("events"), {metadata["name"]}))),
     ]
     if not status:
@@ -189,6 +198,21 @@ def service_status(body: Body, found: Found, live: Live, clusters: Mapping[str, 
         tuple(dict.fromkeys(why)),
         owner=owner_of(body),
     )
+
+
+def _unanswered(body: Body, found: Found) -> Iterator[str]:
+    live = {each["metadata"]["name"]: each for each in found.all("rayclusters")}
+    name = unanswered(body, live)
+    if name is None:
+        return
+    silent = f"the head of its pending RayCluster {name} is Ready, but Ray there reports no application to KubeRay"
+    if hashed(body["spec"]["rayClusterConfig"]) == hashed(live[name]["spec"]):
+        yield f"{silent}: Ray still starts, does not answer (as on simulated nodes), or refuses serveConfigV2"
+    else:
+        yield (
+            f"KubeRay has not applied the last edit of its cluster: {silent}, and until then KubeRay does not compare "
+            f"it with the spec. Run {replace_it(body['metadata']['namespace'], name)}"
+        )
 
 
 def _not_ready(reported: Sequence[Body]) -> list[str]:

@@ -8,6 +8,7 @@ set. Keys stay the same. docs/status.md describes them.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,8 +47,9 @@ class Section:
 
 
 def sections(status: StackStatus) -> list[Section]:
-    """The report below its summary: a section for each tenant, one for queues, one for what could not be read."""
-    made = [Section("Operator", (), (status.operator,))] if status.operator else []
+    """The report below its summary: what does not run of the platform, a section for each tenant, one for queues,
+    one for what could not be read."""
+    made = [Section("Platform", (), tuple(each.line for each in status.platform))] if status.platform else []
     made += [_tenant(each) for each in status.tenants]
     if status.cml:
         reasons = [line for each in status.cml for line in _lines("Ray cluster", each.name, each.reasons)]
@@ -66,7 +68,7 @@ def summary(name: str, status: StackStatus) -> str:
 
 
 def figures(status: StackStatus) -> list[str]:
-    down = ["the KubeRay operator does not run"] if status.operator else []
+    down = [each.short for each in status.platform]
     states = Counter(each.state for each in status.clusters)
     others = ", ".join(f"{number} {state}" for state, number in states.items() if state is not State.READY)
     clusters = f"{states[State.READY]} of {len(status.clusters)} RayClusters ready{f' ({others})' if others else ''}"
@@ -124,8 +126,24 @@ def _reasons(tenant: TenantStatus) -> Iterator[str]:
         yield from _lines(*user)
 
 
+_GENERATED = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+"""The end of a pod's name that Kubernetes generates (apimachinery, util/rand)."""
+
+
+_REFUSED = " is forbidden: "
+"""Between an object and why the API server refuses it."""
+
+
 def _lines(kind: str, name: str, reasons: Iterable[str]) -> Iterator[str]:
-    yield from (_cut(f"{kind} {name}: {each}") for each in reasons)
+    """A line for each reason. Those that differ only in the name of a pod share one, and so do a condition and the
+    events with the same refusal."""
+    own = f"{kind} {name}: "
+    same: dict[str, list[str]] = {}
+    for each in reasons:
+        line = _cut(f"{own}{each.removeprefix(own)}")
+        refusal = line.partition(_REFUSED)[2]
+        same.setdefault(refusal or _GENERATED.sub("", line), []).append(line)
+    yield from (f"{lines[0]} ({len(lines)} times)" if len(lines) > 1 else lines[0] for lines in same.values())
 
 
 def _cut(text: str) -> str:
@@ -234,7 +252,7 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
         "ok": status.ok,
         "ready": sum(each.state is State.READY for each in status.clusters),
         "clusters": len(status.clusters),
-        "operator": status.operator,
+        "platform": [each.line for each in status.platform],
         "gpus": asdict(status.gpus),
         "tenants": [_tenant_object(each) for each in status.tenants],
         "queues": [
@@ -300,10 +318,10 @@ def _tenant_object(tenant: TenantStatus) -> dict[str, Any]:
 def _cluster_object(cluster: ClusterStatus) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
-        **_values(cluster, "state", "ok", "in_stack_file", "owner", "age", "head"),
+        **_values(cluster, "state", "ok", "in_stack_file", "owner", "age"),
         "groups": [{"group": each.name, "ready": each.ready, "desired": each.desired} for each in cluster.groups],
         "gpus": asdict(cluster.gpus),
-        **_values(cluster, "conditions", "reasons"),
+        **_values(cluster, "status", "reasons"),
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from core.body import Body
 
@@ -30,6 +31,19 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Workload:
+    """A Deployment or StatefulSet of the platform."""
+
+    plural: Literal["deployments", "statefulsets"]
+    namespace: str
+    name: str
+
+    @property
+    def kind(self) -> str:
+        return "Deployment" if self.plural == "deployments" else "StatefulSet"
+
+
+@dataclass(frozen=True)
 class Live:
     """Everything that was read for one report."""
 
@@ -43,6 +57,9 @@ class Live:
 
     operator_pods: tuple[Body, ...] | None = None
     """None: this account must not read them."""
+
+    workloads: Mapping[Workload, Body | None] = field(default_factory=dict)
+    """Those of the platform that this account may read; None if one does not exist."""
 
 
 def owned_by(owner: Body, objects: Iterable[Body]) -> list[Body]:

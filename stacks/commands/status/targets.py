@@ -167,9 +167,9 @@ def _of_pod(target: Target, name: str) -> Place:
 
 def _of_head(target: Target, container: str | None = None) -> Place:
     if target.cluster is None:
-        raise NoLogError(f"{target.title} has no RayCluster now: `python -m stacks status` shows why")
+        raise NoLogError(f"{target.title} has no RayCluster now: `ray-platform status` shows why")
     if target.head is None:
-        raise NoLogError(f"the head of {target.title} has no pod now: `python -m stacks status` shows why")
+        raise NoLogError(f"the head of {target.title} has no pod now: `ray-platform status` shows why")
     return _place(target, target.head, container)
 
 
@@ -182,7 +182,7 @@ def _of_driver(target: Target, connection: Connection) -> Place:
             if (each["metadata"].get("labels") or {}).get(SUBMITTER_LABEL) == target.name
         ]
         if not pods:
-            raise NoLogError(f"{target.title} has no submitter pod now: `python -m stacks status` shows why")
+            raise NoLogError(f"{target.title} has no submitter pod now: `ray-platform status` shows why")
         return _place(target, max(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))))
     if mode == "SidecarMode":
         return _of_head(target, SUBMITTER)
@@ -201,7 +201,7 @@ def _place(target: Target, pod: Pod, container: str | None = None) -> Place:
     """The place, if the pod has a log. `container`: None for its first, which runs Ray or submits the job."""
     name = pod["metadata"]["name"]
     if phase(pod) == "Pending" and not pod["spec"].get("nodeName"):
-        raise NoLogError(f"pod {target.namespace}/{name} has no node yet: `python -m stacks status` shows why")
+        raise NoLogError(f"pod {target.namespace}/{name} has no node yet: `ray-platform status` shows why")
     known = container or str(pod["spec"]["containers"][0]["name"])
     if why := _not_started(pod, known):
         raise NoLogError(f"container {known} of pod {target.namespace}/{name} has not started: {why}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from components.queues.settings import Backend, children
 from stacks.commands.status.budgets import QueueStatus, QuotaStatus, queue_statuses, quota_status
-from stacks.commands.status.clusters import ClusterStatus, Gpus, cluster_status, is_ready_pod, missing
+from stacks.commands.status.clusters import ClusterStatus, Gpus, cluster_status, missing
 from stacks.commands.status.cml import CmlStatus
 from stacks.commands.status.external_ray import ExternalStatus, external_status, submitted_status
 from stacks.commands.status.owners import (
@@ -18,6 +18,7 @@ from stacks.commands.status.owners import (
     missing_service,
     service_status,
 )
+from stacks.commands.status.platform import Problem, problems
 from stacks.commands.status.snapshot import Found, Live
 from stacks.objects.queues import queue_of, queues_of
 from stacks.settings import StackSettings, TenantSettings
@@ -77,8 +78,8 @@ class StackStatus:
     cml: tuple[CmlStatus, ...] = ()
     """The clusters on Cloudera ML."""
 
-    operator: str | None = None
-    """Why the KubeRay operator keeps nothing current. None: it does, or this account must not read its pods."""
+    platform: tuple[Problem, ...] = ()
+    """What does not run of operator, scheduler, webhook and Redis, as far as this account may read it."""
 
     @property
     def ok(self) -> bool:
@@ -86,7 +87,7 @@ class StackStatus:
         unknown = any("rayclusters" in each.kinds for each in self.unreadable)
         return (
             not unknown
-            and self.operator is None
+            and not self.platform
             and all(each.ok for each in self.tenants)
             and all(each.ok for each in self.queues)
             and all(each.ok for each in self.cml)
@@ -112,27 +113,17 @@ def stack_status(
     if backend:
         names = queue_names(stack, tenants, backend)
         queues = queue_statuses(names, backend, live.shared, live.namespaces.values())
-    whole = len(tenants) == len(stack.tenants) and stack.nodes
+    nodes = sum(pool.gpus * pool.count for pool in stack.nodes) if stack.nodes else None
     return StackStatus(
         live,
-        tuple(_tenant_status(tenant, live.namespaces[tenant.namespace_name], live, backend) for tenant in tenants),
+        tuple(
+            _tenant_status(tenant, live.namespaces[tenant.namespace_name], live, backend, nodes) for tenant in tenants
+        ),
         tuple(queues),
         tuple(_unreadable(live)),
-        sum(pool.gpus * pool.count for pool in stack.nodes) if whole else None,
+        nodes if len(tenants) == len(stack.tenants) else None,
         tuple(cml),
-        _operator(stack, live),
-    )
-
-
-def _operator(stack: StackSettings, live: Live) -> str | None:
-    if live.operator_pods is None or stack.operator.install == "existing" or any(map(is_ready_pod, live.operator_pods)):
-        return None
-    where = f"in namespace {stack.operator.namespace}"
-    if live.operator_pods:
-        return f"the KubeRay operator is not ready {where}: nothing below is kept current"
-    return (
-        f"the KubeRay operator has no pod {where}: nothing below is kept current. If its Deployment is gone, "
-        "`pulumi refresh` and then `up` create it again"
+        tuple(problems(stack, live)),
     )
 
 
@@ -146,8 +137,15 @@ def queue_names(stack: StackSettings, tenants: Sequence[TenantSettings], backend
     return list(dict.fromkeys([*(own if len(tenants) == len(stack.tenants) else ()), *of_tenants]))
 
 
-def _tenant_status(tenant: TenantSettings, found: Found, live: Live, backend: Backend | None) -> TenantStatus:
-    clusters = list(_clusters(tenant, found, live, backend))
+def _tenant_status(
+    tenant: TenantSettings, found: Found, live: Live, backend: Backend | None, nodes: int | None
+) -> TenantStatus:
+    quotas = tuple(quota_status(each) for each in found.all("resourcequotas"))
+    limits = [nodes, *(int(each.hard["gpus"]) for each in quotas if "gpus" in each.hard)]
+    clusters = [
+        replace(each, gpus=replace(each.gpus, most=_least([each.gpus.most, *limits])))
+        for each in _clusters(tenant, found, live, backend)
+    ]
     by_name = {each.name: each for each in clusters}
     return TenantStatus(
         tenant.name,
@@ -155,7 +153,7 @@ def _tenant_status(tenant: TenantSettings, found: Found, live: Live, backend: Ba
         tuple(clusters),
         tuple(_jobs(tenant, found, live, backend, by_name)),
         tuple(_services(tenant, found, live, by_name)),
-        tuple(quota_status(each) for each in found.all("resourcequotas")),
+        quotas,
         tuple(external_status(each, found) for each in tenant.external_clusters),
     )
 

@@ -3,6 +3,6 @@
 import pulumi
 
 from components.dynamic.guards import QueueGuard, QueueGuardArgs
-from components.queues.volcano import QUEUE_LABEL
+from kuberay.schedulers import QUEUE_LABEL
 
 QueueGuard("guard", QueueGuardArgs(pulumi.Config().require("queue"), QUEUE_LABEL))

@@ -11,6 +11,8 @@ from components.access.personas import NamedCluster
 from components.access.restricted import Restricted
 from components.objects import Object
 from core.body import Body
+from stacks.load import parse
+from stacks.objects.platform import parts_of_tenants
 
 
 def names(bodies: Iterable[Body]) -> set[tuple[str, str, str | None]]:
@@ -45,7 +47,7 @@ def test_a_tenant_without_people_has_no_objects_and_pods_with_kubernetes_tokens_
 
 
 def test_five_policies_of_a_stack_restrict_all_of_its_tenants() -> None:
-    policies = {"scaling-only", "ray-jobs", "own-ray-jobs", "own-workers", "neighbours"}
+    policies = {"scaling-only", "ray-jobs", "deletions", "own-workers", "neighbours"}
     kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     assert names(each.body for each in restrictions("Prod_eu").values()) == {
         (kind, f"ray-platform.prod-eu.{each}", None) for kind in kinds for each in policies
@@ -140,3 +142,14 @@ def test_an_update_is_judged_by_the_object_before() -> None:
                 part = each["expression"].partition("variables.")[2].partition(".")[0]
                 assert {part, f"{part}Before"} <= names
                 assert f"variables.{part}Before.exists(it, item in" in each["expression"]
+
+
+@pytest.mark.parametrize(("namespace", "there"), [("redis", True), (None, False)])
+def test_cluster_admins_look_after_redis_in_its_own_namespace(namespace: str | None, there: bool) -> None:
+    tenants = [{"name": "team-a"}]
+    stack = parse(
+        {"redis": {"namespace": namespace}, "access": {"clusterAdmins": ["group:platform"]}, "tenants": tenants}
+    )
+    found = [each.body for part in parts_of_tenants(stack) if part.kind == "RedisHa" for each in part.objects]
+    roles = [each for each in names(found) if each[0] == "Role"]
+    assert roles == [("Role", "ray-platform:cluster-admin", "redis")] * there

@@ -11,7 +11,7 @@ from components.access.manifests import (
     aggregated,
     bodies,
     cluster_admin,
-    cluster_admin_of_the_operator,
+    cluster_admin_inside,
     pods_grants,
     ray_deployer,
     subject,
@@ -42,10 +42,10 @@ def all_rules() -> list[dict[str, Any]]:
         *tenant_grants(["group:leads"], users("group:team", {"subject": "user:a", "submitJobs": True}), CLUSTERS, True),
         *pods_grants(CLUSTERS, "team-a"),
         cluster_admin(["group:platform"]),
-        cluster_admin_of_the_operator(["group:platform"]),
     ]
     roles = [
         *(bodies(grant)["role"] for grant in given),
+        cluster_admin_inside(["group:platform"], "ray-system")["role"],
         *map(aggregated, AGGREGATED),
         ray_deployer(RayDeployerSettings(), "team-a")["role"],
     ]

@@ -1,4 +1,4 @@
-"""`python -m stacks adopt`, with a cluster whose answers each test sets."""
+"""`ray-platform adopt`, with a cluster whose answers each test sets."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ def run(file: Path, in_memory: FakeCluster) -> Run:
     in_memory.add(live())
     app = typer.Typer()
     app.command()(adopt)
-    return lambda *arguments: CliRunner().invoke(app, [*(arguments or ("research/training", "--stack=staging"))])
+    return lambda *arguments: CliRunner().invoke(app, [*(arguments or ("staging", "research/training"))])
 
 
 def test_it_shows_the_lines_to_add_and_writes_nothing(run: Run, file: Path) -> None:
@@ -50,7 +50,7 @@ def test_it_shows_the_lines_to_add_and_writes_nothing(run: Run, file: Path) -> N
 
 
 def test_it_adds_the_lines_to_the_stack_file(run: Run, file: Path) -> None:
-    done = run("research/training", "--stack=staging", "--write")
+    done = run("staging", "research/training", "--write")
     assert done.exit_code == 0, done.output
     assert file.read_text().startswith(WRITTEN)
     (tenant,) = load(file).tenants
@@ -66,7 +66,7 @@ def test_a_full_disk_leaves_the_stack_file_as_it_was(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    done = run("research/training", "--stack=staging", "--write")
+    done = run("staging", "research/training", "--write")
     assert done.exit_code == 1
     assert done.stderr.endswith("error: Pulumi.staging.yaml cannot be written: No space left on device\n")
     assert ([each.name for each in tmp_path.iterdir()], file.read_text()) == (["Pulumi.staging.yaml"], WRITTEN)
@@ -76,7 +76,7 @@ def test_a_link_to_the_stack_file_stays_one(run: Run, file: Path, tmp_path: Path
     real = file.rename(tmp_path / "staging.yaml")
     real.chmod(0o640)
     file.symlink_to("staging.yaml")
-    assert run("research/training", "--stack=staging", "--write").exit_code == 0
+    assert run("staging", "research/training", "--write").exit_code == 0
     assert file.is_symlink()
     assert ("- name: training" in real.read_text(), real.stat().st_mode & 0o777) == (True, 0o640)
 
@@ -84,8 +84,8 @@ def test_a_link_to_the_stack_file_stays_one(run: Run, file: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "code", "shown"),
     [
-        (("training", "--stack=staging"), 2, "'training' is not NAMESPACE/NAME: write for example team-a/training"),
-        (("research/training", "--stack=prod"), 2, "there is no stack file Pulumi.prod.yaml"),
+        (("staging", "training"), 2, "'training' is not NAMESPACE/NAME: write for example team-a/training"),
+        (("prod", "research/training"), 2, "there is no stack file Pulumi.prod.yaml"),
     ],
 )
 def test_wrong_use_is_one_line(run: Run, arguments: tuple[str, ...], code: int, shown: str) -> None:
@@ -96,7 +96,7 @@ def test_wrong_use_is_one_line(run: Run, arguments: tuple[str, ...], code: int, 
 
 
 def test_a_second_adoption_has_nothing_to_adopt(run: Run) -> None:
-    run("research/training", "--stack=staging", "--write")
+    run("staging", "research/training", "--write")
     done = run()
     assert done.exit_code == 1
     assert "already: there is nothing to adopt" in done.stderr
@@ -118,7 +118,7 @@ config:
 def test_clusters_that_are_repeated_from_another_tenant_are_not_lost(run: Run, file: Path) -> None:
     text = OTHERS.replace("- name: research", "- <<: *common\n      name: research")
     file.write_text(text)
-    done = run("research/training", "--stack=staging", "--write")
+    done = run("staging", "research/training", "--write")
     assert done.exit_code == 1
     assert "the lines would not add RayCluster research/training alone: write out the aliases" in done.stderr
     assert file.read_text() == text
@@ -129,7 +129,7 @@ def test_texts_that_look_like_numbers_are_adopted_as_they_are(run: Run, file: Pa
     env = [{"name": "LR", "value": "1e-4"}, {"name": "NOTE", "value": "a\u2028b\u0085c"}]
     body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = env
     in_memory.add(body)
-    done = run("research/training", "--stack=staging", "--write")
+    done = run("staging", "research/training", "--write")
     assert done.exit_code == 0, done.output
     [cluster] = load(file).tenants[0].clusters
     assert cluster.labels == {"commit": "1234567e1"}

@@ -177,7 +177,7 @@ def problems(
     [tenant] = stack.tenants
     parts = (stack, tenant, tenant.clusters[0])
     body, demand = rendered(*parts), demanded(*parts)
-    workers = workers_of("a/c", body, demand)
+    workers = workers_of(stack.nodes, "a/c", body, demand)
     found = list(without_room(zip(demand.groups, workers, strict=True), stack.nodes, elsewhere))
     return found, sum(number for _, number in Nodes(stack.nodes).start(workers))
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.thorough
 
 
 def test_failures_are_repeated_and_pages_are_read(place_with: MakePlace) -> None:
-    place = place_with(Faults(seed=3, rate=0.3, latency=0.01))
+    place = place_with(Faults(seed=3, rate=0.3, latency=0.01, in_a_row=4))
     client, inputs = place.client(), place.inputs()
     client.upload("one", script_path(inputs), script())
     body = application(inputs, THE_HEAD, TOKEN, "1")

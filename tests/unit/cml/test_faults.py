@@ -85,7 +85,7 @@ def test_one_up_converges_after_faults_and_destroy_leaves_nothing(
 ) -> None:
     seed = int(pytestconfig.getoption("hypothesis_seed")) + number
     draw = random.Random(seed)  # noqa: S311 (a schedule is to be repeated)
-    faults = Faults(seed, rate=draw.uniform(0.05, 0.3), dead=draw.uniform(0, 0.15), latency=0.005)
+    faults = Faults(seed, draw.uniform(0.05, 0.3), dead=draw.uniform(0, 0.15), latency=0.005, in_a_row=4)
     place = place_with(faults, Limits(gpus=20, starting=draw.uniform(0, 0.05), stopping=draw.uniform(0, 0.05)))
     settings: dict[str, Any] = {"numWorkers": None, "resources": None, "drainTimeout": "1s"}
     settings["headResources"] = {"cpu": 4, "memory": 16}

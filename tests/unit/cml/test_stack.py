@@ -13,8 +13,8 @@ from components.cml.reconcile import NotReadyError
 from components.cml.serving import NOTHING, serve_config, serving
 from components.cml.settings import CmlSettings
 from components.ray_service.llm import LanguageModelSettings
-from components.ray_service.serve_config import ServeConfigSettings
 from core.problems import StackFileError
+from kuberay.serve_config import ServeConfigSettings
 from policies.configuration import Configuration
 from stacks.commands.impact.comparison import impact_of
 from stacks.commands.plan.report import cml_as_objects
@@ -183,7 +183,8 @@ def test_what_differs_is_found_and_defaults_of_ray_are_no_difference() -> None:
 
 def test_of_a_traceback_its_beginning_and_its_error_are_shown() -> None:
     config = serve_config(ServeConfigSettings.model_validate({"applications": [CHAT]}), None)
-    message = "Deploying failed:\nTraceback (most recent call last):\n  File ...\nImportError: No module named 'chat'\n"
+    error = "ImportError: No module named 'chat'\n    For further information visit https://errors.pydantic.dev\n"
+    message = f"Deploying failed:\nTraceback (most recent call last):\n  File ...\n{error}"
     deployments = {"Chat": {"status": "UPDATING", "message": "1 replica waits for CPUs"}}
     failed: dict[str, dict[str, Any]] = {
         "chat": {"status": "DEPLOY_FAILED", "message": message, "deployed_app_config": CHAT, "deployments": deployments}

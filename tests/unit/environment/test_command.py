@@ -1,4 +1,4 @@
-"""`python -m stacks up` and its siblings: which stacks they run in, and which are not updated."""
+"""`ray-platform up` and its siblings: which stacks they run in, and which are not updated."""
 
 import json
 from pathlib import Path
@@ -107,7 +107,7 @@ def test_a_stack_with_tenants_of_other_stacks_is_refused_before_it_deletes_them(
     assert reason.startswith(
         "stack prod still has team-0, team-1, team-2 and 2 more, which belong to other stacks now."
     )
-    assert "Run `python -m stacks move-state prod`" in reason
+    assert "Run `ray-platform move-state prod`" in reason
 
 
 def test_a_group_keeps_its_own_tenants_and_no_others() -> None:

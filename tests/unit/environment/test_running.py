@@ -93,7 +93,7 @@ def test_after_a_killed_command_the_summary_has_the_command_that_recovers(capsys
     errors = ("error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end",)
     summary("prod", "up", [Outcome("prod", "done"), Outcome("prod.tenants-01", "failed", errors=errors)])
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "If the other command was killed: python -m stacks recover prod"
+    assert last == "If the other command was killed: ray-platform recover prod"
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ from components.external_cluster.settings import EXTERNAL_LABEL, Address, Extern
 from components.objects import Object
 from components.payloads import external_cluster
 from components.ray_cluster.component import connection as of_ray_cluster
-from components.ray_cluster.manifests import HEAD_PORTS
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.rules import ValidRayJob
 from components.ray_job.settings import RayJobSettings
 from kuberay.pod_security import violations
+from kuberay.ports import HEAD_PORTS
 from testbed.fake_cluster import FakeCluster, of_all_sessions
 from testbed.recorder import Recorder, record
 
@@ -87,7 +87,7 @@ def registered(message: str | None = None) -> tuple[Recorder, dict[str, Any]]:
 @pytest.mark.usefixtures("live")
 def test_only_another_run_replaces_a_job_and_outputs_are_what_the_check_has_reported() -> None:
     recorder, found = registered('{"rayVersion": "2.60.0", "workers": 3, "largestGpus": 8}')
-    assert (found["state"], found["largestGpus"], found["status"]["workers"]["ready"]) == ("ready", 8, 3)
+    assert (found["state"], found["largestGpus"], found["status"]["worker"]["readyReplicas"]) == ("ready", 8, 3)
     assert recorder.made_before("team-a/lab-connection", "team-a/lab-connected")
     for name in ("team-a/lab-connection", "team-a/count-submission"):
         made = recorder.registered[name]

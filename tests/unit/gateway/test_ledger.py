@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.commands import kind_of
-from gateway.journal import WINDOW
-from gateway.ledger import IN_FLIGHT, KEPT_BYTES, Entry, Ledger
+from components.payloads.redis_gateway.commands import kind_of
+from components.payloads.redis_gateway.journal import WINDOW
+from components.payloads.redis_gateway.ledger import IN_FLIGHT, KEPT_BYTES, Entry, Ledger
 
 NOW = 1000.0
 

@@ -66,14 +66,14 @@ def test_an_idle_cluster_is_suspended_after_the_timeout_since_its_last_use() -> 
 
 def test_a_used_cluster_stays() -> None:
     found = decided(cluster(), 10 * TIMEOUT, Use("driver: Number of active drivers: 1"))
-    assert (found.suspend, found.used) == (None, True)
+    assert (found.suspend, found.starts) == (None, True)
     assert found.line == "is used: driver: Number of active drivers: 1"
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError("refused"), ValueError("no JSON"), KeyError("data")])
 def test_what_cannot_be_read_counts_as_use(error: Exception) -> None:
     found = decided(cluster(), 10 * TIMEOUT, error)
-    assert (found.suspend, found.used) == (None, True)
+    assert (found.suspend, found.starts) == (None, True)
     assert "Ray cannot be asked" in found.line
 
 
@@ -85,13 +85,15 @@ def test_a_cluster_that_starts_or_is_deleted_is_left_alone() -> None:
 
 
 def test_a_ray_job_keeps_its_cluster_and_wakes_it() -> None:
-    assert decided(cluster(), 10 * TIMEOUT, waits="nightly") == Verdict("is used: RayJob nightly", used=True)
+    assert decided(cluster(), 10 * TIMEOUT, waits="nightly") == Verdict("is used: RayJob nightly", starts=True)
     assert decided(suspended(), 10 * TIMEOUT, waits="nightly").suspend is False
-    assert decided(suspended(), 10 * TIMEOUT) == Verdict("rests since 2026-01-01T11:00:00Z")
+    assert decided(suspended(), 10 * TIMEOUT) == Verdict("has been resting since 2026-01-01T11:00:00Z", starts=True)
 
 
 def test_a_cluster_that_somebody_else_suspended_is_not_woken() -> None:
-    assert decided(suspended("kubectl-patch"), 0, waits="nightly") == Verdict("is suspended by somebody else")
+    assert decided(suspended("kubectl-patch"), 0, waits="nightly") == Verdict(
+        "is suspended by somebody else", starts=True
+    )
 
 
 def test_only_a_ray_job_that_needs_the_cluster_counts() -> None:
@@ -181,6 +183,18 @@ def test_a_cluster_that_is_woken_at_once_has_its_whole_time_again(asked: Any, mo
         monkeypatch.setattr(time, "time", lambda after=after: READY_AT + TIMEOUT + float(after))
         controller.look()
         assert len(sent) == patches
+
+
+def test_a_cluster_that_becomes_ready_has_its_whole_time_by_a_clock_that_is_ahead(
+    asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = {**IDLE, "/rayclusters/training": cluster("False")}
+    sent, controller, ahead = asked(waiting), Controller("https://api", [TRAINING]), READY_AT + 10 * TIMEOUT
+    for after, patches in ((0, 0), (10, 0), (TIMEOUT - 1, 0), (TIMEOUT, 1)):
+        monkeypatch.setattr(time, "time", lambda after=after: ahead + float(after))
+        controller.look()
+        assert len(sent) == patches
+        waiting["/rayclusters/training"] = cluster()
 
 
 def test_a_failure_concerns_one_cluster_and_is_reported_once(asked: Any, capsys: pytest.CaptureFixture[str]) -> None:

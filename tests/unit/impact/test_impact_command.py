@@ -1,4 +1,4 @@
-"""`python -m stacks impact`: its comparison, its output, and its exit codes."""
+"""`ray-platform impact`: its comparison, its output, and its exit codes."""
 
 import json
 import subprocess

@@ -77,19 +77,27 @@ def test_an_edit_of_a_tenant_or_of_the_platform(impact: Impact, kind: str, verdi
 
 def test_gained_and_lost_rights_are_listed_with_their_namespaces() -> None:
     found = edited({"users": ["group:old"]}, {"users": ["group:new"], "admins": ["user:ann"]})
-    effects_by_subject = {each.name: each.effects[0].text for each in found.objects if each.kind == "Rights of"}
-    assert effects_by_subject.keys() == {"group:old", "group:new", "user:ann"}
-    assert effects_by_subject["group:new"].startswith("gains in namespace a: ")
-    assert "secrets training" in effects_by_subject["group:new"]
-    assert effects_by_subject["group:old"].startswith("loses in namespace a: ")
-    assert "rayclusters.ray.io" in effects_by_subject["user:ann"]
+    changed = {each.name: each.effects[0] for each in found.objects if each.kind == "Rights of"}
+    assert {who: effect.text for who, effect in changed.items()} == {
+        "group:old": "no longer Ray user in namespace a",
+        "group:new": "now Ray user in namespace a",
+        "user:ann": "now Ray cluster admin in namespace a",
+    }
+    assert changed["group:new"].detail.startswith("gains: ")
+    assert "secrets training" in changed["group:new"].detail
+    assert "rayclusters.ray.io" in changed["user:ann"].detail
+    assert not any("gains" in line for line in report("an edit", found).sentences)
+    assert any("gains: " in line for line in report("an edit", found, full=True).sentences)
     assert not found.verdict.hurts
 
 
 def test_a_tenant_that_leaves_takes_its_namespace_and_ray_clusters_with_it() -> None:
     found = impact_of(stack(tenant("a", ray()), tenant("b", ray())), stack(tenant("a", ray())))
-    gone = {f"{each.kind} {each.name}" for each in found.objects if each.verdict is Verdict.DELETES}
-    assert gone == {"RayCluster b/training", "Namespace b"}
+    gone = {f"{each.kind} {each.name}": each.verdict for each in found.objects}
+    assert (gone["RayCluster b/training"], gone["Namespace b"]) == (Verdict.DELETES, Verdict.REFUSED)
+    allowed = impact_of(stack(tenant("a", ray()), tenant("b", ray(), allowDelete=True)), stack(tenant("a", ray())))
+    [namespace] = [each for each in allowed.objects if each.kind == "Namespace"]
+    assert namespace.verdict is Verdict.DELETES
 
 
 def test_gpus_and_cost_are_shown_as_they_were_and_will_be() -> None:
@@ -292,7 +300,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "a user who may make RayJobs": (
         {"tenant": {"users": ["group:u"]}},
         {"tenant": {"users": [{"subject": "group:u", "submitJobs": True}]}},
-        {"Rights of group:u": "in place"},
+        {"Rights of group:u": "in place", "ResourceQuota a/ray-platform-objects": "creates"},
     ),
     "a quota of RayClusters": (
         {"tenant": {"quota": {"gpus": 64}}},
@@ -334,7 +342,9 @@ def test_objects_with_the_same_effects_share_a_row_and_a_sentence() -> None:
     deny, audit = ({"action": action} for action in ("Deny", "Audit"))
     made = after_edit({"stack": {"admissionPolicies": deny}}, {"stack": {"admissionPolicies": audit}})
     assert len(made.objects) > 20
-    for_people = report("an edit", made)
+    [brief] = report("an edit", made).tables[0].rows
+    assert brief[0] == "Admission policies and their bindings"
+    for_people = report("an edit", made, full=True)
     [row] = for_people.tables[0].rows
     assert row[0].startswith("ValidatingAdmissionPolicyBinding ray-platform-")
     assert row[0].endswith(f" and {len(made.objects) - 2} more")

@@ -10,7 +10,8 @@ import pytest
 from components.payloads.idle_termination import FIELD_MANAGER
 from components.rollout.templates import ANNOTATION, parts, stamped
 from kuberay.edits import Verdict
-from kuberay.pods import HEAD, PodChange, change_of_pods, recreates
+from kuberay.pods import PodChange, change_of_pods, recreates
+from kuberay.rules import HEAD_GROUP
 from stacks.commands.impact.comparison import impact_of, impact_on
 from stacks.commands.impact.effects import Effect, Range
 from stacks.commands.impact.ray_pods import Known
@@ -261,7 +262,7 @@ def test_another_namespace_is_another_ray_cluster() -> None:
     }
 
 
-RUNNING = {HEAD: 1, "small": 2, "big": 1}
+RUNNING = {HEAD_GROUP: 1, "small": 2, "big": 1}
 EDITS: Mapping[str, Edit] = {**ANY_CLUSTER, **WITHOUT_AUTOSCALER, **WITH_SEVERAL_HOSTS}
 
 
@@ -304,7 +305,7 @@ def test_with_an_autoscaler_kuberay_deletes_no_worker(edit: str, scales: bool, c
     ],
 )
 def test_workers_with_several_hosts_are_created_and_deleted_whole(edit: str, change: PodChange) -> None:
-    running = {HEAD: 1, "small": 4, "big": 2}
+    running = {HEAD_GROUP: 1, "small": 4, "big": 2}
     assert change_of_pods(*edited(edit, spec(hosts=2), spec(hosts=2)), running) == change
 
 
@@ -330,10 +331,10 @@ def test_recreate_takes_all_pods_for_nearly_everything(edit: str) -> None:
 
 def test_recreate_creates_the_desired_number_and_a_suspended_ray_cluster_starts_whole() -> None:
     change = change_of_pods(*edited("group-added", spec(recreate=True), spec(recreate=True)), {**RUNNING, "lost": 3})
-    assert change == PodChange({**RUNNING, "lost": 3}, {HEAD: 1, "small": 2, "big": 1, "new": 1}, recreated=True)
+    assert change == PodChange({**RUNNING, "lost": 3}, {HEAD_GROUP: 1, "small": 2, "big": 1, "new": 1}, recreated=True)
     before = spec()
     before["suspend"] = True
-    assert change_of_pods(before, spec(), {}) == PodChange(created={HEAD: 1, "small": 2, "big": 1})
+    assert change_of_pods(before, spec(), {}) == PodChange(created={HEAD_GROUP: 1, "small": 2, "big": 1})
 
 
 WORKERS = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}

@@ -106,6 +106,36 @@ def test_defaults_are_those_of_the_release_of_the_chart(
     assert f"is its default of {chart}; --chart-version sets another" in said
 
 
+@pytest.mark.parametrize(("chart", "ray"), [("1.2.0", "2.34.0"), ("1.2.2", "2.9.0")])
+def test_the_default_image_is_that_of_the_patch_release(chart: str, ray: str, tmp_path: Path) -> None:
+    _, said = imported(tmp_path, "head: {labels: {a: b}}\n", chart_version=chart)
+    assert f"does not support Ray {ray}:" in said
+
+
+@pytest.mark.parametrize(
+    ("chart", "names"), [("1.3.2", ["two-gpus", "workergroup"]), ("1.4.0", ["workergroup", "two-gpus"])]
+)
+def test_worker_groups_are_in_the_order_of_the_chart(chart: str, names: list[str], tmp_path: Path) -> None:
+    tenants, _ = imported(tmp_path, ADO.replace("worker: {disabled: true}\n", ""), chart_version=chart)
+    assert [group["groupName"] for group in tenants[0]["clusters"][0]["workerGroups"]] == names
+    values = ADO.replace("worker: {disabled: true}", "worker: {rayStartParams: [a]}")
+    assert "values.yaml:7: worker.rayStartParams: ['a'] is not a mapping" in imported(tmp_path, values)[1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["image: {repository: rayproject/ray, tag: 2.60.0}\n", "worker: {replicas: 2}\n", "service: {type: NodePort}\n"],
+)
+def test_values_need_no_head(values: str, tmp_path: Path) -> None:
+    assert imported(tmp_path, values)[0] == imported(tmp_path, f"{values}head: {{labels: {{}}}}\n")[0] != []
+
+
+def test_what_the_chart_leaves_out_is_left_out(tmp_path: Path) -> None:
+    values = ADO.replace("head:\n", "head:\n  headService: {}\n").replace("block: true", "block: true, log-style: null")
+    values = values.replace("fullnameOverride: ado-ray", "fullnameOverride: ado-ray-")
+    assert imported(tmp_path, values)[0] == imported(tmp_path, ADO)[0]
+
+
 def test_null_removes_a_default_of_the_chart(tmp_path: Path) -> None:
     tenants, _ = imported(tmp_path, ADO.replace("head:\n", "head:\n  volumes: null\n  volumeMounts: null\n"))
     assert "log-volume" not in str(tenants)

@@ -1,4 +1,4 @@
-"""`python -m stacks import`: the stack file that it writes, its messages, and its exit codes."""
+"""`ray-platform import`: the stack file that it writes, its messages, and its exit codes."""
 
 import textwrap
 from pathlib import Path

@@ -1,6 +1,7 @@
 """A manifest of KubeRay becomes a cluster, job or service that renders to exactly the same object, or the reason is
 reported."""
 
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
 from core.stack_file import stack_file
+from core.yaml_reader.document import documents
 from stacks.commands.importing.file import import_file
 from stacks.commands.importing.manifests import NotWrittenError, completed, defaulted, from_manifest, from_owner
 from stacks.commands.importing.reader import Answers, Imported, RefusedError
@@ -274,7 +276,7 @@ def test_groups_get_names_that_are_allowed_unless_a_live_cluster_has_them() -> N
     result = from_manifest(body, rename=True)
     assert [each["groupName"] for each in result.cluster["workerGroups"]] == ["gpu-group-1"]
     assert any("'GPU-Group.1' is not a name of a worker group" in each for each in lines(result))
-    with pytest.raises(RefusedError, match=r"groupName Value error, 'GPU-Group.1' is not a name"):
+    with pytest.raises(RefusedError, match=r"groupName: 'GPU-Group.1' is not a name"):
         from_manifest(body)
 
 
@@ -370,7 +372,9 @@ def test_a_schedule_becomes_a_job_template_with_cron(tmp_path: Path) -> None:
 
 def test_manifests_may_be_for_another_release_of_kuberay(tmp_path: Path) -> None:
     newer = yaml.safe_dump(cronjob(timeZone="Europe/Berlin"))
-    assert "timeZone came with KubeRay 1.7" in imported(tmp_path, newer)[1]
+    refused = imported(tmp_path, newer)[1]
+    assert "timeZone came with KubeRay 1.7" in refused
+    assert "; --operator-version 1.7.0 imports it" in refused
     config, _ = imported(tmp_path, newer, operator_version="1.7.0")
     assert config["ray-platform:operator"] == {"version": "1.7.0"}
     assert config["ray-platform:tenants"][0]["jobTemplates"][0]["cron"]["timeZone"] == "Europe/Berlin"
@@ -378,10 +382,28 @@ def test_manifests_may_be_for_another_release_of_kuberay(tmp_path: Path) -> None
 
 def test_a_name_and_a_namespace_that_are_asked_for_count_before_those_of_the_file(tmp_path: Path) -> None:
     text = yaml.safe_dump({**PLAIN, "metadata": {"name": "{{ .Release.Name }}", "namespace": "<your-namespace>"}})
-    assert "'<your-namespace>' is not a valid namespace" in imported(tmp_path, text)[1]
+    assert "metadata.name: it is a template of Helm" in imported(tmp_path, text)[1]
+    refused = imported(tmp_path, text, name="training")[1]
+    assert "'<your-namespace>' is not a valid namespace" in refused
+    assert "; --namespace sets another" in refused
     config, _ = imported(tmp_path, text, name="training", namespace="vision")
     [tenant] = config["ray-platform:tenants"]
     assert (tenant["name"], tenant["clusters"][0]["name"]) == ("vision", "training")
+
+
+def test_the_option_for_the_version_of_ray_is_for_images_without_one(tmp_path: Path) -> None:
+    old = yaml.safe_dump(PLAIN).replace("2.52.0", "2.3.0")
+    assert (
+        "--ray-version 2.60.0 is for images whose tag has no version"
+        in imported(tmp_path, old, ray_version="2.60.0")[1]
+    )
+
+
+def test_large_objects_beside_a_cluster_are_no_obstacle(tmp_path: Path) -> None:
+    large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "big"}, "data": {"a": "a" * 5_000_000}}
+    config, said = imported(tmp_path, yaml.safe_dump_all([PLAIN, large]))
+    assert config["ray-platform:tenants"][0]["clusters"]
+    assert "ConfigMap 'big' is not imported; keep applying it" in said
 
 
 def test_booleans_are_those_of_kubectl(tmp_path: Path) -> None:
@@ -404,12 +426,81 @@ def test_what_other_programs_set_is_left_to_them(tmp_path: Path) -> None:
         assert part in said
 
 
-def test_what_check_refuses_has_its_place_in_the_manifest(tmp_path: Path) -> None:
-    text = yaml.safe_dump(PLAIN).replace("rayStartParams: {}", "rayStartParams: {dashboard-port: '9000'}", 1)
-    config, said = imported(tmp_path, text)
-    line = text[: text.index("dashboard-port")].count("\n") + 1
-    assert config == {}
-    assert said.startswith(f"input.yaml:{line}: spec.headGroupSpec.rayStartParams.dashboard-port: workers, probes")
+SIDE = {"name": "side", "image": "alpine:3"}
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "said"),
+    [
+        ("headGroupSpec rayStartParams", {"dashboard-port": "9000"}, "dashboard-port: workers, probes"),
+        ("headGroupSpec rayStartParams", {"redis-password": "pass"}, "redis-password: a command line keeps no secret"),
+        ("workerGroupSpecs 0 rayStartParams", {"resources": '{"NPU": 1}'}, "resources: '{\"NPU\": 1}' is not one word"),
+        (
+            "workerGroupSpecs 0 template spec containers 0 volumeMounts",
+            [{"name": "lost", "mountPath": "/lost"}],
+            "[0].name: the pod has no volume 'lost'",
+        ),
+        (
+            "workerGroupSpecs 0 template spec containers",
+            [PLAIN["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0], SIDE | {"stdin": "no"}],
+            "[1].stdin: 'no' is text",
+        ),
+        (
+            "headGroupSpec template spec tolerations",
+            [{"operator": "Exists"}, {"operator": "Maybe"}],
+            "[1].operator: 'Maybe' is not accepted",
+        ),
+        (
+            "workerGroupSpecs 0 template spec containers 0 resources limits memory",
+            "256Mi",
+            ": of 256Mi of memory Ray's own processes take",
+        ),
+    ],
+)
+def test_what_check_finds_has_its_place_in_the_manifest(at: str, value: Any, said: str, tmp_path: Path) -> None:
+    body = deepcopy(PLAIN)
+    put(body, f"spec {at}", value)
+    put(body, "spec workerGroupSpecs 0 template spec containers 0 resources requests memory", "256Mi")
+    text = yaml.safe_dump(body)
+    place = next(documents(text)).span(("spec", *(int(each) if each.isdigit() else each for each in at.split())))
+    found = [each for each in imported(tmp_path, text)[1].splitlines() if said in each]
+    assert len(found) == 1, found
+    line, where, *_ = found[0].removeprefix("input.yaml:").split(": ")
+    assert where.startswith("spec." + re.sub(r" (\d+)", r"[\1]", at).replace(" ", ".")), where
+    assert int(line) >= place.line
+    assert "RayCluster spec" not in found[0]
+
+
+def test_lists_that_are_merged_by_name_have_the_manifests_indexes(tmp_path: Path) -> None:
+    body = deepcopy(PLAIN)
+    put(body, "spec workerGroupSpecs 0 template spec containers 0 env", [{"name": "A", "value": "a"}, {"name": "B"}])
+    put(body, "spec workerGroupSpecs 0 template spec containers 0 env 1 valueFrom", {"fieldRef": {"fieldPath": "no"}})
+    assert "containers[0].env[1].valueFrom.fieldRef.fieldPath: 'no'" in imported(tmp_path, yaml.safe_dump(body))[1]
+
+
+def test_a_boolean_is_said_as_it_is_written(tmp_path: Path) -> None:
+    text = yaml.safe_dump(PLAIN | {"metadata": {"name": "it", "labels": {"spot": "WORD"}}}).replace("WORD", "yes")
+    [line] = imported(tmp_path, text)[1].splitlines()
+    assert 'labels.spot: yes is true or false, but text is expected: write it in quotes, "yes"' in line
+
+
+def test_the_password_of_redis_as_a_variable_is_imported(tmp_path: Path) -> None:
+    body = deepcopy(PLAIN)
+    put(body, "spec headGroupSpec rayStartParams", {"redis-password": "$REDIS_PASSWORD"})
+    written, said = imported(tmp_path, yaml.safe_dump(body))
+    [cluster] = written["ray-platform:tenants"][0]["clusters"]
+    assert cluster["head"]["rayStartParams"] == {"redis-password": "$REDIS_PASSWORD"}
+    assert "redis-password: KubeRay's job that deletes the keys" in said
+
+
+def test_what_is_wrong_in_a_serve_config_has_its_line(tmp_path: Path) -> None:
+    config = "|\n    applications:\n    - import_path: a:b\n    proxy_location: HeadOnly"
+    text = yaml.safe_dump(service(serveConfigV2="TEXT", rayClusterConfig=PLAIN["spec"])).replace("TEXT", config)
+    line = text[: text.index("proxy_location")].count("\n") + 1
+    assert f"input.yaml:{line}: spec.serveConfigV2.proxy_location: KubeRay asks" in imported(tmp_path, text)[1]
+
+
+RAY = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: it}\n"
 
 
 @pytest.mark.parametrize(
@@ -419,6 +510,20 @@ def test_what_check_refuses_has_its_place_in_the_manifest(tmp_path: Path) -> Non
         ("config: {'ray-platform:tenants': []}\n", "it is a stack file already; check it with"),
         ("apiVersion: v1\nkind: Kustomization\n", "a Kustomization is not imported; render it with `kubectl kustomize"),
         ("apiVersion: v1\nkind: Application\nmetadata: {name: ray}\n", "Application 'ray' is not imported; render its"),
+        (
+            "resources: [a.yaml]\npatches: [{path: b.yaml}]\n",
+            "it is a Kustomization; render it with",
+        ),
+        (
+            f"{RAY}spec: {{rayVersion: '{{{{ .Values.v }}}}', headGroupSpec: {{}}}}\n",
+            ":4: spec.rayVersion: it is",
+        ),
+        (f"{RAY}spec: {{workerGroupSpecs: []}}\n", "a patch has only a part: import what `kubectl kustomize"),
+        (RAY, "spec: 'spec' is missing: add it"),
+        (
+            RAY.replace("Cluster", "Job") + "spec: {entrypoint: ls, clusterSelectors: {}}\n",
+            "'clusterSelector'",
+        ),
     ],
 )
 def test_what_others_render_is_named(text: str, said: str, tmp_path: Path) -> None:

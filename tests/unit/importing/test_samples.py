@@ -33,7 +33,6 @@ def _kinds(file: Path) -> set[str]:
 
 
 REFUSED = {
-    "ray-cluster.deprecate-gcs-ft.yaml": "a command line keeps no secret",
     "pytorch-resnet-image-classifier/ray-job.pytorch-image-classifier.yaml": "the object has no name",
     "pytorch-text-classifier/ray-job.pytorch-distributed-training.yaml": "the object has no name",
     "ray-job.kueue-toy-sample.yaml": "the object has no name",

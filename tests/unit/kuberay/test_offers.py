@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from ray.autoscaler._private.kuberay.autoscaling_config import _get_ray_resources_from_group_spec
+from ray.autoscaler._private.kuberay.autoscaling_config import _derive_autoscaling_config_from_ray_cr
 
-from kuberay.offers import fits, missing, offered, problems_for_autoscaler
+from kuberay.offers import fits, missing, offered, offers_of, problems_for_autoscaler
 from tests.conftest import Compared
 
 QUANTITIES = st.sampled_from(["0", "1", "500m", "2", "7.5", "16", "1Gi", "64Gi"])
@@ -47,29 +47,52 @@ def group(limits: dict[str, str], requests: dict[str, str], params: dict[str, st
     return {**made, "resources": own} if own else made
 
 
+GIVEN: st.SearchStrategy[Any] = st.one_of(st.tuples(PARAMS, st.just({})), st.tuples(st.just({}), OWN))
+"""KubeRay refuses a group with both (validation.go: validateRayGroupResources)."""
+
+CLUSTERS = st.lists(st.tuples(LIMITS, LIMITS, GIVEN), min_size=1, max_size=3)
+"""The head and worker groups of a RayCluster."""
+
+
+# 5,000 clusters in `make test-differential`.
+@settings(max_examples=settings().max_examples * 5 // 3)
+@given(groups=CLUSTERS)
+def clusters_agree(tally: Counter[str], groups: list[Any]) -> None:
+    head, *workers = [group(limits, requests, *given) for limits, requests, given in groups]
+    for number, each in enumerate(workers):
+        each |= {"groupName": f"g{number}", "replicas": 0, "minReplicas": 0, "maxReplicas": 2}
+    spec = {"enableInTreeAutoscaling": True, "headGroupSpec": head, "workerGroupSpecs": workers}
+    try:
+        cluster = {"metadata": {"name": "c", "namespace": "n"}, "spec": copy.deepcopy(spec)}
+        read: Any = _derive_autoscaling_config_from_ray_cr(cluster)["available_node_types"]
+    except (ValueError, AssertionError):
+        read = None
+    problems = list(problems_for_autoscaler(spec))
+    assert bool(problems) == (read is None)
+    tally["refused" if problems else "accepted"] += 1
+    for at, made in enumerate([head, *workers] if read is not None else ()):
+        resources = read["headgroup" if at == 0 else made["groupName"]]["resources"]
+        for name in ("CPU", "GPU", "memory", "disk", "slots"):
+            if not known_to_one_alone(name, *groups[at][:2]):
+                assert (offered(made).get(name) or 0) == (resources.get(name) or 0), name
+
+
 @pytest.mark.differential
 def test_rays_reader_agrees(compared: Compared) -> None:
     tally: Counter[str] = Counter()
-
-    # KubeRay refuses a group with both (validation.go: validateRayGroupResources).
-    @given(limits=LIMITS, requests=LIMITS, given=st.one_of(st.tuples(PARAMS, st.just({})), st.tuples(st.just({}), OWN)))
-    def judge(limits: dict[str, str], requests: dict[str, str], given: tuple[dict[str, str], dict[str, str]]) -> None:
-        made = group(limits, requests, *given)
-        try:
-            read: Any = _get_ray_resources_from_group_spec(copy.deepcopy(made), is_head=False)
-        except (ValueError, AssertionError):
-            read = None
-        problems = list(problems_for_autoscaler({"enableInTreeAutoscaling": True, "headGroupSpec": made}))
-        assert bool(problems) == (read is None)
-        tally["refused" if problems else "accepted"] += 1
-        for name in ("CPU", "GPU", "memory", "disk", "slots") if read is not None else ():
-            if not known_to_one_alone(name, limits, requests):
-                assert (offered(made).get(name) or 0) == (read.get(name) or 0), name
-
     logging.disable(logging.ERROR)
-    judge()
+    clusters_agree(tally)
     logging.disable(logging.NOTSET)
-    compared("Ray's autoscaler", "what a node offers", tally)
+    compared("Ray's autoscaler", "what the nodes of a cluster offer", tally)
+
+
+def test_rays_reader_ends_without_a_list_of_groups() -> None:
+    head = group({"cpu": "1"}, {}, {}, {})
+    spec = {"enableInTreeAutoscaling": True, "headGroupSpec": head}
+    with pytest.raises(KeyError):
+        _derive_autoscaling_config_from_ray_cr({"metadata": {"namespace": "n"}, "spec": spec})
+    [problem] = problems_for_autoscaler(spec)
+    assert problem.path == ("spec", "workerGroupSpecs")
 
 
 def known_to_one_alone(name: str, limits: dict[str, str], requests: dict[str, str]) -> bool:
@@ -94,6 +117,22 @@ def test_a_demand_is_compared_with_the_largest_node() -> None:
 
 def test_what_only_the_pod_knows_is_enough() -> None:
     assert missing({"CPU": 500}, [offered(group({}, {}, {}, {}))]) is None
+    own = {"metadata": {"annotations": {"ray.io/overwrite-container-cmd": "true"}}, "spec": {}}
+    assert missing({"CPU": 500, "disk": 1}, offers_of(own)) is None
+
+
+def test_ray_finds_accelerators_that_the_operator_does_not_count() -> None:
+    for name, of_ray in (
+        ("aws.amazon.com/neuron", "neuron_cores"),
+        ("aliyun.com/gpu-mem", "GPU"),
+        ("habana.ai/gaudi", "HPU"),
+    ):
+        offer = offered(group({"cpu": "4", name: "1"}, {}, {}, {}))
+        assert missing({of_ray: 8}, [offer]) is None
+        assert missing({of_ray: 8}, [offered(group({"cpu": "4"}, {}, {}, {}))])
+    claimed = group({"cpu": "4"}, {}, {}, {})
+    claimed["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    assert missing({"GPU": 1}, [offered(claimed)]) is None
 
 
 def test_the_operator_counts_slices_of_gpus_and_accelerators() -> None:

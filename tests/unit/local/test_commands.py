@@ -1,5 +1,6 @@
 """The rehearsal's commands: their errors, their output, and the signals that end a rehearsal."""
 
+import errno
 import re
 import signal
 import subprocess
@@ -14,8 +15,6 @@ from local import __main__ as local_main
 from local import install, paths, runs
 from local.__main__ import main
 from local.errors import RehearsalError
-from local.images import GATEWAY
-from local.images.image import Image
 from local.progress import console
 from local.rehearsal import Rehearsal
 from local.rehearse import signals
@@ -73,9 +72,14 @@ def of_another_user() -> NoReturn:
     raise PermissionError(13, "Permission denied", "/checkout/.rehearsal/nodes")
 
 
+def read_only() -> NoReturn:
+    raise OSError(errno.EROFS, "Read-only file system", "/checkout/.rehearsal")
+
+
 @pytest.mark.parametrize(
     ("happens", "message"),
     [
+        (read_only, "/checkout/.rehearsal: Read-only file system: copy the checkout to a folder of yours"),
         (no_server, "the rehearsal's API server does not answer: .*Connection refused.*make status"),
         (server_starts, "the rehearsal's API server does not answer: Internal Server Error"),
         (of_another_user, "/checkout/.rehearsal/nodes: Permission denied: run the command as the user whom"),
@@ -100,17 +104,6 @@ def test_an_error_of_the_program_has_a_traceback(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(runs, "stop", fails)
     with pytest.raises(client.ApiException, match="not found"):
         ran(monkeypatch, "down")
-
-
-def test_the_path_of_the_gateways_image_is_alone_on_standard_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path))
-    monkeypatch.setattr(Image, "_build", lambda _, archive, _report: archive.touch())
-    assert ran(monkeypatch, "gateway-image") == 0
-    output, progress = capsys.readouterr()
-    assert output == f"{GATEWAY.archive}\n"
-    assert "Building image" in progress
 
 
 def test_the_setting_for_a_mirror_is_alone_on_standard_output(

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.component import connection
-from components.ray_cluster.manifests import HEAD_PORTS
 from components.ray_cluster.worker_groups import all_groups
+from kuberay.ports import HEAD_PORTS
 from local import paths, report
 from local.nodes import manifests
 from local.placement import Kind
 from local.rehearsed_file import adapt
 from stacks.load import load
+from tests.unit.status.live import pod
+
+READY_POD = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 OPERATOR = {"ray-platform:operator": {"install": "existing"}}
 
@@ -36,6 +39,8 @@ def test_no_update_waits_for_a_job_or_a_service_where_no_process_runs() -> None:
     [tenant] = adapted(tenants=tenants())["tenants"]
     assert (tenant["jobs"], tenant["services"]) == ([{"name": "count"}], [{"name": "chat"}])
     assert adapted("real", tenants=tenants())["tenants"] == tenants()
+    config: dict[str, Any] = {**OPERATOR, "ray-platform:tenants": tenants()}
+    assert adapt(config, "simulated") == ["job team-a/count", "service team-a/chat"]
 
 
 @pytest.mark.parametrize("tenants", ["team-a", ["team-a"], [{"jobs": "count"}], [{"jobs": ["count"]}]])
@@ -51,6 +56,9 @@ def test_the_readme_has_the_end_of_make_up_for_the_dev_stack(
     [cluster] = tenant.clusters
     nodes = [*manifests(stack.nodes).values()]
     monkeypatch.setattr(report, "live", lambda _client: nodes)
+    operator = {"metadata": {"labels": {"app.kubernetes.io/component": "kuberay-operator"}}, "status": READY_POD}
+    pods = [operator, pod("head")]
+    monkeypatch.setattr(report, "_live_pods", lambda _: pods)
     groups = [
         {
             "name": group.name,
@@ -65,10 +73,16 @@ def test_the_readme_has_the_end_of_make_up_for_the_dev_stack(
     name = f"{tenant.namespace_name}/{cluster.name}"
     outputs = {"clusters": {name: {"state": "ready", "workerGroups": groups, **addresses}}}
     rehearsal: Any = SimpleNamespace(client=lambda: None, states=list)
-    pulumi: Any = SimpleNamespace(output=lambda *_: json.dumps(outputs))
+    file = paths.ROOT / "Pulumi.dev.yaml"
+    pulumi: Any = SimpleNamespace(output=lambda *_: json.dumps(outputs), file=file, name="dev", not_waited_for=[])
     report.result(rehearsal, pulumi)
     report.pages(rehearsal, "dev")
     shown = [line.rstrip() for line in capsys.readouterr().out.strip().splitlines()]
     readme = [line.strip() for line in (paths.ROOT / "README.md").read_text().splitlines()]
     begin = readme.index(shown[0])
     assert readme[begin : begin + len(shown)] == shown
+    pods.clear()
+    report.result(rehearsal, pulumi)
+    gone = capsys.readouterr().out
+    assert "The KubeRay operator does not run: nothing below is kept current." in gone
+    assert f"{name}  not ready: no head" in gone

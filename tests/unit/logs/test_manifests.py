@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.logs.collector import MASK, REDACTIONS, Redaction, config_map, redactions
-from components.logs.manifests import CA_FILE, CONFIG_FILE, CONFIG_MAP, NAME, RAY_VOLUME
+from components.logs.manifests import CA_FILE, CONFIG_FILE, CONFIG_MAP, NAME
 from components.logs.settings import IMAGE, LogsSettings
 from components.tenant.demand import demand
 from core.body import Body
 from core.quantities import amount
+from kuberay.running import LOGS
 from local import tools
 from local.images import LOG_COLLECTOR
 from stacks.commands.impact.kinds import LOG_COLLECTORS, kind_of
@@ -69,15 +70,15 @@ def test_without_the_key_no_object_and_no_pod_has_any_of_it() -> None:
     assert not [key for key in render(plain) if "log-collector" in key[1]]
     for pod in pods(plain):
         assert "initContainers" not in pod
-        assert RAY_VOLUME not in [each["name"] for each in pod.get("volumes", ())]
+        assert LOGS not in [each["name"] for each in pod.get("volumes", ())]
 
 
 def test_head_and_workers_share_their_files_with_a_collector_that_ends_after_them() -> None:
     for pod in pods(stack()):
         ray, beside = pod["containers"][0], collector(pod)
-        assert {"name": RAY_VOLUME, "emptyDir": {}} in pod["volumes"]
-        assert {"name": RAY_VOLUME, "mountPath": "/tmp/ray"} in ray["volumeMounts"]  # noqa: S108
-        assert {"name": RAY_VOLUME, "mountPath": "/tmp/ray", "readOnly": True} in beside["volumeMounts"]  # noqa: S108
+        assert {"name": LOGS, "emptyDir": {}} in pod["volumes"]
+        assert {"name": LOGS, "mountPath": "/tmp/ray"} in ray["volumeMounts"]  # noqa: S108
+        assert {"name": LOGS, "mountPath": "/tmp/ray", "readOnly": True} in beside["volumeMounts"]  # noqa: S108
         assert beside["restartPolicy"] == "Always"
         assert {each["name"] for each in beside["volumeMounts"]} <= {each["name"] for each in pod["volumes"]}
 

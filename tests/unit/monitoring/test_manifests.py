@@ -15,8 +15,8 @@ from components.monitoring.metrics import Gateway, Job, Ray
 from components.monitoring.rules import ALERTS
 from components.monitoring.targets import targets
 from components.network.manifests import NAMESPACE_LABEL
+from components.payloads.redis_gateway.metrics import Metrics
 from core.body import Body
-from gateway.metrics import Metrics
 from stacks.load import load, parse
 from stacks.objects.monitoring import monitored, objects_of_monitoring
 from stacks.objects.ray_clusters import rendered, rendered_job

@@ -110,8 +110,8 @@ def test_only_monitoring_may_read_metrics() -> None:
     found = policies({}, {"monitoring": ["monitoring"]})
     assert {**reads, "ports": tcp(8080)} in found["cluster.training"]["ingress"]
     assert {**reads, "ports": tcp(44217, 44227)} in found["head.training"]["ingress"]
-    assert {**reads, "ports": tcp(44217, 44227)} in of_redis({})["head.training"]["ingress"]
-    assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({"gateway": {}})["head.training"]["ingress"]
+    assert {**reads, "ports": tcp(44217, 44227)} in of_redis({"gateway": False})["head.training"]["ingress"]
+    assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({})["head.training"]["ingress"]
 
 
 KEPT = {**CLUSTER, "faultTolerance": True}

@@ -295,7 +295,7 @@ def test_a_failure_shows_the_output_of_kubectl_and_names_the_setting(
 ) -> None:
     kubectl = tmp_path / "bin" / "kubectl"
     kubectl.write_text("#!/bin/sh\necho 'error: must build at directory: not a valid directory' >&2\nexit 1\n")
-    with pytest.raises(KustomizeError, match=r"config/none failed: error: must build at directory.*set location"):
+    with pytest.raises(KustomizeError, match=r"config/none failed: error: must build at directory.*set `location`"):
         render("config/none")
 
 

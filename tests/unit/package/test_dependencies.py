@@ -10,9 +10,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from components.payloads import PACKAGES
 from tests.unit.package.test_wheel import PARTS, ROOT
 
-IN_RAYS_IMAGES = {"ray", "starlette"}
+IN_RAYS_IMAGES = {"ray", *PACKAGES}
 """Imported by files that run in pods."""
 
 OF_PYDANTIC = {"annotated-types", "pydantic-core"}

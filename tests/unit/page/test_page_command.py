@@ -1,4 +1,4 @@
-"""`python -m stacks page`: output and exit codes, with a cluster that each test sets."""
+"""`ray-platform page`: output and exit codes, with a cluster that each test sets."""
 
 import socket
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE, gpus_of
 from core.problems import StackFileError
 from stacks.commands.plan.report import as_object, report
 from stacks.planning.overcommitment import overcommitments
@@ -15,8 +15,8 @@ from stacks.planning.plan import Plan, plan_of
 from tests.unit.planning.stacks import A100, always, cluster, stack, tenant
 
 
-def greatest(plan: Plan) -> dict[str, int]:
-    return {each.settings.name: int(each.greatest[GPU_RESOURCE]) for each in plan.tenants}
+def maximum(plan: Plan) -> dict[str, int]:
+    return {each.settings.name: int(each.maximum[GPU_RESOURCE]) for each in plan.tenants}
 
 
 def rules(plan: Plan) -> list[str]:
@@ -26,10 +26,25 @@ def rules(plan: Plan) -> list[str]:
 def test_the_nodes_limit_a_tenant_without_other_limits() -> None:
     plan = plan_of(stack(tenant("a")))
     [a] = plan.tenants
-    assert greatest(plan) == {"a": 32}
+    assert maximum(plan) == {"a": 32}
     # The head, with KubeRay's autoscaler, and four workers of a whole node.
-    assert [float(usage["cpu"]) for usage in (a.starts, a.greatest)] == [2.5, 2.5 + 4 * 60]
+    assert [float(usage["cpu"]) for usage in (a.starts, a.maximum)] == [2.5, 2.5 + 4 * 60]
     assert rules(plan) == []
+
+
+def test_gpus_of_all_vendors_are_counted_each_on_its_own_nodes() -> None:
+    mi300 = {"pool": "mi300", "count": 2, "cpu": 64, "memory": "1000Gi", "gpus": 8, "gpuResource": "amd.com/gpu"}
+    both = cluster("both", workers=[always(8, 1), {"pool": "mi300", "variants": [{"gpus": 8, "maxReplicas": 9}]}])
+    plan = plan_of(stack(tenant("a", both, quota={"hard": {"requests.amd.com/gpu": 8}}), nodes=[A100, mi300]))
+    [a] = plan.tenants
+    assert [int(each) for each in (a.starts[GPU_RESOURCE], a.maximum["amd.com/gpu"], gpus_of(a.maximum))] == [
+        8,
+        8,
+        16,
+    ]
+    assert [group.pools for group in plan.clusters[0].groups[1:]] == [("a100",), ("mi300",)]
+    rows = {table.title: table.rows for table in report("dev", plan).tables}
+    assert rows["Tenants (GPUs / CPUs / memory)"][0][3:5] == ("16 / 122.5 / 1890Gi", "8 / - / -")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +61,7 @@ def test_the_nodes_limit_a_tenant_without_other_limits() -> None:
 def test_quota_and_queue_limit_a_tenant(settings: dict[str, Any], most: int) -> None:
     queues = [{"name": "shared", "capability": {"gpus": 24}}] if settings.get("queue") == "shared" else []
     scheduler: dict[str, Any] = {"scheduler": {"volcano": {}}} if "queue" in settings else {}
-    assert greatest(plan_of(stack(tenant("a", **settings), queues=queues, **scheduler))) == {"a": most}
+    assert maximum(plan_of(stack(tenant("a", **settings), queues=queues, **scheduler))) == {"a": most}
 
 
 def test_what_a_queue_cannot_hold_at_once_is_named() -> None:
@@ -55,7 +70,10 @@ def test_what_a_queue_cannot_hold_at_once_is_named() -> None:
         return plan_of(stack(tenant("a", *clusters, queue={"capability": {"gpus": gpus}}), scheduler={"volcano": {}}))
 
     assert "All 2 RayClusters can start at once." in report("dev", plan_with(16)).sentences
-    assert report("dev", plan_with(12)).sentences[0] == (
+    assert report("dev", plan_with(16)).sentences[0] == "Fits, also with all tenants at their maximum."
+    verdict, why, *_ = report("dev", plan_with(12)).sentences
+    assert verdict == "Does not fit: not all RayClusters can start at once."
+    assert why == (
         "Not at once: queue a has less than its RayClusters start with (nvidia.com/gpu 12 of 16): if they start in "
         "the order of the file, others have to end before a/two can start."
     )
@@ -75,7 +93,7 @@ def test_a_quota_that_does_not_hold_the_jobs_beside_the_clusters_is_named() -> N
 def test_a_share_guaranteed_to_others_is_not_available() -> None:
     other = tenant("b", queue={"guarantee": {"gpus": 8}})
     plan = plan_of(stack(tenant("a", queue={"weight": 1}), other, scheduler={"volcano": {}}))
-    assert greatest(plan) == {"a": 24, "b": 32}
+    assert maximum(plan) == {"a": 24, "b": 32}
     assert plan.tenants[1].guaranteed == {GPU_RESOURCE: 8}
 
 
@@ -83,18 +101,18 @@ def test_two_tenants_that_may_both_have_everything_are_too_many_and_grow_in_turn
     plan = plan_of(stack(tenant("a"), tenant("b")))
     assert rules(plan) == ["promises-fit-nodes"]
     assert "nvidia.com/gpu 64 of 32" in next(overcommitments(plan)).message
-    assert [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants] == [32, 0]
+    assert [int(each.in_file_order[GPU_RESOURCE]) for each in plan.tenants] == [32, 0]
     assert rules(plan_of(stack(tenant("a"), tenant("b"), capacity={"overcommitment": "allowed"}))) == []
     quotas = {"gpus": 16, "cpu": 128, "memory": "2000Gi"}
     plan = plan_of(stack(tenant("a", quota=quotas), tenant("b", quota=quotas)))
-    assert (rules(plan), [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants]) == ([], [16, 16])
+    assert (rules(plan), [int(each.in_file_order[GPU_RESOURCE]) for each in plan.tenants]) == ([], [16, 16])
 
 
 def test_a_queue_that_tenants_share_is_promised_once() -> None:
     queues = [{"name": "shared", "capability": {"gpus": 32, "cpu": 256, "memory": "4000Gi"}}]
     both = (tenant("a", queue="shared"), tenant("b", queue="shared"))
     plan = plan_of(stack(*both, queues=queues, scheduler={"volcano": {}}))
-    assert greatest(plan) == {"a": 32, "b": 32}
+    assert maximum(plan) == {"a": 32, "b": 32}
     assert plan.promised[GPU_RESOURCE] == 32
 
 
@@ -133,7 +151,7 @@ def test_the_largest_gang_is_the_room_beside_pods_that_always_run() -> None:
 
 def test_a_cluster_that_does_not_scale_keeps_its_first_workers() -> None:
     plan = plan_of(stack(tenant("a", cluster("fixed", autoscaling=False, workers=always(4, 2)))))
-    assert greatest(plan) == {"a": 8}
+    assert maximum(plan) == {"a": 8}
 
 
 def test_costs_range_from_pods_that_always_run_to_the_most_that_can_run() -> None:
@@ -182,14 +200,14 @@ def test_no_tenant_has_more_than_quota_and_nodes_and_none_has_less_in_turn_than_
     tenants: list[dict[str, Any]],
 ) -> None:
     plan = plan_of(stack(*tenants))
-    assert sum(each.in_turn[GPU_RESOURCE] for each in plan.tenants) <= 32
+    assert sum(each.in_file_order[GPU_RESOURCE] for each in plan.tenants) <= 32
     for each in plan.tenants:
         most = min(32, each.settings.quota.gpus if each.settings.quota and each.settings.quota.gpus else 32)
-        assert each.in_turn[GPU_RESOURCE] <= each.greatest[GPU_RESOURCE] <= most
+        assert each.in_file_order[GPU_RESOURCE] <= each.maximum[GPU_RESOURCE] <= most
         if not plan.left_out:
-            assert each.in_turn[GPU_RESOURCE] >= each.starts.get(GPU_RESOURCE, 0)
+            assert each.in_file_order[GPU_RESOURCE] >= each.starts.get(GPU_RESOURCE, 0)
     if not list(overcommitments(plan)):
-        assert all(each.in_turn[GPU_RESOURCE] == each.greatest[GPU_RESOURCE] for each in plan.tenants)
+        assert all(each.in_file_order[GPU_RESOURCE] == each.maximum[GPU_RESOURCE] for each in plan.tenants)
 
 
 def test_a_ray_cluster_that_is_suspended_has_no_pods_to_plan() -> None:

@@ -1,4 +1,4 @@
-"""`python -m stacks plan`: its output in each format, and its exit codes."""
+"""`ray-platform plan`: its output in each format, and its exit codes."""
 
 import json
 from functools import partial
@@ -37,26 +37,26 @@ def test_tables_are_printed_whole_on_any_terminal() -> None:
     assert "All 2" not in result.output
     assert "The RayCluster can start." in result.output
     lines = [line.split() for line in result.output.splitlines()]
-    assert ["team-a/training", "a100-8gpu", "8", "/", "60", "/", "937Gi", "0", "2", "2"] in lines
+    assert ["team-a/training", "a100-8gpu", "8", "/", "60", "/", "937Gi", "0", "2", "2", "40", "s"] in lines
     assert "…" not in result.output
 
 
 def test_json_has_numbers_for_each_stack() -> None:
     [one] = json.loads(plan("one", "--format", "json", "--gpu-hour-price", "2").output)
     assert one["stack"] == "Pulumi.one.yaml"
-    assert one["tenants"][0]["greatest"]["gpus"] == one["largestGang"]["gpus"] == 16
+    assert one["tenants"][0]["maximum"]["gpus"] == one["largestGang"]["gpus"] == 16
     assert one["cost"] == {"always": 0.0, "atMost": 32.0}
     groups = {each["group"]: each for each in one["tenants"][0]["clusters"][0]["groups"]}
     assert groups["a100-4gpu"] == {
         **{"group": "a100-4gpu", "pools": ["a100"], "gpus": 4, "cpu": 30, "memory": 468 * 2**30},
-        **{"atFirst": 0, "atMost": 2, "nodesHold": 4},
+        **{"atFirst": 0, "atMost": 2, "nodesHold": 4, "drainSeconds": 40},
     }
     assert len(json.loads(plan("--format", "json").output)) == 2
 
 
 def test_markdown_has_a_table_row_for_each_worker_group() -> None:
     lines = plan("one", "--format", "markdown").output.splitlines()
-    assert "| team-a/training | a100-1gpu | 1 / 7 / 117Gi | 0 | 2 | 16 |" in lines
+    assert "| team-a/training | a100-1gpu | 1 / 7 / 117Gi | 0 | 2 | 16 | 40 s |" in lines
 
 
 def test_the_drawing_shows_each_node_and_each_size_filling_one() -> None:

@@ -34,6 +34,8 @@ BY_A_RULE["spec"]["deletionStrategy"] = {
 OF_ONE_SIZE = ray_cluster_without("enableInTreeAutoscaling")
 OF_ONE_SIZE["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2**31 - 1
 SLEEP = {"sleep": {"seconds": 5}}
+SHORT = {"sleep": {"seconds": 1}}
+PKILL = {"exec": {"command": ["/bin/sh", "-c", "pkill raylet"]}}
 RAY_STOP = {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}
 CONF = "data redis.conf"
 EXPRESSION = "spec selector matchExpressions 0"
@@ -44,10 +46,11 @@ del ON_A_CLUSTER["spec"]["rayClusterSpec"]
 
 
 def ray_cluster_that_drains() -> Body:
-    """A RayCluster whose workers drain for 40 seconds."""
+    """A RayCluster whose workers drain for 40 of 51 seconds."""
     made = ray_cluster()
     variable = {"name": "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", "value": "40"}
-    made["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["env"] = [variable]
+    worker = made["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    worker["containers"][0]["env"], worker["terminationGracePeriodSeconds"] = [variable], 51
     return made
 
 
@@ -119,7 +122,16 @@ RAY = [
     case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster()),
     case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 50, 45, ray_cluster_that_drains()),
     case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SLEEP, RAY_STOP, ray_cluster()),
-    case("ray-worker-stops", f"spec template {WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster_fleet()),
+    case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SLEEP, PKILL, ray_cluster()),
+    case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SHORT, SLEEP, ray_cluster_that_drains()),
+    case("ray-worker-stops", f"{WORKER} containers 0 lifecycle stopSignal", "SIGTERM", "SIGINT", ray_cluster()),
+    case(
+        "ray-head-priority",
+        f"spec template {HEAD} template spec priorityClassName",
+        "heads",
+        MISSING,
+        ray_cluster_fleet(),
+    ),
 ]
 
 SPEC = [
@@ -148,12 +160,32 @@ SPEC = [
     case("ray-k8s-token-auth", "spec rayClusterSpec authOptions enableK8sTokenAuth", False, True, ray_job()),
 ]
 
-ONE_ROUTE_EACH = "applications: [{name: a, route_prefix: /a}, {name: b, route_prefix: /b}]"
+ONE_ROUTE_EACH = """
+applications:
+- {name: a, import_path: "m:a", route_prefix: /a}
+- {name: b, import_path: "m:b", route_prefix: /b}
+"""
 WITH_A_SIDECAR = ray_cluster()
 CONTAINERS = WITH_A_SIDECAR["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"]
 CONTAINERS.append({**CONTAINERS[0], "name": "side"})
 SERVE = [{"name": "serve", "containerPort": 8000}]
 SERVE_PORTS = "spec rayClusterConfig headGroupSpec template spec containers 0 ports"
+
+
+def served(deployment: str, more: str = "") -> str:
+    """A Serve config with a deployment that has these options."""
+    return f"{{applications: [{{import_path: 'm:a', deployments: [{{name: D, {deployment}}}]}}]{more}}}"
+
+
+ONE_GPU, ON_A100 = (served(f"ray_actor_options: {{{each}}}") for each in ("num_gpus: 1", "label_selector: {gpu: a100}"))
+SIXTY_FOUR_GPUS = served("ray_actor_options: {num_gpus: 64}")
+NO_PROXY = served("num_replicas: 1", ", proxy_location: HeadOnly")
+LIMITS = f"{WORKER} containers 0 resources limits"
+CPUS = {"cpu": "4", "memory": "8Gi"}
+OF_RAY_2_55 = ray_job()
+OF_RAY_2_55["spec"]["rayClusterSpec"]["rayVersion"] = "2.55.0"
+WITHOUT_REQUESTS = ray_cluster()
+del WITHOUT_REQUESTS["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]
 
 ACCEPTED = [
     case("ray-spec-valid", SERVE_PORTS, SERVE, [{"name": "dashboard", "containerPort": 8265}], ray_service()),
@@ -165,6 +197,43 @@ ACCEPTED = [
     case("ray-spec-valid", f"{WORKER} containers 1 name", "side", "ray-worker", WITH_A_SIDECAR),
     case("ray-spec-valid", "spec serveConfigV2", ONE_ROUTE_EACH, ONE_ROUTE_EACH.replace("/b", "/a"), ray_service()),
     case("ray-spec-valid", "spec entrypoint", "python a.py", "python a.py && python b.py", ray_job()),
+    case("ray-spec-valid", "spec entrypointNumGpus", MISSING, 64, ray_job()),
+    case("ray-spec-valid", "spec entrypointResources", MISSING, '{"ssd": 1}', ray_job()),
+    case("ray-spec-valid", "spec runtimeEnvYAML", "pip: [numpy]", "pip: [numpy]\nuv: [torch]", ray_job()),
+    *(
+        case("ray-spec-valid", "spec serveConfigV2", ONE_GPU, bad, ray_service())
+        for bad in (
+            "",
+            SIXTY_FOUR_GPUS,
+            ON_A100,
+            served('ray_actor_options: {label_selector: {"ray.io/node-group": other}}'),
+            served("num_replica: 2"),
+            served("num_replicas: many"),
+            served("placement_group_bundles: [{GPU: 16}]"),
+            served("num_replicas: 30, max_replicas_per_node: 1"),
+            served("num_replicas: 1", ", http_options: {port: 9000}"),
+            served("num_replicas: 1", ", proxy_location: Disabled"),
+        )
+    ),
+    case("ray-spec-valid", f"{HEAD} rayStartParams dashboard-port", "8265", "8266", ray_cluster()),
+    case("ray-spec-valid", f"{GROUP} rayStartParams metrics-export-port", "8080", "9090", ray_cluster()),
+    case("ray-spec-valid", f"{WORKER} containers 0 image", "a/ray:${TAG}", "A/ray:1", ray_cluster()),
+    case("ray-spec-valid", f"{GROUP} rayStartParams", {}, {"resources": "'{\"CPU\": 4}'"}, ray_cluster()),
+    case("ray-spec-valid", f"{WORKER} priority", MISSING, 1000, ray_cluster()),
+    case("ray-spec-valid", "metadata annotations", MISSING, {"ray.io/overwrite-container-cmd": "true"}, ray_cluster()),
+]
+
+WORKS = [
+    case("ray-works-as-written", "spec serveConfigV2", ONE_GPU, NO_PROXY, ray_service()),
+    case("ray-works-as-written", "spec suspend", MISSING, True, ray_cluster()),
+    case("ray-works-as-written", "spec managedBy", MISSING, "kueue.x-k8s.io/multikueue", ray_cluster()),
+    case("ray-works-as-written", "spec entrypoint", "python a.py", "python -c '`x`'", OF_RAY_2_55),
+    case("ray-works-as-written", f"{GROUP} rayStartParams num-cpus", "4", "64", ray_cluster()),
+    case("ray-works-as-written", f"{GROUP} rayStartParams num-cpus", "4", "0", ray_cluster()),
+    *(
+        case("ray-works-as-written", LIMITS, {**CPUS, "nvidia.com/gpu": "1"}, {**CPUS, name: "1"}, WITHOUT_REQUESTS)
+        for name in ("aws.amazon.com/neuron", "habana.ai/gaudi", "aliyun.com/gpu-mem", "google.com/tpu")
+    ),
 ]
 
 SCALING = [
@@ -292,4 +361,4 @@ QUEUES = [
     case("ray-kueue-job-ends", KUEUE, MISSING, "gpus", ray_job(shutdownAfterJobFinishes=False)),
 ]
 
-CASES = [*RAY, *SPEC, *ACCEPTED, *SCALING, *TOLERANCE, *REDIS, *QUEUES]
+CASES = [*RAY, *SPEC, *ACCEPTED, *WORKS, *SCALING, *TOLERANCE, *REDIS, *QUEUES]

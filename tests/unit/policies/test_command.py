@@ -1,5 +1,6 @@
-"""`python -m policies`: its input, its output, and its exit codes."""
+"""`ray-platform policies`: its input, its output, and its exit codes."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -10,8 +11,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from policies import formats
-from policies.command import app
 from policies.rules import RULES
+from stacks.__main__ import app
 from testbed.policies.bodies import deployment, ray_cluster
 from testbed.policies.wrappers import listed
 
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def policies(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, arguments, input=stdin)
+    return CliRunner().invoke(app, ["policies", *arguments], input=stdin)
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +102,17 @@ def test_sarif_names_rule_file_and_line(folder: Path) -> None:
     assert place["region"]["startLine"] == line_of(folder / "our äpp.yaml", "hostNetwork")
 
 
+def test_a_place_in_a_serve_config_has_its_line_and_a_boolean_is_said_as_written(folder: Path) -> None:
+    config = "    proxy_location: no\n    applications:\n    - import_path: a:b\n"
+    head = "{template: {spec: {containers: [{name: h, image: i, env: [{name: A, value: off}]}]}}}"
+    text = f"spec:\n  serveConfigV2: |\n{config}  rayClusterConfig: {{headGroupSpec: {head}}}\n"
+    (folder / "s.yaml").write_text(f"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {{name: s}}\n{text}")
+    found = json.loads(policies("s.yaml", "--format", "json").stdout)["findings"]
+    [place] = [each for each in found if each["place"] == "spec.serveConfigV2.proxy_location"]
+    assert place["line"] == line_of(folder / "s.yaml", "proxy_location")
+    assert any('write it in quotes, "off"' in each["message"] for each in found)
+
+
 def test_github_gets_an_annotation_at_the_line(folder: Path) -> None:
     line = line_of(folder / "app.yaml", "hostNetwork")
     result = policies("app.yaml", "--format", "github")
@@ -125,7 +137,7 @@ def test_a_file_that_is_no_manifest_does_not_hide_the_others(folder: Path) -> No
     assert {"pod-no-host", "no-plain-secrets"} <= {each["rule"] for each in json.loads(result.stdout)["findings"]}
     unreadable = (
         "a.yaml:2:1: this is not YAML",
-        "b.json: cannot be read",
+        "b.json: it is not text in UTF-8: save it as UTF-8",
         "exceptions.yaml:1:",
         "values.yaml:1: ",
     )
@@ -168,6 +180,7 @@ def test_items_that_are_no_objects_are_reported(items: str) -> None:
         ("head: {}\nworker: {}", "Values of Helm are judged as what the chart renders: pipe `helm template NAME"),
         ("config: {}", "bad.yaml:1: this is not a Kubernetes object: it has no apiVersion and kind"),
         ("- 1", "this is not a Kubernetes object"),
+        ("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", "pipe `kubectl kustomize FOLDER` into"),
     ],
 )
 def test_a_file_without_kubernetes_objects_is_refused(text: str, message: str, folder: Path) -> None:
@@ -176,6 +189,52 @@ def test_a_file_without_kubernetes_objects_is_refused(text: str, message: str, f
     assert result.exit_code == 2
     assert message in result.output
     assert policies("missing.yaml").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "instead"),
+    [
+        ("policy/v1beta1", "PodDisruptionBudget", "write policy/v1"),
+        ("policy/v1beta1", "PodSecurityPolicy", "Pod Security replaces it"),
+        ("extensions/v1beta1", "Ingress", "write networking.k8s.io/v1"),
+        ("extensions/v1beta1", "DaemonSet", "write apps/v1"),
+        ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "write autoscaling/v2"),
+        ("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", "write flowcontrol.apiserver.k8s.io/v1"),
+        ("storage.k8s.io/v1beta1", "CSIStorageCapacity", "write storage.k8s.io/v1"),
+        ("resource.k8s.io/v1alpha2", "ResourceClaim", "write resource.k8s.io/v1"),
+        ("coordination.k8s.io/v1beta1", "Lease", "write coordination.k8s.io/v1"),
+        ("coordination.k8s.io/v1beta1", "LeaseCandidate", None),
+        ("resource.k8s.io/v1beta1", "ResourceClaim", None),
+    ],
+)
+def test_versions_that_are_gone_have_their_replacement(version: str, kind: str, instead: str | None) -> None:
+    said = policies("-", stdin=f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: it, namespace: a}}\n").output
+    assert (f"'{version}' is gone: {instead}" in said) if instead else ("is gone" not in said)
+
+
+def test_a_placeholder_hides_no_fault_of_other_fields_and_groups() -> None:
+    made = ray_cluster()
+    [group] = made["spec"]["workerGroupSpecs"]
+    unknown, known = copy.deepcopy(group), copy.deepcopy(group)
+    unknown["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "${CPU}"}}
+    known |= {"groupName": "known", "replicas": "${REPLICAS}"}
+    known["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "lost", "mountPath": "/lost"}]
+    made["spec"]["workerGroupSpecs"] = [unknown, known]
+    report = policies("-", "--format", "json", stdin=yaml.safe_dump(made))
+    [found] = [each for each in json.loads(report.stdout)["findings"] if each["rule"] == "ray-spec-valid"]
+    assert found["place"] == "spec.workerGroupSpecs[1].template.spec.containers[0].volumeMounts[0].name"
+
+
+def test_standard_input_in_another_encoding_is_refused() -> None:
+    result = CliRunner().invoke(app, ["policies", "-"], input="kind: Müll".encode("latin-1"))
+    assert (result.exit_code, result.stderr) == (2, "<stdin>: it is not text in UTF-8: save it as UTF-8\n")
+
+
+def test_a_patch_is_told_from_an_object() -> None:
+    patch = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: it}\nspec: {workerGroupSpecs: []}\n"
+    assert "add it, or judge what `kubectl kustomize FOLDER` renders" in policies("-", stdin=patch).output
+    misspelt = patch.replace("spec:", "spec: {headGrupSpec: {}}\n#")
+    assert "kubectl kustomize" not in policies("-", stdin=misspelt).output
 
 
 def test_wrong_use_ends_with_2() -> None:
@@ -197,11 +256,11 @@ def test_rules_are_listed() -> None:
 
 
 def test_the_reference_page_is_current() -> None:
-    assert formats.REFERENCE.read_text() == formats.reference_text(), "run `python -m policies --list --write`"
+    assert formats.REFERENCE.read_text() == formats.reference_text(), "run `ray-platform policies --list --write`"
 
 
 def test_it_runs_as_a_program() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "policies", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "stacks", "policies", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert "ray-auth-token" in done.stdout

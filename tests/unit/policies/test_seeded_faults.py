@@ -99,6 +99,9 @@ def lines_of(changed: Iterable[str], text: str) -> set[int]:
         for step in steps(at):
             value = dict(enumerate(value) if isinstance(value, list) else value or {}).get(step)
         found |= {document.span(path).line for path in lines_below(value, steps(at))}
+        if isinstance(value, str):
+            first = document.span(steps(at)).line
+            found |= {*range(first, first + value.count("\n") + 1)}
     return found
 
 

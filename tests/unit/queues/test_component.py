@@ -176,6 +176,21 @@ def test_kueue_has_a_flavor_for_each_gpu_product_and_one_for_other_resources() -
     }
 
 
+def test_other_resources_of_gpus_have_a_flavor_and_a_group_each() -> None:
+    slices = NodePool.model_validate(
+        {"pool": "mig", "count": 2, "cpu": 8, "memory": "64Gi", "gpus": 7, "gpuResource": "nvidia.com/mig-1g.10gb"}
+    )
+    of_slices = "nvidia.com-mig-1g.10gb"
+    assert [each["metadata"]["name"] for each in resource_flavors([POOL, slices])] == [WHOLE, A100_FLAVOR, of_slices]
+    team_a = cluster_queue(queue("team-a", deserved={"resources": {slices.gpu_resource: 7}}), [POOL, slices])
+    assert quotas(team_a)[of_slices, slices.gpu_resource] == {"nominalQuota": "7"}
+    [whole, *_] = cohorts([], [POOL, slices])
+    assert quotas(whole)[of_slices, slices.gpu_resource] == {"nominalQuota": "14"}
+    # Kueue refuses a flavor in two groups, and a flavor without a resource of its group.
+    covered = [group["coveredResources"] for group in team_a["spec"]["resourceGroups"]]
+    assert covered == [["cpu", "memory"], [slices.gpu_resource], [GPU_RESOURCE]]
+
+
 def test_deserved_is_the_quota_and_the_guarantee_is_not_lent() -> None:
     team_a = queue("team-a", guarantee={"gpus": 4}, deserved={"gpus": 8}, capability={"gpus": 24})
     assert quotas(cluster_queue(team_a, [POOL]))[A100_FLAVOR, GPU_RESOURCE] == {

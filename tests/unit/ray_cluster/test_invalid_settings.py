@@ -83,7 +83,7 @@ def test_a_flag_has_the_form_of_a_flag(flag: str) -> None:
     assert [path for path, _ in refusals(head={"rayStartParams": {flag: "1"}})]
     [(path, message)] = refusals(overrides={"headGroupSpec": {"rayStartParams": {flag: "1"}}})
     assert path == ("overrides", "headGroupSpec", "rayStartParams", flag)
-    assert message.endswith("is no flag of ray start: write one without its leading hyphens, as num-cpus")
+    assert message.endswith("is not a flag of ray start: write one without its leading hyphens, as num-cpus")
 
 
 @pytest.mark.parametrize(

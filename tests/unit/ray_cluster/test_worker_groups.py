@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from ray.autoscaler._private.kuberay.autoscaling_config import _get_ray_resources_from_group_spec
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
@@ -120,6 +121,35 @@ def test_a_pool_without_gpus_has_one_group_of_whole_nodes() -> None:
     assert container["resources"]["limits"] == {"cpu": "30", "memory": "120Gi"}
     assert group["rayStartParams"] == {"block": "true", "num-gpus": "0"}
     assert "affinity" not in group["template"]["spec"]
+
+
+ACCELERATORS = [
+    ("amd.com/gpu", "2", {}),
+    ("nvidia.com/mig-1g.10gb", "2", {}),
+    ("gpu.intel.com/i915", "2", {}),
+    ("aws.amazon.com/neuroncore", "0", {"neuron_cores": 2}),
+    ("habana.ai/gaudi", "0", {"HPU": 2}),
+    ("huawei.com/Ascend910", "0", {"NPU": 2}),
+    ("google.com/tpu", "0", {"TPU": 2}),
+]
+"""Resources of device plugins, with what two of them are to Ray (ray, python/ray/_private/accelerators)."""
+
+
+@pytest.mark.parametrize(("resource", "gpus", "custom"), ACCELERATORS)
+def test_what_ray_has_of_other_accelerators_is_derived(resource: str, gpus: str, custom: dict[str, int]) -> None:
+    pool = A100.model_copy(update={"gpu_resource": resource, "gpu_product": None})
+    groups = groups_of(cluster(WorkersSettings(pool="a100")), pool)
+    assert list(groups) == ["a100-1gpu", "a100-2gpu", "a100-4gpu", "a100-8gpu"]
+    two = groups["a100-2gpu"]
+    assert two["template"]["spec"]["containers"][0]["resources"]["limits"][resource] == "2"
+    assert two["rayStartParams"]["num-gpus"] == gpus
+    assert json.loads(json.loads(two["rayStartParams"].get("resources", '"{}"'))) == custom
+    own = {"name": "c", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    group = {"groupName": "g", "cpu": 1, "memory": "4Gi", "gpus": 2, "gpuResource": resource}
+    settings = RayClusterSettings.model_validate({**own, "workerGroups": [group]})
+    [body] = ray_cluster(settings, ())["spec"]["workerGroupSpecs"]
+    read = _get_ray_resources_from_group_spec(body, is_head=False)
+    assert {name: read[name] for name in read if name in {"GPU", *custom} and read[name]} == (custom or {"GPU": 2})
 
 
 def test_only_workers_of_a_whole_gpu_node_are_full_workers() -> None:

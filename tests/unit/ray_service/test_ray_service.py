@@ -15,16 +15,16 @@ from pydantic import TypeAdapter, ValidationError
 from components.payloads import require_key
 from components.payloads.require_key import RequireKey
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_service import serve_config
 from components.ray_service.api_key import FOLDER, config_map, problems_of_key
 from components.ray_service.llm import Accelerator
 from components.ray_service.manifests import connection, ray_service, ray_service_objects
-from components.ray_service.rules import ValidRayService, problems_of_serve_config
-from components.ray_service.serve_config import ServeConfigSettings, ServeModel
+from components.ray_service.rules import ValidRayService
 from components.ray_service.settings import SERVICE_LABEL, RayServiceSettings
 from components.storage.manifests import mounted
 from core.nodes import NodePool
-from kuberay import OperatorContext, validate
+from kuberay import OperatorContext, serve_config, validate
+from kuberay.serve import problems_of_serve_config
+from kuberay.serve_config import ServeConfigSettings, ServeModel
 from testbed.serve_configs import ACCEPTED, REFUSED, REFUSED_LATER, deployment
 
 CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
@@ -228,10 +228,14 @@ def rendered_model(made: RayServiceSettings) -> dict[str, Any]:
 
 
 def config(**llm: Any) -> dict[str, Any]:
+    (found,) = arguments(**llm)["llm_configs"]
+    return dict(found)
+
+
+def arguments(**llm: Any) -> dict[str, Any]:
     (application,) = yaml.safe_load(rendered_model(with_model(**llm))["serveConfigV2"])["applications"]
     assert application["import_path"] == "ray.serve.llm:build_openai_app"
-    (found,) = application["args"]["llm_configs"]
-    return dict(found)
+    return dict(application["args"])
 
 
 def test_it_becomes_a_config_of_serve_llm() -> None:
@@ -242,9 +246,17 @@ def test_it_becomes_a_config_of_serve_llm() -> None:
         "engine_kwargs": {"tensor_parallel_size": 4},
     }
     scaled = config(replicas=2, maxReplicas=4)["deployment_config"]
-    assert scaled == {"autoscaling_config": {"min_replicas": 2, "max_replicas": 4}}
+    expected = {"min_replicas": 2, "max_replicas": 4, "target_ongoing_requests": 32}
+    assert scaled == {"autoscaling_config": expected}
     found = config(engineKwargs={"max_model_len": 8192})
     assert found["engine_kwargs"] == {"tensor_parallel_size": 1, "max_model_len": 8192}
+
+
+def test_a_model_with_several_replicas_outlives_the_worker_of_one_ingress() -> None:
+    assert "ingress_deployment_config" not in arguments(maxReplicas=2)
+    assert arguments(replicas=2)["ingress_deployment_config"] == {"num_replicas": 2}
+    builder = source_of_ray("llm", "_internal", "serve", "core", "ingress", "builder.py")
+    assert arguments(replicas=2).keys() <= fields(builder, "LLMServingArgs")
 
 
 def test_each_replica_has_a_worker_with_its_gpus() -> None:

@@ -1,4 +1,4 @@
-"""`python -m stacks recover`: what it passes to Pulumi, and what a killed Pulumi leaves in a folder."""
+"""`ray-platform recover`: what it passes to Pulumi, and what a killed Pulumi leaves in a folder."""
 
 import os
 from collections.abc import Mapping

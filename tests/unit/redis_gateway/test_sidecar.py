@@ -1,5 +1,4 @@
-"""The gateway beside a head, as the pod has it, which Kubernetes has what it needs, and its image, which no registry
-has."""
+"""The gateway beside a head, as the pod has it, and which Kubernetes has what it needs."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +6,7 @@ from typing import Any
 import pytest
 
 from components.cluster import ClusterUnreachableError
+from components.payloads.redis_gateway.settings import LONGEST_HOLD, Settings
 from components.redis.connection import RedisConnection
 from components.redis_gateway import settings as ours
 from components.redis_gateway.manifests import (
@@ -17,11 +17,11 @@ from components.redis_gateway.manifests import (
     volume,
     volume_keys,
 )
-from components.redis_gateway.settings import IMAGE, GatewaySettings
-from core.problems import StackFileError
-from gateway.settings import LONGEST_HOLD, Settings
-from local.rehearsed_file import adapt
-from stacks.load import installable, parse
+from components.redis_gateway.settings import GatewaySettings
+from stacks.load import parse
+from stacks.objects.ray_clusters import rendered
+from stacks.objects.redis import gateway_program
+from stacks.objects.tenant import parts_of_tenant
 from testbed.fake_cluster import FakeCluster
 
 SENTINELS = RedisConnection(("s-0.redis:26379", "s-1.redis:26379"), "mymaster", replicas=2, namespace="ray-system")
@@ -29,7 +29,7 @@ SINGLE = RedisConnection(("redis:6379",), None, replicas=0)
 
 
 def made(connection: RedisConnection = SENTINELS, **configured: Any) -> dict[str, Any]:
-    return sidecar(GatewaySettings.model_validate(configured), connection, "team-a", 65532, "IfNotPresent")
+    return sidecar(GatewaySettings.model_validate(configured), connection, "team-a", "ray:1", 1000, "IfNotPresent")
 
 
 def environment(body: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -117,7 +117,7 @@ def test_the_hold_timeout_has_the_programs_limit(wrong: str) -> None:
 def test_a_kubernetes_without_native_sidecars_is_refused_with_a_fix(minor: str) -> None:
     cluster = FakeCluster()
     cluster.objects["/version"] = {"major": "1", "minor": minor}
-    with pytest.raises(UnsupportedKubernetesError, match=r"needs Kubernetes 1\.29 .*remove redis\.gateway"):
+    with pytest.raises(UnsupportedKubernetesError, match=r"needs Kubernetes 1\.29 .*set redis\.gateway: false"):
         check_kubernetes(cluster)
 
 
@@ -137,35 +137,29 @@ EXTERNAL = {
 }
 
 
-def refused(redis: dict[str, Any], images: dict[str, Any] | None = None, **tenant: Any) -> bool:
-    tenant = tenant or {"clusters": [KEPT]}
-    settings = parse({"redis": redis, "images": images or {}, "tenants": [{"name": "team-a", **tenant}]})
-    rules = []
-    try:
-        installable(settings)
-    except StackFileError as error:
-        rules = [each.rule for each in error.findings]
-    assert rules in ([], ["gateway-image"])
-    return bool(rules)
+@pytest.mark.parametrize(
+    ("redis", "there"),
+    [
+        ({}, True),
+        ({"mode": "single"}, True),
+        ({"gateway": False}, False),
+        (EXTERNAL, False),
+        ({**EXTERNAL, "gateway": {}}, True),
+    ],
+)
+def test_a_redis_of_the_stack_has_a_gateway_beside_each_head_with_rays_image(
+    redis: dict[str, Any], there: bool
+) -> None:
+    stack = parse({"redis": redis, "tenants": [{"name": "team-a", "clusters": [KEPT]}]})
+    [tenant] = stack.tenants
+    head = rendered(stack, tenant, tenant.clusters[0])["spec"]["headGroupSpec"]["template"]["spec"]
+    assert [each["image"] for each in head.get("initContainers", [])] == [KEPT["image"]] * there
+    programs = [part for part in parts_of_tenant(stack, tenant) if part.name == "redis-gateway"]
+    assert len(programs) == there
+    volumes = [each["configMap"]["name"] for each in head.get("volumes", ()) if "configMap" in each]
+    assert volumes == [each.body["metadata"]["name"] for part in programs for each in part.objects]
 
 
-def test_the_default_image_is_refused_where_heads_have_a_gateway_without_a_mirror_of_it() -> None:
-    assert refused({"gateway": {}})
-    assert refused({"mode": "single", "gateway": {}})
-    assert refused({"gateway": {}}, clusterNames=["own"])
-    assert not refused({"gateway": {"image": "registry.example.com/redis-gateway:1.0.0"}})
-    assert not refused({"gateway": {}}, images={"mirrors": {"docker.io/ray-platform": "registry.example.com/ours"}})
-    assert refused({"gateway": {}}, images={"mirrors": {"docker.io/rayproject": "registry.example.com/ray"}})
-
-
-@pytest.mark.parametrize("redis", [{}, {"mode": "single"}, EXTERNAL])
-def test_no_image_is_necessary_without_a_gateway(redis: dict[str, Any]) -> None:
-    assert not refused(redis)
-    assert not refused({"gateway": {}}, clusters=[])
-
-
-def test_a_rehearsal_names_the_image_that_it_has() -> None:
-    redis: dict[str, Any] = {"gateway": {}}
-    adapt({"ray-platform:operator": {"install": "existing"}, "ray-platform:redis": redis}, "real")
-    assert redis == {"gateway": {"image": IMAGE}}
-    assert not refused(redis)
+def test_a_tenant_without_fault_tolerance_has_no_program() -> None:
+    stack = parse({"redis": {}, "tenants": [{"name": "team-a"}]})
+    assert gateway_program(stack, stack.tenants[0]) is None

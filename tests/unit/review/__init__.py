@@ -1,1 +1,1 @@
-"""`python -m stacks review`."""
+"""`ray-platform review`."""

@@ -139,11 +139,11 @@ def test_a_comment_that_cannot_be_written_fails_the_job(gitlab: GitLab, tmp_path
 
 
 def drift(gitlab: GitLab, folder: Path, code: int) -> int:
-    """Runs the job, with a `python` that prints how it was called and ends with this code; returns the job's code."""
-    python = folder / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\necho "python $*"\nexit {code}\n')
-    python.chmod(0o755)
+    """Runs the job, with a `ray-platform` that prints its arguments and ends with this code; returns the job's code."""
+    program = folder / "bin" / "ray-platform"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "ray-platform $*"\nexit {code}\n')
+    program.chmod(0o755)
     return run("drift", gitlab, folder, STACK="prod")
 
 
@@ -158,7 +158,7 @@ class TestDrift:
         assert drift(gitlab, tmp_path, 3) == 3
         _, _, opened = gitlab.issues
         assert opened["title"] == TITLE
-        assert opened["description"] == "python -m stacks refresh prod --preview-only --expect-no-changes\n"
+        assert opened["description"] == "ray-platform refresh prod --preview-only --expect-no-changes\n"
 
     def test_a_second_issue_is_not_opened(self, gitlab: GitLab, tmp_path: Path) -> None:
         gitlab.add_issue(TITLE, "yesterday's")

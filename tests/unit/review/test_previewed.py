@@ -36,7 +36,7 @@ def test_previews_of_the_parts_of_an_environment_are_one(tmp_path: Path) -> None
 
 
 def test_a_preview_of_all_stacks_of_an_environment_is_in_one_file(tmp_path: Path) -> None:
-    """As `python -m stacks preview --json` writes it."""
+    """As `ray-platform preview --json` writes it."""
     [group, platform] = (
         [{"op": "same", "urn": f"urn:pulumi:{stack}::ray-platform::pulumi:pulumi:Stack::ray-platform-{stack}"}]
         for stack in ("dev.tenants-01", "dev")

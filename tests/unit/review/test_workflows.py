@@ -194,7 +194,8 @@ class Runner:
         git(self.checkout, "remote", "add", "origin", str(self.checkout))
         git(self.checkout, "fetch", "-q", "origin")
         (self.checkout / ".venv").symlink_to(sys.prefix)
-        (self.checkout / ".git" / "info" / "exclude").write_text("/.venv\n")
+        (self.checkout / "bin").symlink_to(paths.ROOT / "bin")
+        (self.checkout / ".git" / "info" / "exclude").write_text("/.venv\n/bin\n")
         self._environment = {
             **{name: value for name, value in os.environ.items() if name != "RAY_PLATFORM_POLICIES"},
             "PYTHONPATH": str(paths.ROOT),

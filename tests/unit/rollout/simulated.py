@@ -24,7 +24,7 @@ class Simulated(Pods):
         self.now = 0.0
         self.bodies: dict[str, dict[str, Any]] = {}
         self.busy_until: dict[str, float] = {}
-        self.drained: dict[str, int | None] = {}
+        self.drained: dict[str, float | None] = {}
         self.deleted: list[str] = []
         self.ray = "2.60.0"
         self.silent: str | None = None
@@ -58,7 +58,7 @@ class Simulated(Pods):
         del self.bodies[name]
         self.deleted.append(name)
 
-    def ask(self, pods: Iterable[Mapping[str, Any]], drain: Mapping[str, int | None]) -> dict[str, Any]:
+    def ask(self, pods: Iterable[Mapping[str, Any]], drain: Mapping[str, float | None]) -> dict[str, Any]:
         if self.silent:
             raise UnknownRayError(self.silent)
         states = {name: self._state(name) for name in self.bodies}

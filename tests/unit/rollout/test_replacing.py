@@ -56,7 +56,7 @@ def test_drain_waits_for_tasks_and_accepts_no_new_ones(pods: Simulated) -> None:
     assert replace_old(pods, desired("drain"), shown.append) == []
     assert pods.deleted == ["idle", "busy"]
     assert 30 <= pods.now < 40
-    assert pods.drained == {"idle": 60_000, "busy": 60_000}
+    assert pods.drained == {"idle": 60.0, "busy": 60.0}
     assert shown[-1] == "1 old workers are busy: busy"
 
 

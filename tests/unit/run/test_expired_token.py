@@ -1,4 +1,4 @@
-"""`python -m stacks run --wait` while the API server stops accepting the token, with the real client."""
+"""`ray-platform run --wait` while the API server stops accepting the token, with the real client."""
 
 import json
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """The server of the kubeconfig, whose token is in a file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(live, "start", lambda *_: "finetune-x7k2p")
+    monkeypatch.setattr(live, "start", lambda *_: ("finetune-x7k2p", []))
     (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
     with running(made := Server(("127.0.0.1", 0), Handler)) as url:
         made.token_file = tmp_path / "token"
@@ -106,8 +106,8 @@ def test_an_expired_token_ends_the_wait_and_not_the_job(server: Server, token: s
     assert (done.exit_code, server.asked) == (2, 3), done.output
     last = done.stderr.splitlines()[-1]
     assert last.startswith(
-        "run team-a/finetune-x7k2p cannot be watched any more, and goes on: the API server refuses: "
+        "lost the connection to run team-a/finetune-x7k2p, which is still running: the API server refuses: "
     )
-    assert "`python -m stacks status prod`" in last
-    assert "`python -m stacks runs prod team-a/finetune-x7k2p`" in last
+    assert "`ray-platform status prod`" in last
+    assert "`ray-platform runs prod team-a/finetune-x7k2p`" in last
     assert "Traceback" not in done.output

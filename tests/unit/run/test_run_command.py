@@ -1,4 +1,4 @@
-"""`python -m stacks run` and `cancel`: output and exit codes, with an API server that each test sets."""
+"""`ray-platform run` and `cancel`: output and exit codes, with an API server that each test sets."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from components import waiting
 from components.cluster import ClusterUnreachableError, ForbiddenError, NoAnswerError
+from components.job_template.manifests import OPTIONS_ANNOTATION
 from components.ray_job import progress
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Live
@@ -92,10 +93,18 @@ def test_a_run_is_created_with_its_arguments_and_its_name_printed(api: Api) -> N
     assert done.exit_code == 0, done.output
     name = api.created["metadata"]["name"]
     assert done.stdout == f"team-a/{name}\n"
-    assert f"# python -m stacks cancel prod team-a/{name}\n" in done.stderr
+    assert f"# ray-platform cancel prod team-a/{name}\n" in done.stderr
     assert api.created["spec"]["entrypoint"] == "python train.py --epochs 3"
     assert api.created["metadata"]["annotations"]["ray-platform/created-by"] == "alice"
-    assert api.sent[-1] == ("POST", "/apis/ray.io/v1/namespaces/team-a/rayjobs")
+    assert ("POST", "/apis/ray.io/v1/namespaces/team-a/rayjobs") in api.sent
+
+
+def test_an_administrator_is_told_that_the_templates_options_do_not_bind_them(api: Api) -> None:
+    api.template = {**TEMPLATE, "metadata": {**TEMPLATE["metadata"], "annotations": {OPTIONS_ANNOTATION: "--epochs"}}}
+    done = stacks("run", "prod", "finetune", "--", "--epochs=3", "--lr", "3")
+    assert done.exit_code == 0
+    assert "# the template does not list --lr. You are an administrator" in done.stderr
+    assert "list --epochs" not in done.stderr
 
 
 def test_what_the_api_server_refuses_ends_with_1_and_its_reason(api: Api) -> None:
@@ -113,7 +122,7 @@ def test_a_run_whose_creation_was_not_answered_is_looked_for(api: Api) -> None:
     api.found = {"kind": "RayJob"}
     done = stacks("run", "prod", "finetune")
     assert (done.exit_code, done.stdout.startswith("team-a/finetune-")) == (0, True)
-    method, path = api.sent[-1]
+    method, path = [each for each in api.sent if "/rayjobs/" in each[1]][-1]
     assert (method, path.rpartition("/")[2]) == ("GET", done.stdout.strip().removeprefix("team-a/"))
     api.looking = NoAnswerError("the API server does not answer: Connection refused")
     done = stacks("run", "prod", "finetune")

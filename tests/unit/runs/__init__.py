@@ -1,1 +1,1 @@
-"""Tests of `python -m stacks runs`."""
+"""Tests of `ray-platform runs`."""

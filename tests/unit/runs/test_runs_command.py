@@ -1,4 +1,4 @@
-"""`python -m stacks runs`: output and exit codes, with the program's own answers in place of a port-forward."""
+"""`ray-platform runs`: output and exit codes, with the program's own answers in place of a port-forward."""
 
 import json
 from collections.abc import Iterator
@@ -148,9 +148,9 @@ def test_programs_get_json(pods: Pods, file: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["--logs"], 2, "--logs and --attempt are for one run: write its name after the stack"),
-        (["--tenant", "team-c"], 2, "no such tenant has a run history: set runHistory (docs/runs.md)"),
+        (["--tenant", "team-c"], 2, "tenant 'team-c' has no run history: `runHistory` in the stack file"),
         (["--tenant", "team-d"], 2, "prod has no tenant 'team-d'"),
-        (["--tenant", "team-a", "none"], 1, "no run history has 'none': `python -m stacks runs"),
+        (["--tenant", "team-a", "none"], 1, "no run history has 'none': `ray-platform runs"),
     ],
 )
 def test_wrong_use_has_one_message(pods: Pods, file: Path, arguments: list[str], code: int, message: str) -> None:

@@ -45,7 +45,7 @@ def cluster(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_committed_schema_of_draft_7_is_generated_from_the_models() -> None:
-    assert FILE.read_text() == schema_text(), "run `python -m stacks schema --write`"
+    assert FILE.read_text() == schema_text(), "run `ray-platform schema --write`"
     schema = json.loads(FILE.read_text())
     assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
     jsonschema_rs.meta.validate(schema)

@@ -1,4 +1,4 @@
-"""`python -m stacks schema`, and the reference page of the stack file that it writes."""
+"""`ray-platform schema`, and the reference page of the stack file that it writes."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_it_writes_schema_and_reference(app: typer.Typer, tmp_path: Path, monkey
 
 def test_the_committed_page_is_generated_from_the_models_with_every_key_of_the_schema() -> None:
     page = FILE.read_text()
-    assert page == reference_text(), "run `python -m stacks schema --write`"
+    assert page == reference_text(), "run `ray-platform schema --write`"
     definitions = stack_file_schema()["definitions"]
     models = {name: each for name, each in definitions.items() if not name.startswith(("KubeRay.", "Part"))}
     keys = {key for model in models.values() for key in model.get("properties", {})}

@@ -17,7 +17,19 @@ from testbed.commands import stacks
 pytestmark = pytest.mark.thorough
 
 TODAY = date(2026, 11, 24)
-CLUSTERS: list[dict[str, Any]] = [{"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}]
+GROUP: dict[str, Any] = {"groupName": "g", "cpu": 4, "memory": "16Gi", "maxReplicas": 2}
+CLUSTERS: list[dict[str, Any]] = [
+    {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workerGroups": [GROUP]}
+]
+SLICE = {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "2x4"}}}
+NEURON = "aws.amazon.com/neuron"
+
+CLAIM_AT_TMP = {
+    "spec": {
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        "containers": [{"name": "ray-worker", "volumeMounts": [{"name": "v", "mountPath": "/tmp/ray"}]}],  # noqa: S108
+    }
+}
 
 
 def lines_of(name: str = "prod", **values: Any) -> list[str]:
@@ -30,6 +42,9 @@ def advised(rule: str, owner: str, expires: str = "2027-03-31") -> list[str]:
     tenant = {"name": "team-a", "clusters": CLUSTERS, "clusterNames": ["own"]}
     return lines_of(tenants=[tenant], policies={"exceptions": [exception]})
 
+
+OWN_STACK = {"platform": {"stack": "acme/ray-platform/prod"}}
+"""Of a stack of a tenant's own."""
 
 RAY_DEPLOYER = [{"name": "team-a", "rayDeployer": {}, "clusters": CLUSTERS}]
 
@@ -55,7 +70,15 @@ def served(source: str | None = None, **keys: Any) -> dict[str, Any]:
 
 
 JOB = {"name": "count", "entrypoint": "python count.py", "clusterSelector": {"ray.io/cluster": "training"}}
-EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", "path": "/models"}}
+EXPORT: dict[str, Any] = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", "path": "/models"}}
+INSIDE = {**EXPORT, "nfs": {**EXPORT["nfs"], "path": "/models/tiny"}}
+SHARED = {"driver": "nfs.csi.k8s.io", "volumeAttributes": {"server": "nfs.example.com", "share": "/models"}}
+SHARE, ANOTHER = (
+    {"name": "models", "size": "1Gi", "csi": {**SHARED, "volumeHandle": "a"}},
+    {**SHARED, "volumeHandle": "b"},
+)
+MOUNTING = {**CLUSTERS[0], "storage": [{"name": "models", "mountPath": "/mnt/models"}]}
+LOGS: dict[str, Any] = {"endpoint": "https://logs.example.com:8443"}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +87,59 @@ EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", 
         (training(authOptions={"mode": "disabled"}), "no-token", "clusters[0].authOptions.mode"),
         (training(labels={"kai.scheduler/queue": "a"}), "scheduler-label", "clusters[0].labels.kai.scheduler/queue"),
         (training(labels={"kueue.x-k8s.io/queue-name": "a"}), "scheduler-label", "kueue.x-k8s.io/queue-name"),
+        (
+            training(head={"podTemplate": {"spec": {"schedulerName": "volcano"}}}),
+            "scheduler-label",
+            "clusters[0].head.podTemplate.spec.schedulerName",
+        ),
+        (
+            training(workerGroups=[{**GROUP, "podTemplate": {"metadata": {"labels": {"kai.scheduler/queue": "a"}}}}]),
+            "scheduler-label",
+            "workerGroups[0].podTemplate.metadata.labels.kai.scheduler/queue",
+        ),
+        (
+            training(workerGroups=[{**GROUP, "gpus": 4, "gpuResource": "google.com/tpu"}]),
+            "tpu-hosts",
+            "workerGroups[0]",
+        ),
+        (
+            training(workerGroups=[{**GROUP, "gpus": 4, "gpuResource": "google.com/tpu", "podTemplate": SLICE}]),
+            "tpu-hosts",
+            "has 2 hosts, and numOfHosts is 1",
+        ),
+        (
+            training(workerGroups=[{**GROUP, "gpus": 1, "gpuResource": NEURON}]),
+            "uncounted-gpus",
+            "[0]",
+        ),
+        (
+            {"nodes": [{"pool": "inf2", "count": 2, "cpu": 16, "memory": "64Gi", "gpus": 2, "gpuResource": NEURON}]}
+            | training(workers={"pool": "inf2", "variants": [{"gpus": 2}]}),
+            "uncounted-gpus",
+            "set resources with neuron_cores",
+        ),
+        (training(workerGroups=[{**GROUP, "memory": "256Mi"}]), "no-room-for-tasks", "workerGroups[0].memory"),
+        (
+            training(workerGroups=[{**GROUP, "podTemplate": CLAIM_AT_TMP}]),
+            "shared-session",
+            "volumeMounts[0].mountPath",
+        ),
+        (training(overrides={"suspend": True}), "stays-suspended", "overrides.suspend"),
+        (training(overrides={"managedBy": "kueue.x-k8s.io/multikueue"}), "managed-elsewhere", "overrides.managedBy"),
+        (
+            {
+                "tenants": [
+                    tenant(
+                        podSecurity="privileged",
+                        clusters=[
+                            {**CLUSTERS[0], "workerGroups": [{**GROUP, "podTemplate": {"spec": {"hostNetwork": True}}}]}
+                        ],
+                    )
+                ]
+            },
+            "host-network",
+            "podTemplate.spec.hostNetwork",
+        ),
         (
             {
                 "nodes": [{"pool": "a", "count": 4, "cpu": 8, "memory": "64Gi", "gpus": 8}],
@@ -76,7 +152,7 @@ EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", 
             {
                 "tenants": [
                     tenant(
-                        clusters=[{**CLUSTERS[0], "rayVersion": "2.52.0", "image": "rayproject/ray:2.52.0"}],
+                        clusters=[{**CLUSTERS[0], "rayVersion": "2.53.0", "image": "rayproject/ray:2.53.0"}],
                         jobs=[{**JOB, "entrypoint": "bash -c 'echo $HOME'"}],
                     )
                 ]
@@ -85,6 +161,22 @@ EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", 
             "tenants[0].jobs[0].entrypoint",
         ),
         (training(readyTimeout="48h"), "long-wait", "clusters[0].readyTimeout"),
+        (
+            {**OWN_STACK, **training(head={"podTemplate": {"spec": {"nodeName": "a100-0"}}})},
+            "refused-by-platform",
+            "clusters[0].head",
+        ),
+        (
+            {**OWN_STACK, **training(head={"podTemplate": {"metadata": {"annotations": {"example.com/a": "1"}}}})},
+            "refused-by-platform",
+            "clusters[0].head",
+        ),
+        ({**OWN_STACK, **training(head={"serviceType": "NodePort"})}, "refused-by-platform", "head.serviceType"),
+        (
+            {"tenants": [tenant(jobTemplates=[{**JOB, "cron": {"schedule": "@daily", "concurrencyPolicy": "Allow"}}])]},
+            "endless-run",
+            "[0].cron",
+        ),
         ({"tenants": [tenant(jobs=[{**JOB, "waitFor": "succeeded", "waitTimeout": "8760h"}])]}, "long-wait", "jobs[0]"),
         ({"tenants": [tenant(jobTemplates=[{**JOB, "cron": {"schedule": "0 3 * * *"}}])]}, "endless-run", "[0].cron"),
         ({**training(), "images": {"mirrors": {"dokcer.io": "registry.example.com"}}}, "unused-mirror", "dokcer.io"),
@@ -93,6 +185,29 @@ EXPORT = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", 
             "shared-export",
             "tenants[1].storage[0].nfs.path",
         ),
+        (
+            {"tenants": [tenant(storage=[EXPORT]), {"name": "team-b", "storage": [INSIDE]}]},
+            "shared-export",
+            "tenants[1].storage[0].nfs.path",
+        ),
+        (
+            {"tenants": [tenant(storage=[INSIDE]), {"name": "team-b", "storage": [EXPORT]}]},
+            "shared-export",
+            "tenants[1].storage[0].nfs.path",
+        ),
+        (
+            {"tenants": [tenant(storage=[SHARE]), {"name": "team-b", "storage": [{**SHARE, "csi": ANOTHER}]}]},
+            "shared-export",
+            "tenants[1].storage[0].csi.volumeAttributes",
+        ),
+        (
+            {"tenants": [tenant(storage=[EXPORT], runHistory={"storage": "models"}, clusters=[MOUNTING])]},
+            "shared-records",
+            "tenants[0].runHistory.storage",
+        ),
+        (training(readyTimeout="5s"), "short-wait", "clusters[0].readyTimeout"),
+        (training(idleTerminationOptions={"timeoutSeconds": 5}), "short-idle", "idleTerminationOptions.timeoutSeconds"),
+        ({**training(), "logs": {**LOGS, "egress": [{"internet": True}]}}, "closed-receiver", "logs.endpoint"),
         (
             {"tenants": [tenant(network={"egress": [{"cidr": "fd00:ec2::/64"}]})]},
             "metadata-service",
@@ -113,7 +228,8 @@ def test_what_may_be_wrong_is_mentioned(values: dict[str, Any], rule: str, place
         {**training(), "images": {"mirrors": {"docker.io": "registry.example.com/hub"}}},
         {**training(labels={"volcano.sh/queue-name": "a"}), "scheduler": {"volcano": {}}},
         {"tenants": [tenant(jobTemplates=[{**JOB, "activeDeadlineSeconds": 60, "cron": {"schedule": "0 3 * * *"}}])]},
-        {"tenants": [tenant(storage=[EXPORT, {**EXPORT, "name": "again"}])]},
+        {"tenants": [tenant(storage=[EXPORT, {**EXPORT, "name": "again"}, {**INSIDE, "name": "inside"}])]},
+        {**training(), "logs": {**LOGS, "egress": [{"internet": True, "ports": [8443]}]}},
         served(network=OPEN),
         served(source="/models/tiny", network={"serveFrom": ["portal"]}),
     ],
@@ -184,14 +300,14 @@ def test_users_whose_rayjobs_volcano_never_starts_are_mentioned() -> None:
     assert found() == found(scheduler={"kueue": {}}) == []
 
 
-def test_users_who_may_create_any_number_of_rayjobs_are_mentioned() -> None:
-    def found(**tenant: Any) -> list[str]:
-        return lines_of(tenants=[{"name": "team-a", "users": ["group:a"], "clusters": CLUSTERS, **tenant}])
+def test_a_credential_that_is_sent_in_plain_text_is_mentioned() -> None:
+    def found(scheme: str) -> list[str]:
+        headers = {"X-Scope-OrgID": "ray", "Authorization": {"secret": "logs", "key": "token"}}
+        return lines_of(logs={"endpoint": f"{scheme}://loki.example.com", "headers": headers})
 
-    job = {"name": "tune", "entrypoint": "true", "cluster": {key: CLUSTERS[0][key] for key in ("rayVersion", "image")}}
-    [line] = found(jobTemplates=[job])
-    assert line.startswith("ray-platform:tenants[0].users: users of this tenant may create RayJobs without a limit")
-    assert found() == found(jobTemplates=[job], quota={"hard": {"count/rayjobs.ray.io": 9}}) == []
+    [line] = found("http")
+    assert line.startswith("ray-platform:logs.headers.Authorization: is a credential, and the endpoint is not https")
+    assert found("https") == []
 
 
 def test_metadata_that_kuberay_does_not_pass_to_a_selected_cluster_is_mentioned() -> None:
@@ -293,7 +409,7 @@ def test_volumes_that_a_full_redis_or_its_backups_fill_are_mentioned(
 @pytest.mark.parametrize(("drain", "shortest"), [("59s", 60), ("60s", None), ("0s", 60)])
 def test_a_service_whose_workers_end_before_its_requests_have_moved(drain: str, shortest: int | None) -> None:
     config = {"applications": [{"name": "chat", "route_prefix": "/", "import_path": "chat:app"}]}
-    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "drainTimeout": drain}
+    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "drainTimeout": drain, "workerGroups": [GROUP]}
     service = {"name": "chat", "serveConfigV2": config, "cluster": cluster}
     lines = lines_of(tenants=[{"name": "team-a", "network": OPEN, "services": [service]}])
     assert [f"Serve needs {shortest} s to move them" in line for line in lines] == ([True] if shortest else [])

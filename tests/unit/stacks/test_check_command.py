@@ -1,5 +1,6 @@
-"""`python -m stacks check`: its arguments, its output, its exit codes."""
+"""`ray-platform check`: its arguments, its output, its exit codes."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from pydantic.alias_generators import to_camel
 
+from stacks import __main__
+from stacks.commands.check.command import MISUSED
 from stacks.settings import StackSettings
 from testbed.commands import stacks
 
@@ -106,7 +109,7 @@ def test_json_has_an_object_with_the_same_keys_for_each_finding() -> None:
         "file": "Pulumi.missing.yaml",
         "path": [],
         "place": "",
-        "message": "cannot be read: No such file or directory",
+        "message": "cannot be read: No such file or directory. Stacks here: bad, good",
         "rule": "unreadable",
     }
 
@@ -157,3 +160,16 @@ def test_people_see_the_first_thousand_findings(folder: Path) -> None:
     (folder / "Pulumi.many.yaml").write_text(f"config:\n  ray-platform:tenants: [{names}]\n")
     more, count = check("many").output.splitlines()[-2:]
     assert (more, count) == ("... and 499 more: correct these first", "1499 findings in 1 file")
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(**_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "stack-file.schema.json")
+
+    monkeypatch.setattr(__main__, "app", command)
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert ended.value.code == MISUSED
+    assert capsys.readouterr().err == "stack-file.schema.json cannot be written: Read-only file system\n"

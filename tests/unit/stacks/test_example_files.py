@@ -13,7 +13,7 @@ from testbed.commands import stacks
 
 FILES = sorted((paths.ROOT / "examples" / "clouds").glob("Pulumi.*.yaml"))
 
-FITS = "All tenants can have their greatest number of GPUs at once."
+FITS = "All tenants can have their maximum number of GPUs at once."
 
 PAGE = (paths.ROOT / "docs" / "clouds.md").read_text()
 

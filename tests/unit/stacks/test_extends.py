@@ -219,7 +219,7 @@ def test_the_schema_lets_required_keys_be_in_a_base() -> None:
 
 
 def test_the_schema_of_bases() -> None:
-    assert BASE_FILE.read_text() == base_schema_text(), "run `python -m stacks schema --write`"
+    assert BASE_FILE.read_text() == base_schema_text(), "run `ray-platform schema --write`"
     whole = json.loads(FILE.read_text())
     target = json.loads(BASE_FILE.read_text())["$ref"].partition("#")[2]
     schema = jsonschema_rs.validator_for({**whole, "if": True, "then": {"$ref": f"#{target}"}, "else": True})

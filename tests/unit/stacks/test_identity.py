@@ -128,7 +128,7 @@ def pinned(tmp_path: Path) -> str:
         "cancel FILE vetted-1",
         "run FILE vetted",
         "runs FILE",
-        "adopt team-a/other --stack FILE",
+        "adopt FILE team-a/other",
         "impact --from live --to FILE",
         "plan FILE --history live",
     ],

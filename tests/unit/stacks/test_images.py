@@ -57,16 +57,6 @@ def test_images_that_a_cluster_sets_beside_its_own(cluster: dict[str, Any]) -> N
     assert _images(cluster) == {RAY, OPERATOR, "other:2.60.0"}
 
 
-def test_the_gateways_image_is_included_for_a_head_with_a_gateway() -> None:
-    kept = {"faultTolerance": True}
-    external = {"mode": "external", "external": {"address": "redis:6379", "secretName": "redis"}}
-    assert _images(kept, redis=external) == {RAY, OPERATOR}
-    named = {**external, "gateway": {"image": "platform/redis-gateway:1.0.0"}}
-    assert _images(kept, redis=named) == {RAY, OPERATOR, "platform/redis-gateway:1.0.0"}
-    mirrors = {"docker.io/platform": "registry.example.com/ours"}
-    assert "registry.example.com/ours/redis-gateway:1.0.0" in _images(kept, redis=named, images={"mirrors": mirrors})
-
-
 DIGEST = f"sha256:{'a' * 64}"
 
 

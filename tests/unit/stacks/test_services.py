@@ -135,10 +135,10 @@ def annotation(entry: Entry) -> None:
     [
         (serve, {}, "in place", r"no pod ends$"),
         (both, {}, "rolling", r"a second RayCluster .*, with 2 pods at first; .*; then the first .*, with its 2 pods$"),
-        (workers, {}, "silently ignored", "KubeRay applies it only to the next RayCluster"),
-        (environment, IN_PLACE_ONLY, "silently ignored", "KubeRay applies it only to the next RayCluster"),
+        (workers, {}, "not applied", "KubeRay applies it only to the next RayCluster"),
+        (environment, IN_PLACE_ONLY, "not applied", "KubeRay applies it only to the next RayCluster"),
         (group, {}, "in place", "the worker groups are added to the running RayCluster"),
-        (annotation, {}, "silently ignored", r"^annotations\b"),
+        (annotation, {}, "not applied", r"^annotations\b"),
     ],
 )
 def test_an_edit_of_a_service(edit: Callable[[Entry], Any], before: Entry, verdict: str, text: str) -> None:

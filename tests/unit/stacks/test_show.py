@@ -1,4 +1,4 @@
-"""`python -m stacks show`: a stack file merged over its bases, with the place of each value."""
+"""`ray-platform show`: a stack file merged over its bases, with the place of each value."""
 
 from collections.abc import Iterator
 from pathlib import Path

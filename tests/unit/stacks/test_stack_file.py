@@ -59,7 +59,7 @@ def test_only_the_first_of_very_many_errors_are_reported() -> None:
     values = {f"key{number}": 1 for number in range(MOST + 500)}
     found = findings(values)
     assert len(found) == MOST + 1
-    assert found[-1].message == "500 more faults are not listed: correct these first"
+    assert found[-1].message == "500 more errors are not listed: correct these first"
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_stack_chooses_the_target_of_each_cluster_and_readers_of_outputs_find_
     assert len(kinds["ray-platform:index:RayCluster"]) == 2
     of_kubernetes, on_cml = outputs["clusters"]["a/training"], outputs["cmlClusters"]["lab"]
     assert on_cml.keys() == of_kubernetes.keys()
-    assert on_cml["status"].keys() >= {"state", "head", "workers"}
+    assert on_cml["status"].keys() >= {"state", "head", "worker"}
 
 
 def test_programs_in_the_cluster_are_read_before_the_first_resource_is_constructed(
@@ -142,12 +142,11 @@ def test_programs_in_the_cluster_are_read_before_the_first_resource_is_construct
 
     monkeypatch.setattr(program, "read_facts", read)
     kept = {"name": "kept", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "faultTolerance": True}
-    gateway = {"image": "registry.example.com/redis-gateway:1.0.0"}
     existing = {"address": "redis.example.com:6379", "secretName": "redis"}
     values = {
         "operator": {"location": "config/default"},
         "scheduler": {"kueue": {"install": "existing"}},
-        "redis": {"mode": "external", "external": existing, "gateway": gateway},
+        "redis": {"mode": "external", "external": existing, "gateway": {}},
         "tenants": [{"name": "team-a", "clusters": [kept]}],
     }
     recorded = record(lambda: program.build(parse(values)))

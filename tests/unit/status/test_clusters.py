@@ -8,6 +8,7 @@ import pytest
 from components.cluster import ClusterUnreachableError, ForbiddenError
 from components.queues.settings import Backend
 from components.ray_service.applications import Application
+from components.rollout.templates import ANNOTATION
 from core.body import Body
 from core.nodes import GPU_RESOURCE
 from stacks.commands.status.budgets import QueueStatus, queue_statuses, quota_status
@@ -44,13 +45,32 @@ def test_a_ready_cluster_holds_the_gpus_of_its_pods_on_nodes() -> None:
     assert shown.gpus == Gpus(held=8, waiting=0, most=24)
     assert shown.groups == (Group("a100-8gpu", ready=1, desired=1),)
     assert (shown.head, shown.age, shown.owner) == ("Running", 7200, None)
-    assert shown.conditions[0] == {
+    assert shown.status["conditions"][0] == {
         "type": "HeadPodReady",
         "status": "True",
         "reason": "Reported",
         "message": "",
-        "since": MADE,
+        "lastTransitionTime": MADE,
     }
+
+
+def test_pods_are_counted_as_the_status_of_a_deployment_counts_them() -> None:
+    body = ray_cluster("training", *READY, replicas=3)
+    body["spec"]["workerGroupSpecs"][0]["template"]["metadata"] = {"annotations": {ANNOTATION: "new"}}
+    workers = [pod(name, gpus=8) for name in ("updated", "outdated", "ends", "ended", "waits")]
+    for each, stamp in zip(workers, ("new", "old", "new", "new", "new"), strict=True):
+        each["metadata"]["annotations"] = {ANNOTATION: stamp}
+    workers[2]["metadata"]["deletionTimestamp"] = MADE
+    workers[3]["status"] = {"phase": "Failed"}
+    workers[4]["status"] = UNSCHEDULED
+    shown = cluster(body, pod("head"), *workers).status
+    assert shown["worker"] == {
+        **{"desired": 0, "min": 0, "max": 0},
+        **{"replicas": 3, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2, "unavailableReplicas": 1},
+    }
+    assert (shown["head"]["replicas"], shown["head"]["unavailableReplicas"], shown["startTime"]) == (1, 0, MADE)
+    suspended = cluster(ray_cluster("training", SUSPENDED, suspend=True)).status
+    assert [suspended[each]["unavailableReplicas"] for each in ("head", "worker")] == [0, 0]
 
 
 def test_a_worker_without_a_node_waits_and_its_cluster_is_ready_all_the_same() -> None:
@@ -468,6 +488,24 @@ def test_a_service_that_does_not_serve_names_condition_cluster_and_warning() -> 
         "its pending RayCluster chat-1 is not ready: HeadPodReady is False: containers not ready" in found_out.reasons
     )
     assert found_out.reasons[-1] == "RayService chat: R: invalid serveConfigV2"
+
+
+def test_an_edit_that_kuberay_does_not_apply_is_named_with_the_way_out() -> None:
+    """KubeRay compares a pending RayCluster with the spec only after an answer of Ray in its Ready head."""
+    pending = ray_cluster("chat-1", *READY)
+    first = service(pendingServiceStatus={"rayClusterName": "chat-1"})
+    first["spec"] = {"rayClusterConfig": pending["spec"]}
+    shown = service_shown(first, cluster(pending), rayclusters=[pending])
+    assert "as on simulated nodes" in shown.reasons[-1]
+    first["spec"] = {"rayClusterConfig": {**pending["spec"], "rayVersion": "2.60.1"}}
+    shown = service_shown(first, cluster(pending), rayclusters=[pending])
+    assert "has not applied the last edit" in shown.reasons[-1]
+    assert "`kubectl delete raycluster -n team-a chat-1`" in shown.reasons[-1]
+    served = {"rayClusterName": "chat-1", "applicationStatuses": {"chat": {"status": "RUNNING"}}}
+    first["status"]["pendingServiceStatus"] = served
+    assert not [
+        each for each in service_shown(first, cluster(pending), rayclusters=[pending]).reasons if "Ready, but" in each
+    ]
 
 
 def test_a_service_serves_while_its_update_is_not_ready() -> None:

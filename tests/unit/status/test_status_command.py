@@ -1,4 +1,4 @@
-"""`python -m stacks status`, `logs` and `dashboard`: output and exit codes, with a cluster that each test sets."""
+"""`ray-platform status`, `logs` and `dashboard`: output and exit codes, with a cluster that each test sets."""
 
 import json
 import time
@@ -160,7 +160,7 @@ def test_a_log_is_shown_as_it_is(serve: Serve, in_memory: FakeCluster) -> None:
     done = stacks("logs", "prod", "team-a/training", "--tail", "2")
     assert (done.exit_code, done.stdout) == (0, "first\nsecond\n")
     assert done.stderr == "# pod team-a/head, container ray\n"
-    assert [each.query for each in in_memory.requests] == [{"container": "ray", "tailLines": "2"}]
+    assert in_memory.requests[-1].query == {"container": "ray", "tailLines": "2"}
 
 
 def test_following_a_log_ends_with_ctrl_c(serve: Serve, in_memory: FakeCluster) -> None:
@@ -168,7 +168,18 @@ def test_following_a_log_ends_with_ctrl_c(serve: Serve, in_memory: FakeCluster) 
     in_memory.streams[LOG] = [b"first\n", KeyboardInterrupt()]
     done = stacks("logs", "prod", "training", "--follow")
     assert (done.exit_code, done.stdout) == (130, "first\n")
-    assert in_memory.requests[0].query == {"container": "ray", "follow": "true"}
+    assert in_memory.requests[-1].query == {"container": "ray", "follow": "true"}
+
+
+def test_simulated_nodes_have_no_logs_and_no_ports_and_status_says_so(serve: Serve, in_memory: FakeCluster) -> None:
+    serve(READY_TEAM)
+    node = {"name": "a100-0", "annotations": {"kwok.x-k8s.io/node": "fake"}}
+    in_memory.add({"apiVersion": "v1", "kind": "Node", "metadata": node})
+    done = stacks("logs", "prod", "training")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "The nodes are simulated" in done.stderr
+    assert "The nodes are simulated" in stacks("dashboard", "prod", "training").stderr
+    assert "no job runs, no service answers" in stacks("status", "prod").stdout
 
 
 def test_a_log_that_does_not_exist_ends_with_1(serve: Serve) -> None:
@@ -202,7 +213,7 @@ def test_a_suspended_cluster_is_woken_and_one_that_runs_is_left_alone(serve: Ser
     serve(RESTING)
     done = stacks("wake", "prod", "training")
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout == "RayCluster team-a/training starts: `python -m stacks status` shows when it is ready\n"
+    assert done.stdout == "RayCluster team-a/training starts: `ray-platform status` shows when it is ready\n"
     assert [each.body for each in in_memory.changes] == [{"spec": {"suspend": False}}]
     assert in_memory.connection.context == "prod"
     serve(READY_TEAM)

@@ -238,7 +238,7 @@ def woken(body: Body, **settings: Any) -> dict[str, Any] | None:
 def test_a_cluster_that_rests_is_as_desired_and_shows_since_when() -> None:
     shown = cluster(resting())
     assert (shown.state, shown.ok) == (State.RESTING, True)
-    assert shown.reasons == (f"it rests since {SINCE}: `python -m stacks wake STACK NAMESPACE/NAME` wakes it",)
+    assert shown.reasons == (f"it has been resting since {SINCE}: `ray-platform wake STACK NAMESPACE/NAME` wakes it",)
 
 
 def test_waking_sets_suspend_to_false_because_kuberay_ignores_its_absence() -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from core.body import Body
 from core.nodes import GPU_RESOURCE
 from local.paths import ROOT
-from stacks.commands.status import text
+from stacks.commands.status import report, text
 from stacks.commands.status.clusters import Gpus
+from stacks.commands.status.platform import workloads
 from stacks.commands.status.report import as_object, duration, sections, summary
 from stacks.commands.status.snapshot import Found, Live
 from stacks.commands.status.tenants import StackStatus, queue_names, stack_status
@@ -22,6 +24,7 @@ from tests.unit.status.live import (
     MADE,
     NO_ROOM,
     NOW,
+    OPERATOR,
     READY,
     STARTING,
     condition,
@@ -89,8 +92,62 @@ def test_kuberays_last_report_counts_only_while_the_operator_and_the_head_exist(
     assert "has no pod in namespace ray-system: nothing below is kept current" in operator.reasons[0]
     assert "it has no pod of a head" in team.reasons[0]
     hidden = Live(NOW, {"team-a": found({"pods": "no"}, rayclusters=[ray_cluster("training", *READY)])}, found(), None)
-    assert stack_status(known, known.tenants, hidden).operator is None
+    assert stack_status(known, known.tenants, hidden).platform == ()
     assert stack_status(known, known.tenants, hidden).clusters[0].state == "ready"
+
+
+WHOLE = {"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "short", "shown"),
+    [
+        ("volcano-scheduler", None, "Volcano's scheduler does not run", "stay Pending. `up` creates it again"),
+        ("volcano-admission", {"spec": {}}, "Volcano's webhook does not run", "`kubectl get pods -n volcano-system`"),
+        (
+            "volcano-admission",
+            {"spec": {"replicas": 0}},
+            "Volcano's webhook does not run",
+            "is scaled to 0 replicas (Deployment volcano-system/volcano-admission): the API server may refuse",
+        ),
+        ("ray-redis", None, "Redis does not run", "`pulumi refresh` and then `up`"),
+        (
+            "ray-redis",
+            {**WHOLE, "status": {"readyReplicas": 2}},
+            "Redis has 2 of 3 nodes",
+            "the loss of one more may stop it",
+        ),
+        ("ray-redis", WHOLE, None, None),
+    ],
+)
+def test_what_does_not_run_of_the_platform_comes_first(
+    name: str, body: Body | None, short: str | None, shown: str | None
+) -> None:
+    known = stack(tenant("team-a"), redis={"gateway": None}, **VOLCANO)
+    expected = dict.fromkeys(workloads(known), WHOLE)
+    assert [each.name for each in expected] == [
+        "volcano-scheduler", "volcano-controllers", "volcano-admission", "ray-redis",
+    ]  # fmt: skip
+    live = {each: body if each.name == name else whole for each, whole in expected.items()}
+    found_here = {"team-a": found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])}
+    status = stack_status(known, known.tenants, Live(NOW, found_here, found(), OPERATOR, live))
+    if short is None or shown is None:
+        assert status.platform == ()
+        return
+    assert not status.ok
+    assert summary("prod", status).startswith(f"prod: {short}; ")
+    [first, *_] = sections(status)
+    assert first.title == "Platform"
+    assert shown in first.reasons[0]
+
+
+def test_reasons_that_differ_only_in_the_name_of_a_pod_are_one_line() -> None:
+    refused = 'FailedToCreateHeadPod: pods "lab-head-{}" is forbidden: exceeded quota: block'
+    reasons = (f"RayCluster lab: {refused.format('5c5bp')}", refused.format("x7k2p"), "its Workload waits")
+    assert [*report._lines("RayCluster", "lab", reasons)] == [
+        f"RayCluster lab: {refused.format('5c5bp')} (2 times)",
+        "RayCluster lab: its Workload waits",
+    ]
 
 
 def test_what_is_outside_the_stack_file_is_marked_with_its_owner() -> None:
@@ -119,7 +176,8 @@ def test_the_smallest_of_clusters_quota_and_nodes_is_the_limit() -> None:
     large = ray_cluster("training", *READY, most=100)
     assert status(found(rayclusters=[large])).gpus.most == 32
     assert status(found(rayclusters=[large], resourcequotas=[QUOTA])).gpus.most == 16
-    assert status(found(rayclusters=[ray_cluster("training", *READY, most=2**31 - 1)])).tenants[0].gpus.most is None
+    without_limit = found(rayclusters=[ray_cluster("training", *READY, most=2**31 - 1)])
+    assert status(without_limit).tenants[0].clusters[0].gpus.most == 32
 
 
 def test_the_reasons_of_a_jobs_cluster_are_shown_with_the_job_until_it_has_ended() -> None:
@@ -144,7 +202,7 @@ def test_in_a_pipe_each_row_and_each_reason_is_one_line(monkeypatch: pytest.Monk
     )
     [training] = [line for line in lines if line.startswith("training")]
     assert training.split() == [
-        "training", "ready", "Running", "a100-8gpu", "1/1", "8", "0", "24", "2h", "stack", "file",
+        "training", "ready", "Running", "a100-8gpu", "1/1", "8", "0", "16", "2h", "stack", "file",
     ]  # fmt: skip
     [quota] = [line for line in lines if line.startswith("ray-platform")]
     assert quota.split() == ["ray-platform", "8", "of", "16", "-", "-", "2", "of", "9"]
@@ -209,7 +267,7 @@ def test_of_one_tenant_only_its_own_queues_are_shown() -> None:
 
 def test_the_object_for_programs_has_everything_and_is_json() -> None:
     made = json.loads(json.dumps(as_object("prod", status(starting()))))
-    assert " ".join(made) == "stack at ok ready clusters operator gpus tenants queues cml unreadable"
+    assert " ".join(made) == "stack at ok ready clusters platform gpus tenants queues cml unreadable"
     assert (made["ok"], made["ready"], made["clusters"], made["at"]) == (False, 1, 2, "2026-01-01T12:00:00+00:00")
     [team] = made["tenants"]
     assert team["gpus"] == {"held": 8, "waiting": 8, "most": 16}
@@ -243,7 +301,8 @@ def test_every_key_for_programs_is_documented() -> None:
     }
     everything = Found({**starting(rayservices=[service]).objects}, {"workloads": "forbidden"})
     shown = status(everything, found(queues=[queue]), tenants=[tenant("team-a", queue="research")], **VOLCANO)
-    documented = set(re.findall(r"`(\w+)", (ROOT / "docs" / "status.md").read_text()))
+    pages = [(ROOT / "docs" / name).read_text() for name in ("status.md", "stack-file.md")]
+    documented = set(re.findall(r"[`\"](\w+)", "".join(pages)))
     assert {*keys(as_object("prod", shown))} - documented == set()
 
 

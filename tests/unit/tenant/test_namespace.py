@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from components.cluster import ClusterUnreachableError
-from components.dynamic.guards import InUseError, TenantGuardProvider, named, refuse_tenant_in_use, runs
+from components.dynamic.guards import InUseError, TenantGuardProvider, refuse_tenant_in_use
+from components.in_use import named, runs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.rules import valid
@@ -16,11 +17,13 @@ from components.redis.connection import RedisConnection
 from components.tenant.demand import beyond_limits, beyond_quota, demand
 from components.tenant.settings import (
     DEFAULT_LIMITS,
+    OF_RUNS,
     Amounts,
     LimitSettings,
     QuotaSettings,
     limit_range,
     namespace,
+    object_counts,
     problems_of_entries,
     quota,
     resource_quota,
@@ -322,3 +325,17 @@ def test_amounts_are_shown_as_people_write_them(entry: str, value: Decimal, text
 )
 def test_an_entry_that_counts_something_passes(entry: str) -> None:
     assert list(problems_of_entries({entry: "3"})) == []
+
+
+def test_numbers_of_objects_are_bounded_unless_the_quota_does() -> None:
+    body = object_counts(None, OF_RUNS)
+    assert body
+    assert body["spec"]["hard"] == {"count/rayjobs.ray.io": "500", "count/jobs.batch": "500"}
+    assert "rayjobs" in body["metadata"]["annotations"]["pulumi.com/waitFor"]
+    more = object_counts(QuotaSettings(hard={"count/rayjobs.ray.io": "2000"}), OF_RUNS)
+    assert more
+    assert more["spec"]["hard"] == {"count/jobs.batch": "500"}
+    assert object_counts(QuotaSettings(hard=dict.fromkeys(OF_RUNS, "9")), OF_RUNS) is None
+    pods = object_counts(QuotaSettings(pods=5), {"count/pods": 10})
+    assert pods is None
+    assert object_counts(None, {}) is None

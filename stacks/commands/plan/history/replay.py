@@ -292,9 +292,9 @@ def play(autoscaler: Autoscaler, jobs: Sequence[Job], most_gpus: float = math.in
     `most_gpus`: of all nodes together, as if pods were packed without gaps. A pod beyond them holds nothing until there
     is room; Ray does not know this limit.
     """
-    greatest = max(autoscaler.gpus.values())
-    fitting = [job for job in jobs if job.gpus <= greatest]
-    beyond = [job for job in jobs if job.gpus > greatest]
+    maximum = max(autoscaler.gpus.values())
+    fitting = [job for job in jobs if job.gpus <= maximum]
+    beyond = [job for job in jobs if job.gpus > maximum]
     replay = _Replay(autoscaler, most_gpus)
     replay.run(fitting)
     assert not replay.waiting, f"{len(replay.waiting)} jobs never ran"

@@ -216,7 +216,7 @@ def test_the_report_is_complete_for_people_and_programs() -> None:
     assert report_for_programs["tenants"][0] == {
         "tenant": "a",
         "atFirst": {"predicted": 16, "found": 16},
-        "inTurn": None,
+        "inFileOrder": None,
     }
 
 

@@ -1,0 +1,82 @@
+"""What keeps a stack current: the KubeRay operator, the scheduler with its webhook, and Redis. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from components.kueue.manifests import MANAGER
+from components.ray_cluster.readiness import is_ready_pod
+from components.redis.connection import NAME as REDIS
+from components.volcano.manifests import CONTROLLERS, SCHEDULER, WEBHOOK
+from stacks.commands.status.snapshot import Live, Workload
+from stacks.objects.redis import redis_parts
+from stacks.settings import StackSettings
+
+_PUT_BACK = "`up` creates it again"
+_REFRESHED = "`pulumi refresh` and then `up` create it again"
+
+_WITHOUT: Mapping[str, tuple[str, str]] = {
+    SCHEDULER: ("Volcano's scheduler", "pods that wait in its queues stay Pending"),
+    CONTROLLERS: ("Volcano's controller", "the state of queues and PodGroups is not kept current"),
+    WEBHOOK: ("Volcano's webhook", "the API server may refuse new pods and PodGroups"),
+    MANAGER: ("Kueue", "nothing that waits starts, and its webhook refuses new RayClusters and RayJobs"),
+    REDIS: ("Redis", "heads with faultTolerance cannot start, or stop"),
+}
+"""What people call a Deployment or StatefulSet, and what happens without it, by its name."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    short: str
+    """For the summary: `Redis has 2 of 3 nodes`."""
+
+    line: str
+    """What is wrong, what follows, and what to do."""
+
+
+def workloads(stack: StackSettings) -> list[Workload]:
+    """What the stack has installed besides the operator. What exists already may have other names."""
+    if stack.platform:
+        return []
+    found = []
+    if (scheduler := stack.scheduler) and scheduler.configured.install == "manifests":
+        names = (SCHEDULER, CONTROLLERS, WEBHOOK) if scheduler.volcano else (MANAGER,)
+        found += [Workload("deployments", scheduler.configured.namespace, name) for name in names]
+    return [*found, *(Workload("statefulsets", part.namespace, REDIS) for part in redis_parts(stack))]
+
+
+def problems(stack: StackSettings, live: Live) -> Iterator[Problem]:
+    """What does not run of the platform; not what this account must not read."""
+    yield from _operator(stack, live)
+    for each, body in live.workloads.items():
+        title, without = _WITHOUT[each.name]
+        where = f"{each.kind} {each.namespace}/{each.name}"
+        if body is None:
+            again = _PUT_BACK if each.plural == "deployments" else _REFRESHED
+            yield Problem(f"{title} does not run", f"{title} is gone ({where}): {without}. {again}")
+            continue
+        wanted = body["spec"].get("replicas", 1)
+        ready = (body.get("status") or {}).get("readyReplicas") or 0
+        pods = f"`kubectl get pods -n {each.namespace}` shows its pods"
+        if not ready:
+            state = "has no ready pod" if wanted else "is scaled to 0 replicas"
+            pods = pods if wanted else _REFRESHED.replace("create it again", "scale it back")
+            yield Problem(f"{title} does not run", f"{title} {state} ({where}): {without}. {pods}")
+        elif each.plural == "statefulsets" and ready < wanted:
+            some = f"{ready} of {wanted} nodes"
+            yield Problem(
+                f"{title} has {some}", f"{title} has {some} ready ({where}): the loss of one more may stop it. {pods}"
+            )
+
+
+def _operator(stack: StackSettings, live: Live) -> Iterator[Problem]:
+    if live.operator_pods is None or stack.operator.install == "existing" or any(map(is_ready_pod, live.operator_pods)):
+        return
+    short, where = "the KubeRay operator does not run", f"in namespace {stack.operator.namespace}"
+    if live.operator_pods:
+        pods = f"`kubectl describe pods -n {stack.operator.namespace}` shows why"
+        yield Problem(short, f"the KubeRay operator is not ready {where}: nothing below is kept current. {pods}")
+    else:
+        again = f"If its Deployment is gone, {_PUT_BACK}; if it is scaled to 0, scale it back"
+        yield Problem(short, f"the KubeRay operator has no pod {where}: nothing below is kept current. {again}")

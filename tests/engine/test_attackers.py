@@ -1,0 +1,320 @@
+"""What people and code may write, with values in any field: nothing that is accepted reaches beyond their own."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kubernetes import client
+
+from components.job_template.manifests import run_of
+from local.rehearsal import Rehearsal
+from testbed.platform_stack import Rays
+from tests.conftest import Compared
+from tests.engine.attackers.fields import Body, Fields, Mutations
+from tests.engine.attackers.reach import POD_SECURITY, changed, pods, reached
+from tests.engine.attacks import ON_TRAINING, inside
+from tests.engine.conftest import MakeStack
+from tests.engine.people import OTHER_TEAM, PEOPLE, TEAM, WRITERS, Judge, Person, headers, people_of_two_tenants
+from tests.engine.reaching import OF_CODE, worker_of
+
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.differential, pytest.mark.timeout(1200)]
+
+FEWER = settings(max_examples=settings().max_examples // 4)
+"""Each case is a request to the API server, of twenty kinds of attackers."""
+
+
+@pytest.fixture(scope="module")
+def judge(stack: MakeStack, cluster: Rehearsal) -> Judge:
+    """The API server of a stack with two tenants."""
+    tenants = stack("access")
+    tenants.edit(people_of_two_tenants)
+    tenants.up()
+    return Judge(cluster.client())
+
+
+@pytest.fixture(scope="module")
+def fields(judge: Judge) -> Fields:
+    return Fields(judge.api)
+
+
+class Sent(NamedTuple):
+    """The answer to a request that changes nothing."""
+
+    status: int
+    body: Body
+
+    @property
+    def accepted(self) -> bool:
+        return self.status < HTTPStatus.MULTIPLE_CHOICES
+
+
+def send(judge: Judge, person: Person | None, method: str, path: str, body: Any, kind: str = "json") -> Sent:
+    """A dry run. `person`: None for a Kubernetes administrator."""
+    content = {"Content-Type": "application/json" if kind == "json" else f"application/{kind}+json"}
+    answer = judge.api.rest_client.pool_manager.request(
+        method,
+        f"{judge.api.configuration.host}{path}?dryRun=All",
+        json=body,
+        headers={**content, **(headers(person) if person else {})},
+    )
+    return Sent(answer.status, answer.json())
+
+
+def path_of(version: str, namespace: str, plural: str, name: str = "") -> str:
+    root = f"/{'apis' if '/' in version else 'api'}/{version}/namespaces/{namespace}/{plural}"
+    return f"{root}/{name}" if name else root
+
+
+RAY = "ray.io/v1"
+
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "own"},
+    "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"a": "b"}}},
+}
+
+KINDS = {
+    "RayCluster": (RAY, "rayclusters"),
+    "RayJob": (RAY, "rayjobs"),
+    "RayService": (RAY, "rayservices"),
+    "RayCronJob": (RAY, "raycronjobs"),
+    "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets"),
+    "Pod": ("v1", "pods"),
+    "Service": ("v1", "services"),
+    "Deployment": ("apps/v1", "deployments"),
+}
+"""Version and plural."""
+
+MAKERS = {
+    "Ray cluster admin": (TEAM, ("RayCluster", "RayJob", "RayService", "RayCronJob", "PodDisruptionBudget")),
+    "ray-deployer": (OTHER_TEAM, ("RayCluster", "Pod", "Service", "Deployment")),
+    "Cluster admin": (TEAM, ("RayCluster",)),
+}
+"""Who makes objects of their own: where, and of which kinds."""
+
+
+def own(kind: str, cluster: Body) -> Body:
+    """An object that is accepted."""
+    if kind == "PodDisruptionBudget":
+        return BUDGET
+    if kind in ("Pod", "Service", "Deployment"):
+        return OF_CODE[f"a {kind}" if kind != "Pod" else "a pod"][0]
+    if kind == "RayCluster":
+        return {"apiVersion": RAY, "kind": kind, "metadata": {"name": "adhoc"}, "spec": cluster}
+    return inside(kind, cluster)
+
+
+@pytest.fixture(scope="module")
+def cluster_spec(judge: Judge, cluster: Rehearsal) -> Body:
+    """The spec of a RayCluster that the stack has made."""
+    spec: Body = Rays(cluster, "rayclusters").read(TEAM, "training")["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(("who", "kind"), [(who, kind) for who, (_, kinds) in MAKERS.items() for kind in kinds])
+def test_no_object_that_somebody_makes_reaches_beyond_the_namespace(
+    who: str, kind: str, judge: Judge, fields: Fields, cluster_spec: Body, compared: Compared
+) -> None:
+    namespace, _ = MAKERS[who]
+    version, plural = KINDS[kind]
+    mutations, base, tally = Mutations(fields, version, kind), own(kind, cluster_spec), Counter[str]()
+    path = path_of(version, namespace, plural)
+    first = send(judge, PEOPLE[who], "POST", path, base)
+    assert first.accepted, first.body["message"]
+
+    @FEWER
+    @given(st.data())
+    def attack(data: st.DataObject) -> None:
+        body = data.draw(st.composite(mutations.drawn)(base))
+        sent = send(judge, PEOPLE[who], "POST", path, body)
+        tally[verdict(judge, namespace, sent)] += 1
+
+    attack()
+    assert min(tally["accepted"], tally["refused"]) > 0
+    compared("the table of what is anybody's own", f"objects of kind {kind} by {who}", tally)
+
+
+def verdict(judge: Judge, namespace: str, sent: Sent) -> str:
+    """Fails if what is accepted reaches beyond the namespace."""
+    if not sent.accepted:
+        return "refused"
+    found = reached(sent.body)
+    assert not [each for each in found if not each.startswith(POD_SECURITY)]
+    if found:
+        made = [{**pod, "apiVersion": "v1", "kind": "Pod"} for pod in pods(sent.body)]
+        for pod in made:
+            pod["metadata"] = {"name": "made"}
+            for container in pod["spec"]["containers"]:
+                container.setdefault("image", "ray")
+        answers = [send(judge, None, "POST", path_of("v1", namespace, "pods"), pod) for pod in made]
+        assert [each for each in answers if not each.accepted], found
+        return "refused in its pods"
+    return "accepted"
+
+
+OF_THE_SERVER = re.compile(
+    r"metadata\.(uid|resourceVersion|generation|creationTimestamp|managedFields|generateName).*|status.*"
+)
+
+
+def differing(before: Body, after: Body, free: str) -> list[str]:
+    """The fields that differ and are not free."""
+    found = changed(before, after)
+    return [each for each in found if not OF_THE_SERVER.fullmatch(each) and not re.fullmatch(free, each)]
+
+
+JOB: Body = {
+    "apiVersion": RAY,
+    "kind": "RayJob",
+    "metadata": {"name": "mine"},
+    "spec": {"entrypoint": "true", "submissionMode": "HTTPMode", **ON_TRAINING},
+}
+
+
+def test_no_job_of_a_user_brings_pods_or_runs_elsewhere(judge: Judge, fields: Fields, compared: Compared) -> None:
+    alice, tally = PEOPLE["Ray user of training"], Counter[str]()
+    mutations, path = Mutations(fields, RAY, "RayJob"), path_of(RAY, TEAM, "rayjobs")
+    assert send(judge, alice, "POST", path, JOB).accepted
+
+    @FEWER
+    @given(st.data())
+    def attack(data: st.DataObject) -> None:
+        sent = send(judge, alice, "POST", path, data.draw(st.composite(mutations.drawn)(JOB)))
+        tally["accepted" if sent.accepted else "refused"] += 1
+        if sent.accepted:
+            assert reached(sent.body) == []
+            spec = sent.body["spec"]
+            assert not {"rayClusterSpec", "submitterPodTemplate"} & set(spec)
+            assert spec["clusterSelector"]["ray.io/cluster"] == "training"
+            author = sent.body["metadata"].get("annotations", {}).get("ray-platform/created-by", alice.user)
+            assert author == alice.user
+
+    attack()
+    assert min(tally["accepted"], tally["refused"]) > 0
+    compared("the table of what is anybody's own", "RayJobs by Ray user of training", tally)
+
+
+RUNNERS = {who: PEOPLE[who] for who in ("Ray user", "Schedule")}
+"""Who runs job templates."""
+
+
+@pytest.mark.parametrize("who", RUNNERS)
+def test_no_run_differs_from_its_template(
+    who: str, judge: Judge, fields: Fields, cluster: Rehearsal, compared: Compared
+) -> None:
+    template, tally = Rays(cluster, "raycronjobs").read(TEAM, "finetune"), Counter[str]()
+    run = run_of(template, ["--epochs=3"], RUNNERS[who].user)
+    mutations, path = Mutations(fields, RAY, "RayJob"), path_of(RAY, TEAM, "rayjobs")
+    assert send(judge, RUNNERS[who], "POST", path, run).accepted
+
+    @FEWER
+    @given(st.data())
+    def attack(data: st.DataObject) -> None:
+        sent = send(judge, RUNNERS[who], "POST", path, data.draw(st.composite(mutations.drawn)(run)))
+        tally["accepted" if sent.accepted else "refused"] += 1
+        if sent.accepted and "rayClusterSpec" in sent.body["spec"]:
+            assert differing(run, sent.body, r"spec\.suspend|metadata\.(name|generateName|namespace)") == []
+
+    attack()
+    assert min(tally["accepted"], tally["refused"]) > 0
+    compared("the table of what is anybody's own", f"runs by {who}", tally)
+
+
+SCALES = r"spec\.workerGroupSpecs\.\d+\.(replicas|scaleStrategy(\.workersToDelete(\.\d+)?)?)|spec\.idleSuspend"
+
+PATCHED = {
+    ("Head", "RayCluster", "training", ""): rf"{SCALES}|metadata\.finalizers(\.0)?",
+    ("Head", "RayCluster", "tokens", ""): "",
+    ("Head", "Pod", "own", ""): r"metadata\.annotations(\.ray\.io/.*)?",
+    ("Head", "Pod", "foreign", ""): "",
+    ("Head", "Pod", "ray-run-history-0", ""): "",
+    ("Head", "Pod", "own", "resize"): r"(metadata\.annotations|spec\.(containers\.\d+\.)?resources).*",
+    ("Head", "Pod", "ray-run-history-0", "resize"): "",
+    ("Idle termination", "RayCluster", "training", ""): rf"{SCALES}|spec\.suspend|metadata\.finalizers(\.0)?",
+    ("Idle termination", "RayCluster", "tokens", ""): rf"{SCALES}|spec\.suspend|metadata\.finalizers(\.0)?",
+}
+"""By who, kind, name and subresource, what a patch may change."""
+
+
+@pytest.fixture(scope="module")
+def workers(judge: Judge) -> Iterator[None]:
+    """A worker of the RayCluster, and one of another."""
+    core: Any = client.CoreV1Api(judge.api)
+    for owner, name in (("training", "own"), ("tokens", "foreign")):
+        core.create_namespaced_pod(TEAM, worker_of(owner, name))
+    yield
+    for name in ("own", "foreign"):
+        core.delete_namespaced_pod(name, TEAM, grace_period_seconds=0)
+
+
+@pytest.mark.parametrize("patched", PATCHED, ids=" ".join)
+def test_no_patch_changes_more_than_its_account_may(
+    patched: tuple[str, str, str, str], judge: Judge, fields: Fields, workers: None, compared: Compared
+) -> None:
+    who, kind, name, subresource = patched
+    version, plural = KINDS[kind]
+    path = path_of(version, TEAM, plural, name)
+    mutations, tally = Mutations(fields, version, kind), Counter[str]()
+
+    @FEWER
+    @given(st.data())
+    def attack(data: st.DataObject) -> None:
+        before = Sent(
+            200, judge.api.rest_client.pool_manager.request("GET", f"{judge.api.configuration.host}{path}").json()
+        ).body
+        written = {key: value for key, value in before.items() if key != "status"}
+        for each in ("managedFields", "resourceVersion", "generation"):
+            written["metadata"] = {key: value for key, value in written["metadata"].items() if key != each}
+        body = data.draw(st.composite(mutations.drawn)(written))
+        sent = send(judge, WRITERS[who], "PATCH", f"{path}/{subresource}" if subresource else path, body, "merge-patch")
+        differs = differing(before, sent.body, PATCHED[patched]) if sent.accepted else []
+        assert differs == []
+        changes = sent.accepted and differing(before, sent.body, "")
+        tally["accepted" if changes else "without a change" if sent.accepted else "refused"] += 1
+
+    attack()
+    assert tally["refused"] > 0
+    compared("the table of what is anybody's own", f"patches of {' '.join(patched[1:]).strip()} by {who}", tally)
+
+
+WITHOUT_AN_OBJECT = {
+    ("ray:write", "rayclusters"),
+    ("ray-platform:run", "raycronjobs"),
+    ("create", "pods/portforward"),
+}
+"""Verbs with which nothing is written."""
+
+OF_CLUSTER_ADMINS = {"queues", "statefulsets/scale"}
+"""What cluster admins write beside objects of tenants."""
+
+
+def test_all_that_anybody_may_write_is_attacked(judge: Judge) -> None:
+    attacked = {(who, KINDS[kind][1]) for who, (_, kinds) in MAKERS.items() for kind in kinds}
+    attacked |= {("Ray user of training", "rayjobs"), *((who, "rayjobs") for who in RUNNERS)}
+    attacked |= {(who, f"{KINDS[kind][1]}/{sub}".strip("/")) for who, kind, _, sub in PATCHED}
+    # A cluster admin has the rights of a tenant's admin there.
+    attacked |= {("Cluster admin", plural) for who, plural in attacked if who == "Ray cluster admin"}
+    attacked |= {("Cluster admin", each) for each in OF_CLUSTER_ADMINS}
+    # Patched by Volcano's policies for queues, and by `neighbours` (tests/engine/test_queues.py).
+    attacked |= {("Ray cluster admin", "podgroups"), ("Cluster admin", "podgroups")}
+    people = {
+        who: person
+        for who, person in {**PEOPLE, **WRITERS}.items()
+        if (who != "Operator" and who[0].isupper()) or who == "ray-deployer"
+    }
+    written = {
+        (who, resource)
+        for who, person in people.items()
+        for place in ("own", "foreign", "operator", "outside")
+        for verb, group, resource, _ in judge.rules(person, person.namespace(place))
+        if verb in ("create", "update", "patch")
+        and (verb, resource) not in WITHOUT_AN_OBJECT
+        and not group.startswith(("authorization", "authentication"))
+    }
+    assert written - attacked == set()
