@@ -10,7 +10,7 @@ from kubernetes import client, utils
 from core.nodes import GPU_RESOURCE
 from local.rehearsal import Rehearsal
 
-SETTLES = 60.0
+SETTLES = 180.0
 """Seconds that one or two rounds of the scheduler may take on a busy machine."""
 
 HOME = "gangs"

@@ -20,7 +20,7 @@ class Kubectl:
         """Runs a command, with `bodies` on its standard input."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}) if bodies else None
         return subprocess.run(
-            [*self._command, *arguments], input=text, capture_output=True, text=True, timeout=180, check=False
+            [*self._command, *arguments], input=text, capture_output=True, text=True, timeout=600, check=False
         )
 
     def does(self, *arguments: str, bodies: list[dict[str, Any]] | None = None) -> str:
@@ -31,7 +31,7 @@ class Kubectl:
 
     def until_established(self) -> None:
         """Waits for all definitions. kubectl fails at one whose conditions the API server has not written yet."""
-        command = ("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        command = ("wait", "--for=condition=Established", "--timeout=300s", "crd", "--all")
         while "accessor error" in (done := self.tries(*command)).stderr:
             time.sleep(0.1)
         assert done.returncode == 0, done.stderr

@@ -126,7 +126,7 @@ def install_operator(cluster: Rehearsal) -> None:
     does = Kubectl(cluster).does
     does("apply", "--server-side", "--filename=-", bodies=objects)
     deployment = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
-    does("wait", "--for=condition=Available", "--timeout=120s", *deployment)
+    does("wait", "--for=condition=Available", "--timeout=300s", *deployment)
 
 
 def on_operator(file: Path) -> Path:

@@ -43,6 +43,10 @@ SEED = "hypothesis_seed"
 
 TIERS = ("unit", "engine", "pods")
 
+SLOWER = 3
+"""How much longer than its time limit a test may take. The limits are for two idle cores; a longer one costs only what
+hangs."""
+
 SLOWEST = 40
 """Number of engine tests whose times are shown."""
 
@@ -127,7 +131,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     time, and of each the longest files, so that all processes end at about the same time.
 
     pytest-randomly has shuffled the files, and the tests within each. This keeps its order of files that take equally
-    long, and of a file's tests but those with the mark `last`. The time limits of tests estimate how long a file takes.
+    long, and of a file's tests but those with the mark `last`. The time limits of tests estimate how long a file takes;
+    a test is stopped after SLOWER times its limit.
     Tests with real pods stay in the order of their files and lines: they edit one stack as the one before has left it.
 
     Refuses a test without a tier: no run of a tier would include it.
@@ -140,6 +145,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         timeout = item.get_closest_marker("timeout")
         seconds = float(timeout.args[0]) if timeout else 0.0
+        if timeout:
+            item.add_marker(pytest.mark.timeout(SLOWER * seconds), append=False)
         if not item.get_closest_marker("pods"):
             first, of_engine = item.nodeid.startswith(WAITING), item.get_closest_marker("unit") is None
             alone = item.get_closest_marker("shared_cluster") is None

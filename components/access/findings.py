@@ -2,6 +2,7 @@
 and add nothing to it, and the message has the value. Pure functions.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ class Listed:
     """A rule about the parts of an object."""
 
     name: str
-    """Name of the variable with the parts."""
+    """Name of the variable with what is found."""
 
     parts: str
     """CEL: the parts, a list."""
@@ -38,23 +39,32 @@ class Listed:
     @property
     def validation(self) -> Body:
         applies = f"{self.unless} || " if self.unless else ""
-        now, earlier = f"variables.{self.name}", f"variables.{self.name}Before"
-        stays = f"{earlier}.exists(it, item in {before(self.wrong)})"
-        new = f"({self.wrong}).filter(item, !{stays}).map(item, {self.shown}).join(', ')"
-        listed = f"{now}.map(it, {new}).filter(line, line != '').join(', ')"
+        now, stays = f"variables.{self.name}[0]", f"variables.{self.name}[?1].orValue([]).exists(kept, item in kept)"
+        new = f"found.filter(item, !{stays}).map(item, {self.shown}).join(', ')"
+        listed = f"{now}.map(found, {new}).filter(line, line != '').join(', ')"
         return {
-            "expression": f"{applies}{now}.all(it, ({self.wrong}).all(item, {stays}))",
+            "expression": f"{applies}{now}.all(found, found.all(item, {stays}))",
             "messageExpression": f"{listed} + {text(self.message)} + {self.allowed}",
             "message": self.message.strip(" :"),
         }
 
 
-def defined(rules: Sequence[Listed], further: Sequence[Body] = ()) -> list[Body]:
-    """The variables of a policy with these rules. `further`: its other validations, with variables of policies/cel.py
-    alone."""
-    own = []
-    for rule in rules:
-        earlier = f"oldObject == null ? [] : {before(rule.parts)}"
-        own += [{"name": rule.name, "expression": rule.parts}, {"name": f"{rule.name}Before", "expression": earlier}]
-    used = [*(each["expression"] for each in (*own, *further)), *(before(rule.wrong) for rule in rules)]
-    return [*variables([*used, *(rule.wrong for rule in rules)]), *own]
+def defined(rules: Sequence[Listed]) -> list[Body]:
+    """The variables of a policy with these rules.
+
+    `sides` is the object, and in an update also the one before. The variable of a rule has for each side a list of its
+    parts, each with what is wrong there.
+    """
+    found = {rule.name: f"({rule.parts}).map(it, {rule.wrong})" for rule in rules}
+    used = dict.fromkeys(_VARIABLE.findall(" ".join(found.values())))
+    side = ", ".join(["'body': dyn(object)", *(f"'{name}': dyn(variables.{name})" for name in used)])
+    sides = f"[{{{side}}}] + (oldObject == null ? [] : [{{{before(side)}}}])"
+    own = {"sides": sides, **{name: f"variables.sides.map(side, {_of_a_side(each)})" for name, each in found.items()}}
+    return [*variables([sides]), *({"name": name, "expression": each} for name, each in own.items())]
+
+
+_VARIABLE = re.compile(r"\bvariables\.(\w+)")
+
+
+def _of_a_side(expression: str) -> str:
+    return re.sub(r"\bobject\b", "side.body", _VARIABLE.sub(r"side.\1", expression))

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from components.access.personas import (
     CLUSTER_ADMIN,
@@ -154,6 +154,9 @@ def tenant_access(
     return made
 
 
+_PERSONAS = ("ray-cluster-admin", "ray-user")
+
+
 def tenant_grants(
     admins: Sequence[Subject],
     users: Iterable[RayUserSettings],
@@ -161,7 +164,10 @@ def tenant_grants(
     ingresses: bool = False,
     templates: Sequence[str] = (),
 ) -> list[Grant]:
-    """The Roles in a tenant's namespace. Roles without subjects are omitted."""
+    """The Roles in a tenant's namespace; none is without subjects.
+
+    A persona's Role includes what exactly the same subjects may do besides, so that an ordinary tenant has two.
+    """
     users = list(users)
     running = {each: [user.subject for user in users if user.runs(each)] for each in templates}
     submitting = [user.subject for user in users if user.submit_jobs]
@@ -177,7 +183,12 @@ def tenant_grants(
         Grant("ray-job-submitter", RAY_JOB_SUBMITTER, _each_once(submitting, *running.values())),
         *(Grant(f"ray-job-template:{each}", run_of(each), subjects) for each, subjects in running.items()),
     ]
-    return [grant for grant in grants if grant.subjects]
+    made: dict[str, Grant] = {}
+    for grant in grants:
+        same = (one for one in made.values() if one.name in _PERSONAS and set(one.subjects) == set(grant.subjects))
+        whole = next(same, None)
+        made[(whole or grant).name] = replace(whole, rules=[*whole.rules, *grant.rules]) if whole else grant
+    return [grant for grant in made.values() if grant.subjects]
 
 
 def _each_once(*subjects: Iterable[Subject]) -> list[Subject]:

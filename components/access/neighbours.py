@@ -95,7 +95,7 @@ def neighbours(admitted: Restricted) -> Body:
     return {
         "matchConstraints": {"resourceRules": _resource_rules()},
         "matchConditions": [NO_CONTROLLER, *_no_runs(admitted.templates)],
-        "variables": defined(rules, _UNCHANGED),
+        "variables": defined(rules),
         "validations": [*(rule.validation for rule in rules), *_UNCHANGED],
     }
 

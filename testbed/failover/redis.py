@@ -69,7 +69,7 @@ class Redis:
         old, pod = self.running_master(), self.master()
         at, begin = time.time(), time.monotonic()
         with getattr(self, f"_{kind}")(pod):
-            until(lambda: self.running_master() not in ("", old), "another process is the master", 60)
+            until(lambda: self.running_master() not in ("", old), "another process is the master")
         until(self.whole, "Redis is whole again")
         return Loss(kind, at, time.monotonic() - begin)
 

@@ -12,7 +12,7 @@ from core.pods import PodSecurityLevel, level_labels
 from local import tools
 from local.rehearsal import Rehearsal
 
-KUBECTL_SECONDS = 120.0
+KUBECTL_SECONDS = 600.0
 
 
 def in_its_network(rehearsal: Rehearsal, but: int = 0) -> list[str]:

@@ -169,7 +169,7 @@ def asked(platform: Platform) -> Iterator[Answers]:
     try:
         yield answers
     finally:
-        output, _ = client.communicate(timeout=60)
+        output, _ = client.communicate(timeout=300)
     answers.others = json.loads(output)
     answers.refused = answers.others.pop(f"without key: 401 {REFUSED.decode()}", 0)
     for version in "123":

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 300.0
 """Seconds to wait for a condition. Most are true within 30 seconds on an idle machine with two cores."""
 
 TABLE = pytest.StashKey[list[tuple[str, float]]]()
@@ -47,8 +47,8 @@ def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS, 
 
 
 def until_successful(ask: Callable[[], httpx.Response], what: str) -> None:
-    """Waits for a successful answer of a server that starts on this machine; fails the test, with `what`, after 30
-    seconds."""
+    """Waits for a successful answer of a server that starts on this machine; fails the test, with `what`, after
+    WAIT_SECONDS."""
 
     def answers() -> bool:
         try:
@@ -56,7 +56,7 @@ def until_successful(ask: Callable[[], httpx.Response], what: str) -> None:
         except httpx.TransportError:
             return False
 
-    until(answers, what, seconds=30, pause=0.1)
+    until(answers, what, pause=0.1)
 
 
 def until_printed(process: "subprocess.Popen[str]", text: str) -> None:

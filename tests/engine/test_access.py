@@ -53,7 +53,7 @@ TABLE = table()
 COMPLETE = [who for who in PEOPLE if who not in ("Operator", *KUBERNETES_OWN)]
 """Columns that have all rights. The operator's rules are KubeRay's, and Kubernetes' roles have their own."""
 
-SETTLES = 20.0
+SETTLES = 180.0
 """Seconds within which the API server applies a changed role; it usually takes much less."""
 
 COLLECTED = 90.0

@@ -42,7 +42,7 @@ CASES = [
     if each.rule in ENFORCEABLE and each.protected is None
 ]
 
-SETTLES = 30.0
+SETTLES = 180.0
 """Seconds within which the API server enforces a policy; it takes one or two."""
 
 SPACE = "admission"

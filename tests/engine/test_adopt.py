@@ -97,7 +97,7 @@ class Research:
         )
 
     def until_ready(self, name: str, workers: int) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while (status := self._rays.read(NAMESPACE, name).get("status") or {}).get("readyWorkerReplicas") != workers:
             assert time.monotonic() < deadline, f"RayCluster {name} is not ready: {status}"
             time.sleep(0.5)

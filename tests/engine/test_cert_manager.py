@@ -61,7 +61,7 @@ def issuer(shared_cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) 
     ):
         try:
             does("apply", "-f", "-", bodies=list(yaml.safe_load_all(ISSUERS)))
-            does("wait", "--for=condition=Ready", "--timeout=60s", "clusterissuer/lab")
+            does("wait", "--for=condition=Ready", "--timeout=300s", "clusterissuer/lab")
             yield "lab"
         finally:
             controllers.terminate()
@@ -130,7 +130,7 @@ def test_an_authority_of_cert_manager_serves_pods_from_before_and_after_its_rene
     up: Stack, shared_cluster: Rehearsal, core: client.CoreV1Api, tmp_path: Path
 ) -> None:
     Kubectl(shared_cluster).does(
-        "wait", "--for=condition=Ready", "-n", "certified", "--timeout=60s", f"certificate/{secret_name('training')}"
+        "wait", "--for=condition=Ready", "-n", "certified", "--timeout=300s", f"certificate/{secret_name('training')}"
     )
     before = mounted(core, tmp_path / "before")
     certificate = x509.load_pem_x509_certificate((before / "tls.crt").read_bytes())

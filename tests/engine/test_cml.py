@@ -281,6 +281,6 @@ class Load:
 
     def __exit__(self, *_: object) -> None:
         self._stop.touch()
-        output = self._process.communicate(timeout=120)[0]
+        output = self._process.communicate(timeout=300)[0]
         assert self._process.returncode == 0, output
         self.done = int(output.split()[-1])

@@ -75,7 +75,7 @@ def it_is_edited_although_kuberay_has_written_the_list_of_worker_groups(kept: St
 def a_cluster_that_replaces_a_deleted_one_has_none_of_its_keys(kept: Stack, core: Any, rays: Rays) -> None:
     before = options(rays)["externalStorageNamespace"]
     rays.delete(NAMESPACE, NAME)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while rays.exists(NAMESPACE, NAME):
         assert time.monotonic() < deadline, "the RayCluster still exists after its keys were removed"
         time.sleep(1)

@@ -151,7 +151,7 @@ def test_borrowers_return_what_a_queue_deserves(a: RayGangs, b: RayGangs) -> Non
     b.start_ray("borrower", {8: 8}, "of-b", scales=True)
     settled(lambda: b.held() == 56)
     a.start_ray("owner", {8: 4}, "of-a")
-    settled(lambda: len(a.placed_ray("owner")) == 5, 120)
+    settled(lambda: len(a.placed_ray("owner")) == 5)
     assert b.held() <= 32
     assert b.placed_ray("borrower") != [], "the head of the borrower has ended, too"
     a.end_ray("owner")
@@ -186,7 +186,7 @@ def test_a_prometheus_of_the_rehearsal_scrapes_operator_and_scheduler(up: Stack,
     def answering() -> set[str]:
         return {each["metric"]["job"] for each in ask("query?query=up==1")["result"]}
 
-    settled(lambda: answering() == {Job.OPERATOR, Job.VOLCANO_SCHEDULER, Job.VOLCANO_CONTROLLERS}, 120)
+    settled(lambda: answering() == {Job.OPERATOR, Job.VOLCANO_SCHEDULER, Job.VOLCANO_CONTROLLERS})
     assert ask("query?query=up==0")["result"] == []
     rules = {each["name"]: each["rules"] for each in ask("rules")["groups"]}
     assert {each["name"] for each in rules["ray-platform-alerts"]} > {"KubeRayOperatorDown"}

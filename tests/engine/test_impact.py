@@ -235,7 +235,7 @@ def test_a_stack_file_is_compared_with_the_live_objects(
         manager = "--field-manager=pulumi-ray-platform-dev"
         kubectl.does("apply", "--server-side", manager, "--filename=-", bodies=[body])
         ready = "--for=condition=HeadPodReady"
-        kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=120s")
+        kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=300s")
         assert (
             "The edit affects no RayCluster, RayService, RayJob or tenant that runs; other objects were not compared."
             in impact(0)
@@ -247,4 +247,4 @@ def test_a_stack_file_is_compared_with_the_live_objects(
         assert "RayCluster impact-live/training: busy: unknown" in removed
     finally:
         kubectl.does("delete", "--filename=-", bodies=priorities)
-        kubectl.does("delete", "namespace", LIVE, "--timeout=170s")
+        kubectl.does("delete", "namespace", LIVE, "--timeout=300s")

@@ -30,7 +30,7 @@ NEW = tuple(map(int, re.findall(r"\d+", KUBERNETES.version)[:2]))
 OLD = (NEW[0], NEW[1] - 3)
 """The oldest release that an API server emulates (k8s.io/apiserver: pkg/util/compatibility/version.go)."""
 
-SETTLES = 60.0
+SETTLES = 180.0
 """Seconds within which controllers act."""
 
 

@@ -48,7 +48,7 @@ def count():
 ray.get(ray.remote(count).remote())
 """
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 300.0
 
 
 def until(true: Callable[[], object], what: Callable[[], object]) -> None:

@@ -75,9 +75,9 @@ def apply(kubectl: Kubectl, stages: list[Path]) -> None:
             kubectl.until_established()
         if stage.name.endswith("operator"):
             operator = ("--namespace=ray-system", "deployment/kuberay-operator")
-            kubectl.does("wait", "--for=condition=Available", "--timeout=120s", *operator)
+            kubectl.does("wait", "--for=condition=Available", "--timeout=300s", *operator)
     ready = "--for=jsonpath={.status.state}=ready"
-    kubectl.does("wait", ready, "--timeout=120s", "--namespace=team-a", "raycluster/training")
+    kubectl.does("wait", ready, "--timeout=300s", "--namespace=team-a", "raycluster/training")
 
 
 def live(kubectl: Kubectl, stages: list[Path]) -> Objects:
@@ -122,7 +122,7 @@ def they_are_deleted_in_reverse_order_and_are_what_up_makes(
     plain: Stack, kubectl: Kubectl, stages: list[Path], applied: Objects
 ) -> None:
     for stage in reversed(stages):
-        kubectl.does("delete", "--timeout=120s", "-k", str(stage))
+        kubectl.does("delete", "--timeout=300s", "-k", str(stage))
     plain.up()
     made = live(kubectl, stages)
     assert {key: desired(body) for key, body in applied.items()} == {key: desired(each) for key, each in made.items()}

@@ -32,7 +32,7 @@ def kubectl(cluster: Rehearsal) -> Iterator[Kubectl]:
     made.does("create", *files)
     made.does("create", "namespace", "monitoring")
     try:
-        made.does("wait", "--for=condition=Established", "--timeout=60s", *files)
+        made.does("wait", "--for=condition=Established", "--timeout=300s", *files)
         yield made
     finally:
         made.does("delete", "namespace", "monitoring")

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(1500
 NAMESPACE = "team-a"
 OLD, NEW = KUBERAY_1_5.version.removeprefix("v"), KUBERAY.version.removeprefix("v")
 OPERATOR = ("--namespace=ray-system", "deployment/kuberay-operator")
-SETTLES = 60.0
+SETTLES = 180.0
 """Seconds within which the operator acts."""
 
 

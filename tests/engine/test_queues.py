@@ -35,7 +35,7 @@ VOLCANO_CRDS = {"queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh
 
 ALLOWED, OTHER = "queues-allowed", "queues-other"
 
-SETTLES = 30.0
+SETTLES = 180.0
 """Seconds within which the API server enforces a policy or a changed list of namespaces; it takes one or two."""
 
 QUEUE = "research"
@@ -83,7 +83,7 @@ def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Ite
     del queues[1]["metadata"]["labels"]
     does("apply", "--server-side", *files)
     try:
-        does("wait", "--for=condition=Established", "--timeout=60s", *files)
+        does("wait", "--for=condition=Established", "--timeout=300s", *files)
         does("apply", "-f", "-", bodies=[*namespaces, *queues, *allowed_namespaces()])
         until_refused(Kubectl(cluster), "PodGroup", OTHER)
         until_refused(Kubectl(cluster), "RayCluster", OTHER)

@@ -220,5 +220,5 @@ def test_a_running_update_is_not_recovered(project: MakeProject) -> None:
     assert f"process {first.pid}" in refused
     assert "still runs" in refused
     (shop.folder / "finish").touch()
-    output, _ = first.communicate(timeout=60)
+    output, _ = first.communicate(timeout=300)
     assert first.returncode == 0, output

@@ -150,7 +150,7 @@ def _uid(rehearsal: Rehearsal) -> str:
     return str(namespace.metadata.uid)
 
 
-def _until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+def _until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -55,13 +55,13 @@ def players(shared_cluster: Rehearsal, operator: None) -> Iterator[Autoscalers]:
     try:
         kubectl.does("apply", "--server-side", "--filename=-", bodies=[{**body, "spec": spec_}])
         ready = "--for=condition=HeadPodReady"
-        kubectl.does("wait", ready, f"--namespace={NAMESPACE}", f"raycluster/{NAME}", "--timeout=120s")
+        kubectl.does("wait", ready, f"--namespace={NAMESPACE}", f"raycluster/{NAME}", "--timeout=300s")
         yield Autoscalers(shared_cluster.client(), seeded(SEED))
     finally:
-        kubectl.does("delete", "namespace", NAMESPACE, "--timeout=170s")
+        kubectl.does("delete", "namespace", NAMESPACE, "--timeout=300s")
 
 
-def until(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
+def until(what: str, holds: Callable[[], bool], seconds: float = 300) -> None:
     ends = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < ends, what

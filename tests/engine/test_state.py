@@ -13,10 +13,10 @@ from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
-RESOURCES = 27
+RESOURCES = 23
 """Number of resources of a tenant with people, a quota and a RayCluster."""
 
-BYTES = 105_000
+BYTES = 95_000
 """Size of their rows, and of the tenant in the stack's outputs."""
 
 

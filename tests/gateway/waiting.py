@@ -6,7 +6,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 30.0
+SECONDS = 120.0
 """Seconds that a test waits for a condition before it fails."""
 
 

@@ -73,7 +73,7 @@ def test_after_a_kill_stop_leaves_nothing(node: Node, second: Rehearsal, steps: 
     second.start([POOL])
     assert traces(second.run) - before, "the node leaves no traces"
     os.kill(_process(second, victim).pid, signal.SIGKILL)
-    until(lambda: not list(second.supervisor.strays()), "the node's processes are gone", 15)
+    until(lambda: not list(second.supervisor.strays()), "the node's processes are gone")
     with steps.step(f"clean up after {victim} was killed"):
         second.stop()
     assert traces(second.run) - before == set()
@@ -89,7 +89,7 @@ def test_a_start_that_is_killed_half_way_is_cleaned_up(
 ) -> None:
     before = traces(second.run)
     with subprocess.Popen([sys.executable, "-c", START, second.run], cwd=paths.ROOT) as start:
-        until(lambda: MOMENTS[moment](second) or start.poll() is not None, f"{moment} exists", 120)
+        until(lambda: MOMENTS[moment](second) or start.poll() is not None, f"{moment} exists")
         assert start.poll() is None, "the start has ended too early"
         start.kill()
     with steps.step(f"clean up after a start that was killed at {moment}"):

@@ -77,7 +77,7 @@ def test_an_edit_of_the_environment_drains_a_busy_worker_and_reaches_all(platfor
     drained = {"env": {"LEVEL": "2"}, "updates": {"strategy": "drain", "limit": "4m"}}
     platform.stack.edit(lambda settings: training(settings).update(drained))
     platform.stack.up()
-    output, _ = task.communicate(timeout=60)
+    output, _ = task.communicate(timeout=300)
     assert task.returncode == 0, output
     assert "whole" in output.splitlines()  # Ray may log afterwards
     assert busy not in platform.workers()

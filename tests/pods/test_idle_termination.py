@@ -86,7 +86,7 @@ def test_an_idle_cluster_rests_and_a_woken_one_stays_while_somebody_uses_it(plat
         driver.kill()
     until(lambda: "is used: 1 actors, such as Stays in namespace work" in log(platform), "only its actor uses it")
     with platform.start_in(head, "ray-head", END) as ending:
-        output, _ = ending.communicate(timeout=60)
+        output, _ = ending.communicate(timeout=300)
     assert "FAILED None" in output
     until(lambda: state(platform) == "resting", "it rests again")
 

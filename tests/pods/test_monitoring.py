@@ -82,7 +82,7 @@ def test_the_metrics_of_the_rules_exist(prometheus: Prometheus, steps: Steps) ->
         return {name for name in ALWAYS if not prometheus.query(name)}
 
     with steps.step("Prometheus has the metrics of the rules"):
-        until(lambda: not missing(), f"no metric of {sorted(ALWAYS)} is missing", seconds=60)
+        until(lambda: not missing(), f"no metric of {sorted(ALWAYS)} is missing")
     known = {*Ray, *KubeRay, *Gateway, *Redis, *Volcano, *Kueue, *CertManager}
     assert known == ALWAYS | ABSENT.keys() | {Ray.PLACEMENT_GROUPS}
     assert [name for name in ABSENT if prometheus.query(name)] == []
@@ -106,7 +106,7 @@ def test_a_gpu_that_an_actor_holds_is_held_and_used(prometheus: Prometheus, plat
         for pending in ALERTS["RayDemandPending"].condition.split(" or "):
             until(partial(prometheus.query, pending), f"{pending} has data")
         with steps.step("Prometheus has what the dashboard of Ray asks for"):
-            until(lambda: not without_data(prometheus), "each query has data", seconds=60, pause=5)
+            until(lambda: not without_data(prometheus), "each query has data", pause=5)
         assert prometheus.firing() == set()
     finally:
         task.communicate("")
@@ -153,7 +153,7 @@ def test_a_gpu_that_is_held_idle_raises_its_alert_and_every_panel_has_data(
     platform.in_head("python", "-c", REQUEST, "1")
     try:
         with steps.step("the alert of an idle GPU fires"):
-            until(lambda: idle in prometheus.firing(), "the alert fires", seconds=300, pause=2)
+            until(lambda: idle in prometheus.firing(), "the alert fires", pause=2)
         panels = [panel for board in (FLEET, TENANT, QUEUES) for panel in board.panels]
         silent = {panel.title for panel in panels if not prometheus.query(panel.query.replace("$tenant", ".*"))}
     finally:
@@ -161,4 +161,4 @@ def test_a_gpu_that_is_held_idle_raises_its_alert_and_every_panel_has_data(
     assert silent == SILENT.keys()
     assert prometheus.not_evaluated() == {}
     with steps.step("the alert has ended"):
-        until(lambda: idle not in prometheus.firing(), "the alert ends", seconds=180, pause=2)
+        until(lambda: idle not in prometheus.firing(), "the alert ends", pause=2)

@@ -265,8 +265,8 @@ def records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) -> None
     platform.stack.edit(lambda settings: settings["tenants"][0].update(jobs=[]))
     platform.stack.up()
     platform.kubectl("delete", "pod", "-n", NAMESPACE, POD, "--wait=false")
-    platform.kubectl("wait", "--for=delete", "-n", NAMESPACE, f"pod/{POD}", "--timeout=60s")
-    platform.kubectl("rollout", "status", "-n", NAMESPACE, "statefulset/ray-run-history", "--timeout=60s")
+    platform.kubectl("wait", "--for=delete", "-n", NAMESPACE, f"pod/{POD}", "--timeout=300s")
+    platform.kubectl("rollout", "status", "-n", NAMESPACE, "statefulset/ray-run-history", "--timeout=300s")
     listed = platform.runs()
     assert re.search(rf"{NAMESPACE}/{SUCCEEDS} +SUCCEEDED", listed)
     assert "AppFailed" in listed

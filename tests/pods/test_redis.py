@@ -54,7 +54,7 @@ class Redis:
 
     def create(self) -> None:
         self._node.kubectl("create", "-f", "-", given=yaml.safe_dump(self._body))
-        until(lambda: is_ready(self.pod()), "Redis is ready", 60)
+        until(lambda: is_ready(self.pod()), "Redis is ready")
 
     def delete(self) -> None:
         self._node.kubectl("delete", "pod", "-n", self._namespace, "redis", "--ignore-not-found")
@@ -110,7 +110,7 @@ def test_under_pod_security_restricted_it_keeps_its_keys_over_a_restart(restrict
     with steps.step("Redis restarted, with its keys"):
         # Delayed, because a command ends with its container.
         restricted.run("sh", "-c", "(sleep 0.5; kill 1) > /dev/null 2>&1 &")
-        until(lambda: restricted.restarts() == 1 and is_ready(restricted.pod()), "Redis is ready again", 60)
+        until(lambda: restricted.restarts() == 1 and is_ready(restricted.pod()), "Redis is ready again")
     assert restricted.run("redis-cli", "get", "colour") == "green"
 
 
@@ -122,6 +122,6 @@ def test_it_drops_root_and_answers_other_pods(plain: Redis, restricted: Redis) -
 def test_sentinel_watches_a_master(restricted: Redis) -> None:
     restricted.run("sh", "-c", "echo sentinel monitor main 127.0.0.1 6379 1 > sentinel.conf")
     restricted.run("redis-sentinel", "sentinel.conf", "--daemonize", "yes")
-    until(lambda: restricted.run("redis-cli", "-p", "26379", "ping") == "PONG", "Sentinel answers", 10)
+    until(lambda: restricted.run("redis-cli", "-p", "26379", "ping") == "PONG", "Sentinel answers")
     known = restricted.run("redis-cli", "-p", "26379", "sentinel", "get-master-addr-by-name", "main").split()
     assert known == ["127.0.0.1", "6379"]

@@ -17,7 +17,7 @@ def test_destroy_leaves_nothing_in_the_cluster(platform: Platform, steps: Steps)
         platform.stack.destroy()
     left = existing(platform.rehearsal)
     assert not [name for name in left if "ray" in name or NAMESPACE in name]
-    until(lambda: not json.loads(platform.kubectl("get", "pods", "-A", "-o", "json"))["items"], "no pod is left", 60)
+    until(lambda: not json.loads(platform.kubectl("get", "pods", "-A", "-o", "json"))["items"], "no pod is left")
 
 
 def test_the_node_leaves_nothing_on_the_machine(platform: Platform, before: set[str], steps: Steps) -> None:

@@ -40,7 +40,7 @@ def cut_off_master(redis: Redis) -> None:
     for address in others:
         subprocess.run([*inside, "add", "blackhole", address], check=True)
     try:
-        until(partial(_another, redis, master, set(pods) - {master}), "another is the master", 60)
+        until(partial(_another, redis, master, set(pods) - {master}), "another is the master")
         time.sleep(LASTS)
     finally:
         for address in others:
@@ -50,10 +50,10 @@ def cut_off_master(redis: Redis) -> None:
 def two_masters(redis: Redis) -> None:
     """The master hangs until another takes over, which then hangs at once."""
     for _ in range(2):
-        until(lambda: redis.running_master() != "", "there is a master", 10)
+        until(lambda: redis.running_master() != "", "there is a master")
         master = redis.master()
         with _hanging(redis.server(master)):
-            until(partial(_another, redis, master), "another is the master", 20)
+            until(partial(_another, redis, master), "another is the master")
 
 
 OUTAGES: dict[str, Callable[[Redis], None]] = {

@@ -41,7 +41,7 @@ def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
         return {f"{job} in {space}" for (job, space), number in desired.items() if answer.count((job, space)) < number}
 
     with steps.step("Prometheus has scraped Redis and the gateways"):
-        until(lambda: not silent(), "all of them answer", seconds=120)
+        until(lambda: not silent(), "all of them answer")
     assert [name for name in (*Exporter, *Gateway) if not prometheus.query(name)] == []
     assert [panel.title for panel in REDIS.panels if not prometheus.query(panel.query)] == []
     # The last scrape of an exporter may be of the time when its Redis was lost.
@@ -50,7 +50,7 @@ def test_prometheus_has_the_metrics_of_redis_and_of_the_gateways(
 
 def test_the_alert_of_a_failover_fires_and_none_of_lost_writes(prometheus: Prometheus, day: Day, steps: Steps) -> None:
     failovers = {(FAILOVER, NAMESPACE), (FAILOVER, OTHER)}
-    until(lambda: prometheus.firing() >= failovers, "it fires for both RayClusters", seconds=120)
+    until(lambda: prometheus.firing() >= failovers, "it fires for both RayClusters")
     after = max(prometheus.first_fired(FAILOVER).values()) - day.losses[0].at
     steps.took("from the loss of a master until its alert has fired for both RayClusters", after)
     assert 0 < after < IN_TIME_SECONDS

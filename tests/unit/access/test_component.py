@@ -1,5 +1,6 @@
 """The access objects of a stack: their namespaces and their order."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -136,12 +137,13 @@ def test_an_update_is_judged_by_the_object_before() -> None:
     """An entry that was wrong before may stay; each rule names what it has found."""
     for name in ("neighbours-policy", "ingress-hosts-policy"):
         spec = bodies(hosts={"team-a": ["a.example.com"]}, scheduler="volcano")[name]["spec"]
-        names = {each["name"] for each in spec["variables"]}
+        found = {each["name"]: each["expression"] for each in spec["variables"]}
         for each in spec["validations"]:
             if "messageExpression" in each:
-                part = each["expression"].partition("variables.")[2].partition(".")[0]
-                assert {part, f"{part}Before"} <= names
-                assert f"variables.{part}Before.exists(it, item in" in each["expression"]
+                part = each["expression"].partition("variables.")[2].partition("[")[0]
+                assert found[part].startswith("variables.sides.map(side, ")
+                assert not re.search(r"\b(object|oldObject)\b", found[part])
+                assert f"variables.{part}[?1].orValue([]).exists(kept, item in kept)" in each["expression"]
 
 
 @pytest.mark.parametrize(("namespace", "there"), [("redis", True), (None, False)])

@@ -31,9 +31,16 @@ def users(*configured: Any) -> tuple[RayUserSettings, ...]:
     return TypeAdapter[tuple[RayUserSettings, ...]](RayUsers).validate_python(list(configured))
 
 
-def grants(*configured: Any) -> dict[str, Grant]:
-    """The grants of a tenant with these users and an admin, by name."""
-    return {grant.name: grant for grant in tenant_grants(["group:leads"], users(*configured), CLUSTERS)}
+def grants(*configured: Any, templates: tuple[str, ...] = ()) -> list[Grant]:
+    """The grants of a tenant with these users and an admin."""
+    return tenant_grants(["group:leads"], users(*configured), CLUSTERS, templates=templates)
+
+
+def may(who: str, verb: str, resource: str, made: list[Grant]) -> set[str]:
+    """The names of objects on which a subject has a verb; an empty one for all objects."""
+    rules = [rule for grant in made if who in grant.subjects for rule in grant.rules]
+    with_it = [rule for rule in rules if verb in rule["verbs"] and resource in rule["resources"]]
+    return {name for rule in with_it for name in rule.get("resourceNames", [""])}
 
 
 def all_rules() -> list[dict[str, Any]]:
@@ -67,45 +74,44 @@ def test_secrets_are_only_read_by_name() -> None:
 
 def test_a_user_may_use_all_rayclusters_or_named_ones_and_reads_all() -> None:
     alice, eve = {"subject": "user:alice", "clusters": ["serving"]}, {"subject": "user:eve", "clusters": []}
-    submitter = {"subject": "user:bob", "clusters": [], "submitJobs": True}
-    made = {name: grant.subjects for name, grant in grants("group:team", alice, eve, submitter).items()}
-    assert made["ray-user"] == ["group:team", "user:alice", "user:eve", "user:bob"]
-    assert made["ray-user:serving"] == ["group:team", "user:alice"]
-    assert made["ray-user:training"] == made["ray-user:shared"] == ["group:team"]
-    assert {name for name, subjects in made.items() if "user:eve" in subjects} == {"ray-user"}
-    assert made["ray-port-forwarder"] == ["group:team", "user:alice"]
-    assert made["ray-job-submitter"] == ["user:bob"]
-    assert "ray-job-submitter" not in grants("group:team")
+    bob = {"subject": "user:bob", "clusters": [], "submitJobs": True}
+    made = grants("group:team", alice, eve, bob)
+    everybody = ("group:team", "user:alice", "user:eve", "user:bob")
+    assert [may(each, "list", "rayclusters", made) for each in everybody] == [{""}] * 4
+    used = [may(each, "ray:write", "rayclusters", made) for each in everybody]
+    assert used == [{"training", "serving", "shared"}, {"serving"}, set(), set()]
+    assert [may(each, "create", "pods/portforward", made) for each in everybody] == [{""}, {""}, set(), set()]
+    assert [may(each, "create", "rayjobs", made) for each in everybody] == [set(), set(), set(), {""}]
 
 
 def test_users_run_all_job_templates_or_named_ones_and_those_who_only_look_run_none() -> None:
     some = {"subject": "user:alice", "clusters": [], "jobTemplates": ["tune"]}
-    configured = users("group:team", some, {"subject": "user:eve", "clusters": []})
-    made = {each.name: each for each in tenant_grants([], configured, CLUSTERS, templates=["tune", "count"])}
-    assert made["ray-job-template:tune"].subjects == ["group:team", "user:alice"]
-    assert made["ray-job-template:count"].subjects == ["group:team"]
-    assert made["ray-job-submitter"].subjects == ["group:team", "user:alice"]
-    assert made["ray-job-template:tune"].rules == (
-        {
-            "apiGroups": ["ray.io"],
-            "resources": ["raycronjobs"],
-            "verbs": ["ray-platform:run"],
-            "resourceNames": ["tune"],
-        },
-    )
+    made = grants("group:team", some, {"subject": "user:eve", "clusters": []}, templates=("tune", "count"))
+    run = [may(each, "ray-platform:run", "raycronjobs", made) for each in ("group:team", "user:alice", "user:eve")]
+    assert run == [{"tune", "count"}, {"tune"}, set()]
+    assert [may(each, "create", "rayjobs", made) for each in ("group:team", "user:alice", "user:eve")] == [
+        {""},
+        {""},
+        set(),
+    ]
 
 
 def test_a_user_reads_the_token_or_has_rays_own_verb_without_a_token() -> None:
     made = grants("group:team")
-    secrets = {
-        name: [each for rule in grant.rules if "secrets" in rule["resources"] for each in rule["resourceNames"]]
-        for name, grant in made.items()
-    }
-    assert secrets["ray-user:serving"] == ["serving-token"]
-    assert secrets["ray-user:shared"] == []
-    assert secrets["ray-cluster-admin"] == ["serving-token", "training"]
-    assert [rule["resourceNames"] for rule in made["ray-user:shared"].rules if "ray:write" in rule["verbs"]] == [
-        ["shared"]
+    assert may("group:team", "get", "secrets", made) == {"training", "serving-token"}
+    assert may("group:leads", "get", "secrets", made) == {"training", "serving-token"}
+    assert may("group:team", "ray:write", "rayclusters", made) == {"training", "serving", "shared"}
+
+
+def test_what_the_same_subjects_may_do_is_one_role() -> None:
+    some = {"subject": "user:alice", "clusters": ["serving"]}
+    assert [grant.name for grant in grants("group:team", "user:ann")] == ["ray-cluster-admin", "ray-user"]
+    assert [grant.name for grant in grants({"subject": "group:leads", "submitJobs": True})] == ["ray-cluster-admin"]
+    assert [grant.name for grant in grants("group:team", some)] == [
+        "ray-cluster-admin",
+        "ray-user",
+        "ray-user:training",
+        "ray-user:shared",
     ]
 
 
