@@ -86,11 +86,12 @@ class Finding:
     line: int | None = None
     """Line in the file, from 1; None if the file is not known, or for the whole file."""
     column: int | None = None
-    """Column in the line, from 1."""
+    """Column in the line, from 1; None if it is not known."""
     end_column: int | None = None
     """Column after the value, if it ends on the same line."""
     file: str | None = None
-    """Name of the file with the line, if it is a base of the stack file; None for the stack file itself."""
+    """Name of the file with the line, if it is a base or a launcher file of the stack file; None for the stack file
+    itself."""
 
     def __str__(self) -> str:
         return f"{place(self.path)}: {self.message}" if self.path else self.message
@@ -101,7 +102,7 @@ class Finding:
         `file`: the stack file's name.
         """
         name = self.file or file
-        return f"{name}:{self.line}:{self.column}: {self}" if self.line else f"{name}: {self}"
+        return f"{':'.join(str(each) for each in (name, self.line, self.column) if each)}: {self}"
 
 
 class StackFileError(Exception):

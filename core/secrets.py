@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from core.problems import Problem
+from core.problems import Finding, Path, Problem
 
 SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS?|APIKEY|CONNECTION_STRING"
@@ -61,6 +61,12 @@ def is_secret(name: str, value: str) -> bool:
     if SECRET_VALUE.search(value):
         return True
     return bool(SECRET.search(name)) and not ABOUT_A_SECRET.search(name) and not HARMLESS.fullmatch(value)
+
+
+def in_plain_text(path: Path, kind: str) -> Finding:
+    """The finding for a value of a stack file that contains a secret. `kind`: as of `secret_in`."""
+    message = f"contains {kind}, and a stack file is plain text: {ADVICE}. Then replace it, because it has been seen"
+    return Finding(path, None, message, "plaintext-secret")
 
 
 _ARGUMENT = re.compile(r"--(?:[a-z]+[-_])*(?:password|passwd|api[-_]key)[ =](?=\S*[0-9])[A-Za-z0-9][^\s<$]{5,}")

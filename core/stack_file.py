@@ -7,7 +7,7 @@ reads the bases itself.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os.path import normpath
 from pathlib import Path, PurePath
 from typing import Any
@@ -24,6 +24,9 @@ PREFIX = f"{PROJECT}:"
 
 LARGEST_FILE = 4 * 2**20
 """Bytes. A thousand clusters take one or two hundred kilobytes; a larger file is a mistake."""
+
+_FILES = "Pulumi.*.yaml"
+"""Names of stack files."""
 
 EXTENDS = "extends"
 """Key of the files that a stack file is merged over."""
@@ -43,6 +46,9 @@ BaseReader = Callable[[str], tuple[str, str]]
 PULUMIS_OWN = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
 """Other keys of Pulumi in a stack file, beside `config` (pkg/workspace, ProjectStack)."""
 
+NOT_RELATIVE = "not-relative"
+"""Rule of a finding on a path that is not allowed."""
+
 UNREADABLE = "unreadable"
 """Rule of a finding on a file that cannot be opened, so that its content is unknown."""
 
@@ -58,6 +64,12 @@ class StackFile:
     """Merged over the file's bases, if it has any."""
     own: Document
     """What the file itself contains, which is also what Pulumi passes to the program."""
+    read_file: BaseReader | None = None
+    """Reads its bases, and other files that it names. Default: from its folder."""
+    folders: Mapping[str, PurePath] = field(default_factory=dict)
+    """The folder of each base, from the stack file's, by the base's name for messages."""
+    advice: tuple[Finding, ...] = ()
+    """What was left out of the files that it names."""
 
     @property
     def config(self) -> dict[str, Any]:
@@ -73,12 +85,20 @@ class StackFile:
         """The values under `config` whose keys have the prefix, by the rest of the key."""
         return with_prefix(prefix, self.config)
 
+    def beside(self, path: str, base: str | None) -> tuple[str, str]:
+        """The name for messages and the text of a file, by its path from the folder of the stack file, or of a base of
+        it. Raises StackFileError, also if the path is not relative."""
+        if message := _not_relative(path, "cluster.yaml"):
+            raise StackFileError([Finding((), None, message, NOT_RELATIVE)])
+        read_file = self.read_file or _from_folder(Path(self.name).parent)
+        return read_file(normpath(self.folders.get(base or "", PurePath()) / path))
+
     def error(self, findings: Iterable[Finding]) -> StackFileError:
         """An error of the findings, with their lines and columns."""
         return StackFileError([self._placed(each) for each in findings], self.name)
 
     def _placed(self, finding: Finding) -> Finding:
-        if not finding.path:
+        if not finding.path or finding.line:
             return finding
         path = ("config", *finding.path)
         span = self.document.span(path, of_key=finding.rule == UNKNOWN_FIELD)
@@ -99,14 +119,14 @@ def with_prefix(prefix: str, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def stacks_in(folder: Path) -> list[str]:
     """The names of the stacks whose files are in a folder."""
-    return sorted(stack_name(each) for each in folder.glob("Pulumi.*.yaml"))
+    return sorted(stack_name(each) for each in folder.glob(_FILES))
 
 
 def read(file: Path) -> str:
     """The text of a file. Raises StackFileError if it cannot be read, is too large or is not UTF-8."""
     try:
         if file.is_dir():
-            raise _refused(file, "is a folder: name a stack file in it", UNREADABLE)
+            raise _refused(file, "is a folder: name a file in it", UNREADABLE)
         if file.is_fifo() and file.parts[:2] != ("/", "dev"):
             raise _refused(
                 file, "is a pipe, and nothing may ever be written to it: name a file, or /dev/stdin", UNREADABLE
@@ -115,7 +135,7 @@ def read(file: Path) -> str:
             content = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        if isinstance(error, FileNotFoundError) and (stacks := stacks_in(file.parent)):
+        if isinstance(error, FileNotFoundError) and file.match(_FILES) and (stacks := stacks_in(file.parent)):
             reason = f"{reason}. Stacks here: {', '.join(stacks)}"
         raise _refused(file, f"cannot be read: {reason}", UNREADABLE) from error
     if len(content) > LARGEST_FILE:
@@ -145,10 +165,10 @@ def stack_file(name: str | Path, text: str, read_base: BaseReader | None = None)
 def over_bases(file: StackFile, read_base: BaseReader | None = None) -> StackFile:
     """The stack file merged over its bases. Raises StackFileError: a base cannot be read, is not a stack file, has keys
     that only a stack file can have, or extends itself."""
-    if f"{PREFIX}{EXTENDS}" not in file.own_config:
-        return file
     read_base = read_base or _from_folder(Path(file.name).parent)
-    return replace(file, document=_Bases(file.name, read_base).under(_File("", None, file.own)))
+    bases = _Bases(file.name, read_base)
+    document = bases.under(_File("", None, file.own)) if f"{PREFIX}{EXTENDS}" in file.own_config else file.document
+    return replace(file, document=document, read_file=read_base, folders=bases.folders)
 
 
 def unmerged(name: str | Path, text: str) -> StackFile:
@@ -168,18 +188,6 @@ def unmerged(name: str | Path, text: str) -> StackFile:
         message = "this is not a stack file: `config` must be a mapping with keys such as `ray-platform:tenants`"
         raise _refused(name, message, "no-stack-file", found.span(("config",)))
     return StackFile(str(name), text, found, found)
-
-
-def plain_values(file: Path) -> dict[str, Any]:
-    """All values of a stack file merged over its bases, with plain numbers. Raises StackFileError as `read` and
-    `stack_file` do.
-
-    Write a copy of them by `as_yaml`.
-    """
-    values: dict[str, Any] = json.loads(json.dumps(stack_file(file, read(file)).document.value))
-    # A copy may be in another folder than the bases.
-    (values.get("config") or {}).pop(f"{PREFIX}{EXTENDS}", None)
-    return values
 
 
 def as_yaml(values: Mapping[str, Any]) -> str:
@@ -219,6 +227,8 @@ class _Bases:
 
     def __init__(self, name: str, read_base: BaseReader) -> None:
         self._stack_file, self._read = name, read_base
+        self.folders: dict[str, PurePath] = {}
+        """By their names for messages, from the folder of the stack file."""
         self._merged: dict[str, Document] = {}
         self._open: list[str] = []
 
@@ -245,9 +255,8 @@ class _Bases:
             if not isinstance(name, str) or not name:
                 message = f"{shown(name)} is not allowed: write the path of a file, or a list of paths"
                 raise self._error(file, place, message)
-            if PurePath(name).is_absolute() or "://" in name:
-                message = f"{shown(name)} is not allowed: write a path from the folder of this file, such as base.yaml"
-                raise self._error(file, place, message)
+            if wrong := _not_relative(name, "base.yaml"):
+                raise self._error(file, place, wrong)
             yield place, name
 
     def _base(self, path: str) -> Document:
@@ -258,6 +267,7 @@ class _Bases:
             if len(self._merged) + len(self._open) == _MOST_BASES:
                 raise _wrong_base(f"is one base too many: a stack file may have {_MOST_BASES}")
             name, text = self._read(path)
+            self.folders[name] = PurePath(path).parent
             document = self._document(name, text)
             self._open.append(path)
             self._merged[path] = self.under(_File(path, name, document))
@@ -302,6 +312,13 @@ class _Bases:
         span = file.document.span(place, of_key=rule == UNKNOWN_FIELD)
         path = place[1:] if place[0] == "config" else place
         return Finding(path, None, message, rule, span.line, span.column, span.end_column, file.name)
+
+
+def _not_relative(path: str, example: str) -> str | None:
+    """The error if a path is absolute, or a URL."""
+    if PurePath(path).is_absolute() or "://" in path:
+        return f"{shown(path)} is not allowed: write a path from the folder of this file, such as {example}"
+    return None
 
 
 def _wrong_base(message: str) -> StackFileError:

@@ -16,7 +16,7 @@ from core.engine import STATE_AT_END
 from core.environment import environment_of
 from core.foreground import foreground
 from core.problems import StackFileError
-from core.stack_file import as_yaml, plain_values, stacks_in
+from core.stack_file import as_yaml, stacks_in
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
@@ -25,7 +25,7 @@ from local.progress import console
 from local.rehearsal import Rehearsal
 from local.rehearsed_file import adapt
 from local.supervision import MARK
-from stacks.load import load
+from stacks.load import load, plain_values
 
 PROJECT = "ray-platform"
 """The `name` of Pulumi.yaml."""

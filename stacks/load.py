@@ -1,6 +1,7 @@
 """Reads a stack file: returns its settings, or all findings with their places. Does not use Pulumi."""
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,10 +13,11 @@ from pydantic import ValidationError
 from core.messages import findings, of_problems
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
-from core.secrets import ADVICE, is_secret_by_name, secret_in, secrets_of_command
-from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
+from core.secrets import in_plain_text, is_secret_by_name, secret_in, secrets_of_command
+from core.stack_file import EXTENDS, PREFIX, PROJECT, StackFile, read, stack_file
 from core.values import inside
 from stacks.checks.references import problems_of
+from stacks.launcher_files.configuration import with_launcher_files
 from stacks.objects.cml import plain_key, without_key
 from stacks.settings import StackSettings
 
@@ -38,7 +40,7 @@ def parse(values: Mapping[str, Any], group: int | None = None) -> StackSettings:
     secrets = [
         *plain_key(values),
         *(encrypted(path) for path, value in _inside(without_key(values)) if _is_encrypted(value)),
-        *(_plain(path, kind) for path, value in _inside(values) if (kind := _kind_of_secret(path, value))),
+        *(in_plain_text(path, kind) for path, value in _inside(values) if (kind := _kind_of_secret(path, value))),
     ]
     hidden = [each.path for each in secrets]
     try:
@@ -68,8 +70,21 @@ def load(path: Path) -> StackSettings:
     return settings_of(stack_file(path, read(path)))
 
 
+def plain_values(path: Path) -> dict[str, Any]:
+    """All values of a stack file with those of the files that it names, with plain numbers. Raises StackFileError.
+
+    Write a copy of them by `as_yaml`.
+    """
+    file = with_launcher_files(stack_file(path, read(path)))
+    values: dict[str, Any] = json.loads(json.dumps(file.document.value))
+    # A copy may be in another folder than the bases.
+    (values.get("config") or {}).pop(f"{PREFIX}{EXTENDS}", None)
+    return values
+
+
 def settings_of(file: StackFile, group: int | None = None) -> StackSettings:
     """The settings of a stack file; `group` as in `parse`. Raises StackFileError."""
+    file = with_launcher_files(file)
     found = [finding for key in file.config for finding in _misspelt(key)]
     try:
         settings = parse(file.values(PREFIX), group)
@@ -125,11 +140,6 @@ def _kind_of_secret(path: Place, value: Any) -> str | None:
     if _NAMED & set(path[:-1]) and isinstance(path[-1], str) and _DIGIT.search(value):
         by_name += [path[-1]] if is_secret_by_name(path[-1], value) else []
     return secret_in(value) or (f"what looks like a secret, {by_name[0]!r}" if by_name else None)
-
-
-def _plain(path: Place, kind: str) -> Finding:
-    message = f"contains {kind}, and a stack file is plain text: {ADVICE}. Then replace it, because it has been seen"
-    return Finding(path, None, message, "plaintext-secret")
 
 
 def _misspelt(key: str) -> Iterator[Finding]:

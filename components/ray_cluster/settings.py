@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict
 
 from components.idle_termination.settings import IdleTerminationSettings
 from components.network.settings import IngressSettings
@@ -376,11 +376,26 @@ def _one_or_more(value: Any) -> Any:
     return [value] if isinstance(value, dict | WorkersSettings) else value
 
 
+def _of_a_stack_file(value: Any) -> Any:
+    if value is not None:
+        raise ValueError("is only read in a stack file: load one, or write what `ray-platform import` makes of it")
+    return value
+
+
+def _unless_converted(schema: dict[str, Any]) -> None:
+    """In the JSON Schema: what a launcher file has is not required beside it."""
+    converted = [key for key in schema["required"] if key in ("rayVersion", "image")]
+    schema["required"] = [key for key in schema["required"] if key not in converted]
+    schema |= {"if": {"not": {"required": ["configuration"]}}, "then": {"required": converted}}
+
+
 class ClusterTemplateSettings(Settings):
     """Head and workers, of a RayCluster or of the cluster that a RayJob or RayService has for itself.
 
     `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
     """
+
+    model_config = ConfigDict(json_schema_extra=_unless_converted)
 
     ray_version: Version
     """Version of Ray in the image."""
@@ -500,6 +515,10 @@ class ClusterTemplateSettings(Settings):
 
     overrides: Overrides = Field(default_factory=dict)
     """Merged last into the RayCluster's spec, in KubeRay's syntax: for all fields without a setting here."""
+
+    configuration: Annotated[str | dict[str, Any] | None, AfterValidator(_of_a_stack_file)] = None
+    """A file of Ray's cluster launcher (`ray up`): its path from the folder of this file, or its content. The cluster
+    is what `ray-platform import` makes of it, with the keys beside this one merged over it as over a base."""
 
     @property
     def knows_tokens(self) -> bool:

@@ -390,7 +390,7 @@ def _mapping(base: Node, over: Node, patch: bool) -> Node:
             names = MERGE_KEYS.get(str(key), ()) if inside else NAMES
             children[key] = _merged(children.get(key, _NOTHING), child, names, patch=inside)
             keys[key] = over.key_spans[key]
-    return _collection({key: child.value for key, child in children.items()}, over.span, children, keys)
+    return collection({key: child.value for key, child in children.items()}, over.span, children, keys)
 
 
 def _list(base: Node, over: Node, names: tuple[str, ...], patch: bool) -> Node:
@@ -408,7 +408,7 @@ def _list(base: Node, over: Node, names: tuple[str, ...], patch: bool) -> Node:
         else:
             found[name] = _merged(found.get(name, _NOTHING) if key else _NOTHING, item, names, patch=patch)
     children: dict[str | int, Node] = dict(enumerate(found.values()))
-    return _collection([item.value for item in children.values()], over.span, children, {})
+    return collection([item.value for item in children.values()], over.span, children, {})
 
 
 def _distinct(items: list[Node], key: str) -> bool:
@@ -417,7 +417,8 @@ def _distinct(items: list[Node], key: str) -> bool:
     return all(isinstance(value, str) for value in values) and len(set(values)) == len(values)
 
 
-def _collection(value: Any, span: Span, children: dict[str | int, Node], keys: dict[str | int, Span]) -> Node:
+def collection(value: Any, span: Span, children: dict[str | int, Node], keys: dict[str | int, Span]) -> Node:
+    """A mapping or a list of these children. `keys`: the places of a mapping's keys."""
     node = Node(value, span)
     node.children, node.key_spans = children, keys
     node.size += sum(child.size for child in children.values())

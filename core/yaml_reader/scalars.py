@@ -100,7 +100,7 @@ class Span(NamedTuple):
     column: int
     end_column: int | None = None
     file: str | None = None
-    """Name of the text's file, if it is not the file that was read first: a base of it (document.py)."""
+    """Name of the text's file, if it is not the stack file itself: a base of it, or a launcher file."""
 
 
 class DocumentError(ValueError):

@@ -11,6 +11,8 @@ from components.pulumi_internals import running_config
 from core.environment import environment_of, group_of
 from core.problems import Finding, StackFileError
 from core.stack_file import EXTENDS, PREFIX, StackFile, as_yaml, over_bases, read, stack_file, unmerged, with_prefix
+from core.values import inside
+from stacks.launcher_files.configuration import CONFIGURATION
 from stacks.load import encrypted, parse, settings_of
 from stacks.objects.cml import API_KEY, without_key
 from stacks.settings import StackSettings
@@ -50,14 +52,14 @@ def _parsed(values: dict[str, Any]) -> StackSettings:
     # The file has lines, and numbers as they are written, which the configuration has not: `2.10` is 2.1 there.
     if file := _file_of(values):
         return _of_file(file)
-    if EXTENDS not in values:
+    if EXTENDS not in values and not any(path[-1:] == (CONFIGURATION,) for path, _ in inside(values)):
         return parse(values)
     try:
         return _of_file(
             stack_file("configuration", as_yaml({"config": {f"{PREFIX}{key}": each for key, each in values.items()}}))
         )
     except StackFileError as error:
-        # Lines of the bases are known.
+        # Lines of the files that it names are known.
         found = [each if each.file else replace(each, line=None) for each in error.findings]
         raise StackFileError(found) from error
 

@@ -12,8 +12,8 @@ from components.ray_cluster.rules import valid
 from core.problems import StackFileError
 from local.tools import KUBERAY
 from stacks.commands.importing.manifests import KINDS, completed, defaulted, from_manifest, has_cluster
-from stacks.commands.importing.reader import Answers, RefusedError
 from stacks.commands.importing.writing import tenants
+from stacks.launcher_files.reader import Answers, RefusedError
 from stacks.load import parse
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough]

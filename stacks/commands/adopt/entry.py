@@ -21,7 +21,7 @@ from core.strategic_merge import difference
 from core.yaml_writer import FileDumper
 from stacks.commands.adopt.live import CannotAdoptError
 from stacks.commands.importing.manifests import LAST_APPLIED, from_manifest
-from stacks.commands.importing.reader import RefusedError
+from stacks.launcher_files.reader import RefusedError
 from stacks.objects.queues import queue_of, scheduling_of
 from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings

@@ -20,6 +20,7 @@ from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
 from core.secrets import SECRET_VALUE
 from core.stack_file import UNREADABLE, read, stack_file, stack_name
 from stacks.checks.advice import advice, too_long
+from stacks.launcher_files.configuration import with_launcher_files
 from stacks.load import settings_of
 
 
@@ -44,11 +45,11 @@ def check(file: Path) -> Checked:
     text = ""
     try:
         text = read(file)
-        parsed = stack_file(file, text)
+        parsed = with_launcher_files(stack_file(file, text))
         settings = settings_of(parsed)
     except StackFileError as error:
         return Checked(str(file), error.findings, tuple(text.splitlines()))
-    given = [*too_long(parsed, settings), *advice(settings, stack_name(file), date.today())]
+    given = [*too_long(parsed, settings), *parsed.advice, *advice(settings, stack_name(file), date.today())]
     # A setting of several groups is advised against once.
     found = parsed.error({(each.path, each.message): each for each in given}.values())
     return Checked(str(file), lines=tuple(text.splitlines()), advice=found.findings)
@@ -94,14 +95,14 @@ def show(checked: Iterable[Checked]) -> None:
 
 def _lines(finding: Finding, checked: Checked) -> Iterator[_Line]:
     file = finding.file or checked.file
-    where = f"{file}:{finding.line}:{finding.column}: " if finding.line else f"{file}: "
+    where = f"{':'.join(str(each) for each in (file, finding.line, finding.column) if each)}: "
     yield (
         (where, "bold"),
         (f"{place(finding.path)}: " if finding.path else "", "cyan"),
         ("advice: " if finding in checked.advice else "", "yellow"),
         (finding.message, ""),
         (f" [{finding.rule}]", "dim"),
-        (f" (a base of {checked.file})" if finding.file else "", "dim"),
+        (f" (part of {checked.file})" if finding.file else "", "dim"),
     )
     lines = _lines_of(finding.file) if finding.file else checked.lines
     if finding.line and finding.column and finding.line <= len(lines):
@@ -111,9 +112,9 @@ def _lines(finding: Finding, checked: Checked) -> Iterator[_Line]:
         yield from _source(_safe(line), finding.line, finding.column, finding.end_column)
 
 
-def _lines_of(base: str) -> tuple[str, ...]:
+def _lines_of(file: str) -> tuple[str, ...]:
     try:
-        return tuple(read(Path(base)).splitlines())
+        return tuple(read(Path(file)).splitlines())
     except StackFileError:
         return ()
 

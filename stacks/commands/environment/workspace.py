@@ -17,7 +17,8 @@ from components.pulumi_internals import select_mode
 from core.engine import STATE_AT_END
 from core.environment import environment_of
 from core.problems import StackFileError
-from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml, plain_values
+from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml
+from stacks.load import plain_values
 from stacks.objects.cml import API_KEY
 from stacks.program.config import BESIDE_FILE, FILE
 

@@ -36,7 +36,7 @@ def import_(
     """
     from core.files import replace_text
     from stacks.commands.importing.file import import_file
-    from stacks.commands.importing.reader import RELEASE, Answers
+    from stacks.launcher_files.reader import RELEASE, Answers
 
     if output and output.exists() and not force:
         raise ended(f"{output} exists already: set another file, or add --force to overwrite it", MISUSED)

@@ -13,7 +13,6 @@ from core.stack_file import PREFIX, PROJECT
 from core.stack_file import stack_file as read_again
 from stacks.checks.advice import advice
 from stacks.commands.importing.helm_values import rendered
-from stacks.commands.importing.launcher import from_launcher, is_launcher_file
 from stacks.commands.importing.manifests import (
     KINDS,
     OWNERS,
@@ -32,7 +31,6 @@ from stacks.commands.importing.other_formats import (
     is_cai_file,
 )
 from stacks.commands.importing.places import place_in
-from stacks.commands.importing.reader import Answers, Document, Imported, Note, RefusedError, documents
 from stacks.commands.importing.writing import (
     MODELINE,
     NETWORK,
@@ -43,6 +41,8 @@ from stacks.commands.importing.writing import (
     tenants,
     unknown_redis,
 )
+from stacks.launcher_files.launcher import from_launcher, is_launcher_file
+from stacks.launcher_files.reader import Answers, Document, Imported, Note, RefusedError, documents
 from stacks.load import parse
 
 

@@ -13,7 +13,7 @@ from core.problems import Path
 from core.strategic_merge import part_of
 from core.versions import version_tuple
 from kuberay import OperatorContext
-from stacks.commands.importing.reader import RELEASE, Answers, Document, Note, RefusedError, parsed
+from stacks.launcher_files.reader import RELEASE, Answers, Document, Note, RefusedError, parsed
 
 CHART = "ray-cluster"
 

@@ -30,7 +30,7 @@ from kuberay.schedulers import KUEUE_QUEUE_LABEL
 from kuberay.schema import stored
 from stacks.commands.importing.cluster_spec import image_of, settings_of
 from stacks.commands.importing.places import of_manifest
-from stacks.commands.importing.reader import (
+from stacks.launcher_files.reader import (
     TEMPLATE,
     Answers,
     Imported,

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.problems import Path
-from stacks.commands.importing.cluster_spec import pod_settings
-from stacks.commands.importing.launcher import read_launcher
-from stacks.commands.importing.reader import (
+from stacks.launcher_files.launcher import read_launcher
+from stacks.launcher_files.pods import pod_settings
+from stacks.launcher_files.reader import (
     RELEASE,
     Answers,
     Imported,

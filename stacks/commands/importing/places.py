@@ -6,7 +6,7 @@ from typing import Any
 from core.nodes import GPU_RESOURCE
 from core.problems import Path
 from core.strategic_merge import part_of, place_of
-from stacks.commands.importing.reader import Imported
+from stacks.launcher_files.reader import Imported
 
 _OF_OWNER = {"runtimeEnv": "runtimeEnvYAML"}
 """Settings of jobs with another name than their fields."""
@@ -24,10 +24,7 @@ def place_in(document: Any, imported: Imported, inner: Path) -> Path:
     """The place in the document of a part of the entry; empty if that is not known."""
     if imported.path:
         return of_manifest(part_of(document, *imported.path), imported.path, imported.entry, inner)
-    for length in range(len(inner), 0, -1):
-        if (found := imported.places.get(inner[:length])) is not None:
-            return (*found, *inner[length:]) if inner[length - 1] == "podTemplate" else found
-    return ()
+    return imported.place(inner)
 
 
 def of_manifest(cluster: Any, spec: Path, entry: Mapping[str, Any], inner: Path) -> Path:

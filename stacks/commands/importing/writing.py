@@ -29,7 +29,7 @@ from kuberay.formats import is_dns_subdomain
 from kuberay.validation import SHAPE
 from stacks.checks.namespaces import DEFAULT
 from stacks.commands.importing.manifests import faults
-from stacks.commands.importing.reader import Answers, Imported, dns_name
+from stacks.launcher_files.reader import Answers, Imported, dns_name
 from stacks.objects.ray_clusters import with_tenant_values
 from stacks.settings import LONGEST_TENANT_NAME, TenantSettings
 

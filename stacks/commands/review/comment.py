@@ -117,7 +117,7 @@ def _violations(each: Reviewed) -> str:
 def _of_stack(each: Reviewed, base: str) -> Iterator[str]:
     lines = list(_lines(each, base))
     if lines or each.touched.bases:
-        by = f", by its base {few([f'`{one}`' for one in each.touched.bases], _SHOWN)}" if each.touched.bases else ""
+        by = f", through {few([f'`{one}`' for one in each.touched.bases], _SHOWN)}" if each.touched.bases else ""
         yield f"#### {plain(each.name)}{by}\n"
         yield from (f"- {line}" for line in lines)
 

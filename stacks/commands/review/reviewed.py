@@ -30,6 +30,7 @@ from stacks.commands.impact.report import as_object as impact_as_object
 from stacks.commands.impact.report import pods_ended
 from stacks.commands.impact.sources import file_at, git
 from stacks.commands.review.reports import Preview, Rehearsal
+from stacks.launcher_files.configuration import with_launcher_files
 from stacks.load import settings_of
 from stacks.objects.stack import render_as
 from stacks.planning.plan import Plan, plan_of
@@ -48,7 +49,7 @@ class Touched:
     """Whether the file itself differs, or is new."""
     deleted: bool = False
     bases: tuple[str, ...] = ()
-    """The differing files that it extends, directly or not."""
+    """The differing files that it extends, directly or not, and its differing launcher files."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _touched(file: Path, here: Path, differing: frozenset[Path]) -> Touched:
 
 
 def _bases(file: Path) -> list[str]:
-    """The bases of a stack file, by their paths from its folder; as far as they can be read, if one cannot."""
+    """The bases of a stack file and its launcher files, by their paths from its folder; as far as they can be read."""
     found: list[str] = []
 
     def reader(path: str) -> tuple[str, str]:
@@ -116,7 +117,7 @@ def _bases(file: Path) -> list[str]:
         return normpath(base), read(base)
 
     with suppress(StackFileError):  # `check` reports it
-        stack_file(file, read(file), reader)
+        with_launcher_files(stack_file(file, read(file), reader))
     return found
 
 

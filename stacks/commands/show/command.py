@@ -13,16 +13,18 @@ def show(
 ) -> None:
     """Print a stack file merged over the files that it extends, as YAML. Values that may be secret are hidden.
 
-    It may have errors; `check` reports these. Exit code: 0, or 2 if a file cannot be read or merged.
+    A cluster with `configuration` has the settings that its launcher file becomes. The file may have errors; `check`
+    reports these. Exit code: 0, or 2 if a file cannot be read or merged.
     """
     from core.problems import StackFileError
     from core.stack_file import read, stack_file
     from stacks.commands.show.merged import lines
+    from stacks.launcher_files.configuration import with_launcher_files
     from stacks.load import settings_of
 
     file = stack_path(stack)
     with ending(MISUSED, StackFileError):
-        merged = stack_file(file, read(file))
+        merged = with_launcher_files(stack_file(file, read(file)))
     try:
         settings_of(merged)
         valid = True

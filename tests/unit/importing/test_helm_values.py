@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from stacks.commands.importing.file import import_file
-from stacks.commands.importing.reader import Answers
+from stacks.launcher_files.reader import Answers
 
 ADO = """\
 image: {repository: rayproject/ray, tag: 2.60.0}

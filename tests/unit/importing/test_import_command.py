@@ -14,8 +14,8 @@ from core.yaml_writer import go_yaml
 from stacks.commands.importing import file as module
 from stacks.commands.importing.command import import_
 from stacks.commands.importing.file import import_file
-from stacks.commands.importing.reader import Answers, Imported, Note
 from stacks.commands.importing.writing import stack_file
+from stacks.launcher_files.reader import Answers, Imported, Note
 from stacks.load import load, settings_of
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from stacks.__main__ import app
 from stacks.commands.importing.file import import_file
-from stacks.commands.importing.reader import Answers
+from stacks.launcher_files.reader import Answers
 from testbed.policies.case import put
 
 CASES = yaml.safe_load(Path(__file__).with_name("kinds.yaml").read_text())

@@ -9,9 +9,9 @@ import yaml
 
 from core.yaml_reader.document import document as read
 from stacks.commands.importing.file import import_file
-from stacks.commands.importing.launcher import from_launcher
 from stacks.commands.importing.other_formats import from_first_operator, from_proposal
-from stacks.commands.importing.reader import Answers, Imported, RefusedError
+from stacks.launcher_files.launcher import from_launcher
+from stacks.launcher_files.reader import Answers, Imported, RefusedError
 from stacks.load import load
 
 

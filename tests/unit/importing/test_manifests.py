@@ -15,7 +15,7 @@ from core.stack_file import stack_file
 from core.yaml_reader.document import documents
 from stacks.commands.importing.file import import_file
 from stacks.commands.importing.manifests import NotWrittenError, completed, defaulted, from_manifest, from_owner
-from stacks.commands.importing.reader import Answers, Imported, RefusedError
+from stacks.launcher_files.reader import Answers, Imported, RefusedError
 from stacks.load import parse, settings_of
 from stacks.objects.ray_clusters import rendered_job, rendered_service
 from testbed.policies.case import put

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks.commands.importing.reader import Reader, RefusedError, documents
+from stacks.launcher_files.reader import Reader, RefusedError, documents
 from tests.unit.importing.values import leaves
 
 DOCUMENT = {"used": 1, "noted": {"deep": [1, 2]}, "left": {"a": 1, "b": {"c": 2}}, "empty": {}, "off": False}

@@ -15,7 +15,7 @@ from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
 from stacks.commands.importing.file import clusters_in, import_file
 from stacks.commands.importing.manifests import defaulted, from_owner
-from stacks.commands.importing.reader import Answers, Imported, RefusedError
+from stacks.launcher_files.reader import Answers, Imported, RefusedError
 from stacks.load import parse
 from stacks.objects.ray_clusters import rendered_job, rendered_service
 from testbed.policies.verdicts import files

@@ -5,7 +5,7 @@ from typing import Any
 
 from core.problems import Path
 from core.values import inside
-from stacks.commands.importing.reader import has_content
+from stacks.launcher_files.reader import has_content
 
 
 def leaves(value: Any) -> Iterator[Path]:

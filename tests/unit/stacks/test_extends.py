@@ -11,14 +11,13 @@ import pytest
 import yaml
 
 from core.problems import StackFileError
-from core.stack_file import plain_values
 from core.yaml_reader.document import PATCHES
 from policies import read
 from policies.read import of_config, of_stack_file
 from stacks.commands.check.findings import as_annotations, check
 from stacks.commands.impact.sources import git
 from stacks.commands.schema.stack_file import BASE_FILE, FILE, base_schema_text
-from stacks.load import load
+from stacks.load import load, plain_values
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
 from testbed.commands import stacks

@@ -1,13 +1,13 @@
 """`ray-platform show`: a stack file merged over its bases, with the place of each value."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from core.stack_file import plain_values
-from stacks.load import load
+from stacks.load import load, plain_values
 from testbed.commands import stacks
 from tests.unit.stacks.test_extends import GOOD, folder
 
@@ -16,9 +16,10 @@ __all__ = ["folder"]
 ALONE = [
     each
     for each in GOOD
-    if (yaml.safe_load(each.read_text()) or {}).get("config") and "extends:" not in each.read_text()
+    if (yaml.safe_load(each.read_text()) or {}).get("config")
+    and not re.search(r"extends:|configuration:", each.read_text())
 ]
-"""Those that extend no file."""
+"""Those that name no file."""
 
 
 def test_show_prints_the_merged_file_with_the_place_of_each_value(folder: Path) -> None:

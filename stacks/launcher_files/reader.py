@@ -70,12 +70,19 @@ class Imported:
     """Where the document has the spec of its RayCluster; empty if it has none."""
 
     places: Mapping[Path, Path] = field(default_factory=dict)
-    """Where the document has head and worker groups, and their pods, if it has no such spec."""
+    """Where the document has parts of the cluster, if it has no such spec."""
 
     @property
     def key(self) -> str:
         """The tenant's list that has its entry."""
         return self.owner.key if self.owner else "clusters"
+
+    def place(self, inner: Path) -> Path:
+        """The place in the document of a part of the cluster, by `places`; empty if it is not known."""
+        for length in range(len(inner), 0, -1):
+            if (found := self.places.get(inner[:length])) is not None:
+                return (*found, *inner[length:]) if inner[length - 1] == "podTemplate" else found
+        return ()
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -110,6 +117,9 @@ class Answers:
 
     chart_version: str | None = None
     """Release of KubeRay's chart ray-cluster that values of Helm are for. Default: the operator's."""
+
+    how_to_set_the_version: str = "--ray-version 2.60.0"
+    """Named if `ray_version` is missing."""
 
 
 @dataclass(frozen=True)
@@ -375,7 +385,7 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
             what = f"the tag of image {image!r} is the version of an application, not of Ray"
         elif image:
             what = f"the tag of image {image!r} has no version of Ray"
-        raise RefusedError(Note(path, what, "set the version, for example --ray-version 2.60.0"))
+        raise RefusedError(Note(path, what, f"set the version, for example {answers.how_to_set_the_version}"))
     if version_tuple(version) < version_tuple(FIRST_RAY_WITH_TOKENS):
         log.advise(
             path,

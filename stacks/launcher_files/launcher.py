@@ -11,9 +11,9 @@ from typing import Any
 
 from core.nodes import GPU_RESOURCE
 from core.problems import Path
-from stacks.commands.importing.cluster_spec import pod_settings
-from stacks.commands.importing.ray_start import RayStart, quoted, ray_start
-from stacks.commands.importing.reader import (
+from stacks.launcher_files.pods import pod_settings
+from stacks.launcher_files.ray_start import RayStart, quoted, ray_start
+from stacks.launcher_files.reader import (
     Answers,
     Imported,
     Note,
@@ -339,9 +339,36 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     _note_top_level(document)
     placed: list[tuple[Path, NodeType]] = [(("head",), types.head)]
     placed += [(("workerGroups", index), each) for index, each in enumerate(types.workers)]
-    places = {path: each.body.path for path, each in placed}
-    places |= {(*path, "podTemplate"): each.node_config.path for path, each in placed}
+    places: dict[Path, Path] = {(key,): place for key, place in _PLACES.items()}
+    places["autoScalingMode",] = ("upscaling_speed" if "upscaling_speed" in document else "autoscaling_mode",)
+    for path, each in placed:
+        places |= _places(path, each, pods)
     return Imported(cluster, namespace, (), places=places)
+
+
+_PLACES: dict[str, Path] = {
+    **dict.fromkeys(("rayVersion", "image", "verifyImageTag"), ("docker", "image")),
+    **dict.fromkeys(("imagePullPolicy", "env"), ("docker",)),
+    "idleTimeout": ("idle_timeout_minutes",),
+    "targetUtilization": ("target_utilization_fraction",),
+}
+"""Where the file has settings of the cluster."""
+
+
+def _places(path: Path, node_type: NodeType, pods: bool) -> dict[Path, Path]:
+    """Where the file has settings of the head or a worker group, which are at `path`."""
+    body, config = node_type.body.path, node_type.node_config.path
+    amounts: Path = (*config, "spec", "containers", 0, "resources") if pods else (*body, "resources")
+    return {
+        path: body,
+        (*path, "podTemplate"): config,
+        (*path, "minReplicas"): (*body, "min_workers"),
+        (*path, "maxReplicas"): (*body, "max_workers"),
+        **{(*path, key): (*amounts, *(() if pods else (name,))) for key, name in _AMOUNTS.items()},
+    }
+
+
+_AMOUNTS = {"cpu": "CPU", "memory": "memory", "gpus": "GPU"}
 
 
 def _name(document: Reader, answers: Answers) -> str:

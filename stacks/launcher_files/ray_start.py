@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
-from stacks.commands.importing.reader import Reader, is_noted_secret
+from stacks.launcher_files.reader import Reader, is_noted_secret
 
 _KUBERAYS_OWN = {"head", "block", "address", "redis-address", "autoscaling-config", "no-monitor"}
 """Flags that KubeRay sets itself (ray-operator/controllers/ray/common/pod.go)."""
