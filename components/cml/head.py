@@ -1,7 +1,7 @@
 """Asks the head of a cluster for the states of its nodes and for what it serves, drains nodes, and sends it a Serve
 config, through HTTPS at its subdomain."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 
 import httpx
@@ -15,6 +15,9 @@ from components.payloads.cml_application import DRAIN, NODES
 
 _SERVE = "/api/serve/applications/"
 """Path of the dashboard (ray, python/ray/dashboard/modules/serve/serve_head.py)."""
+
+_LOGS, _LOG = "/api/v0/logs", "gcs_server.out"
+"""Path of the dashboard (ray, python/ray/dashboard/modules/state/state_head.py), and a file of the head's logs."""
 
 _WITHOUT_SERVE = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.NOT_FOUND)
 """The dashboard's answer there: Ray is installed without `serve`, or without `default`."""
@@ -69,6 +72,23 @@ class Head:
                 self._http.post(self._url + DRAIN, json={"drain": drain})
             except httpx.HTTPError:
                 return
+
+    def log(self, lines: int, *, follow: bool) -> Iterator[bytes]:
+        """The log of Ray's GCS, which has what happens to nodes, jobs and actors, of the head that was asked last.
+
+        `lines`: only that many last ones, all if it is -1. Raises CmlError.
+        """
+        try:
+            address = self._http.get(self._url + NODES).json()["address"].rpartition(":")[0]
+            params = {"node_ip": address, "filename": _LOG, "lines": str(lines)}
+            place, timeout = f"{self._url}{_LOGS}/{'stream' if follow else 'file'}", httpx.Timeout(60.0, read=None)
+            with self._http.stream("GET", place, params=params, timeout=timeout) as answer:
+                if not answer.is_success:
+                    reason = answer.read().decode(errors="replace")[:_LONGEST_MESSAGE]
+                    raise CmlError(f"Ray's dashboard does not show the log of {self._cluster}'s head: {reason}")
+                yield from answer.iter_bytes()
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            raise CmlError(f"the head of Ray cluster {self._cluster} does not answer any more: {error}") from None
 
     def served(self) -> Served | None:
         """The applications of Serve on the head that was asked last; None if Ray does not answer yet. A runtime without

@@ -42,6 +42,10 @@ class NotReadyError(CmlError):
     """The cluster is not as set in time; the message has what differs."""
 
 
+ABSENT = "none of its applications exists, as after `ray-platform cml stop`: `up` creates them"
+"""Of a cluster that a state has."""
+
+
 class Applications:
     """The applications of one cluster, in all its projects."""
 
@@ -210,6 +214,11 @@ def summary(step: Step, live: Iterable[Application], nodes: Nodes | None, *, sus
     return {"applications": applications, "state": state, "joined": step.joined}
 
 
+def difference(step: Step) -> str:
+    """What differs of a cluster that a state has, for people."""
+    return ABSENT if step.absent else str(step)
+
+
 def _joined(node: str | None) -> str | None:
     """Whether a task runs is no difference for a preview."""
     return "ALIVE" if node in ("IDLE", "RUNNING") else node
@@ -218,8 +227,8 @@ def _joined(node: str | None) -> str | None:
 def _why(step: Step, live: Iterable[Application]) -> str:
     if step.leaving:
         return (
-            f"{', '.join(step.leaving)} still run tasks, which `up` never ends: run `pulumi up` again when they have "
-            "ended, or set a longer drainTimeout"
+            f"{', '.join(step.leaving)} still run tasks, which neither `up` nor `cml stop` ends: run it again when "
+            "they have ended, or set a longer drainTimeout"
         )
     if not step.differs:
         return (

@@ -24,7 +24,7 @@ from pulumi.dynamic import (
 from components.cml.authorities import certificates_for_workers
 from components.cml.client import Client, CmlError, NotFoundError, api_key
 from components.cml.manifests import Inputs, script_path
-from components.cml.reconcile import Applications, summary
+from components.cml.reconcile import Applications, difference, summary
 from components.dynamic import Provider, Resource
 from components.pulumi_internals import without_traceback
 from components.waiting import report
@@ -112,9 +112,9 @@ class NodesProvider(_Provider):
             applications = _of_state(client, props)
             live, nodes, step = applications.look()
         found = {**props, **summary(step, live, nodes, suspended=props["suspend"])}
-        if not live and (applications.unseen or not props["suspend"]):
+        if not live and applications.unseen:
             return ReadResult("", found)
-        return ReadResult(id_, found if step.done else {**found, "differs": str(step)})
+        return ReadResult(id_, found if step.done else {**found, "differs": difference(step)})
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         changed = any(
@@ -160,7 +160,7 @@ class NodesProvider(_Provider):
             report(f"warning: the applications of {inputs['cluster']} were not compared: {error}")
             return False
         if not step.done:
-            report(f"{inputs['cluster']}: {step}")
+            report(f"{inputs['cluster']}: {difference(step)}")
         return not step.done
 
 

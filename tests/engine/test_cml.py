@@ -156,6 +156,12 @@ class Cml:
         self.shown += output
         return output
 
+    def command(self, *arguments: str, **environment: str) -> str:
+        """The output of a command of `ray-platform`."""
+        output = self.project.ray_platform(*arguments, environment=environment).output
+        self.shown += output
+        return output
+
     def applications(self, cluster: str = "training") -> dict[str, App]:
         """Those of a cluster, by the last part of their names."""
         found = {app.body["name"]: app for app in self.server.workspace.apps.values()}
@@ -225,6 +231,16 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     cml.run("up", "--yes", "--skip-preview")
     assert cml.statuses() == dict.fromkeys(("head", worker), "APPLICATION_RUNNING")
     assert {name: app.id for name, app in cml.applications("serving").items()} == other
+
+    name = cml.project.name
+    assert "(gcs_server) " in cml.command("logs", name, "serving", "--tail", "5", **{KEY_VARIABLE: KEY})
+    assert cml.command("cml", "stop", name, "training").endswith("so does `ray-platform cml start`\n")
+    assert cml.statuses() == {}
+    ended = "training: none of its applications exists, as after `ray-platform cml stop`: `up` creates them"
+    assert ended in cml.run("preview", "--diff")
+    cml.command("cml", "start", name, "training")
+    assert cml.statuses() == dict.fromkeys(("head", "workers-0"), "APPLICATION_RUNNING")
+    cml.project.changes_nothing()
 
     holders = cml.runner.holders(KEY)
     assert len(holders) == len(cml.server.workspace.apps), "one process for each: its script, which starts Ray"

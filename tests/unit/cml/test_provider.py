@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import dill
 import pytest
@@ -11,7 +12,11 @@ from pulumi.dynamic import Config, ConfigureRequest
 from components.cml import reconcile
 from components.cml.client import CmlError
 from components.cml.manifests import Member, application, claim
+from components.cml.reconcile import NotReadyError
 from components.dynamic.cml import ClaimProvider, NodesProvider
+from stacks.commands.cml.clusters import CmlCluster, NotStartedError
+from stacks.commands.recover.cli import Cli
+from stacks.commands.status.cml import CmlState
 from testbed.cml.server import KEY
 from tests.unit.cml.conftest import QUICK, Place
 
@@ -60,8 +65,69 @@ def test_a_cluster_is_created_read_repaired_scaled_and_deleted(place: Place) -> 
 
     nodes.delete("id", olds)
     assert place.names == []
-    assert nodes.read("id", olds).id == ""
     claims.delete("id", claimed)
+
+
+class State(Cli):
+    """A stack whose exported state has these outputs of a cluster's claim and nodes, the token as a secret."""
+
+    def __init__(self, claim: dict[str, Any], nodes: dict[str, Any]) -> None:
+        super().__init__("dev")
+        token = {"token": {"4dabf18193072939515e22adb298388d": "1b47", "plaintext": json.dumps(claim["token"])}}
+        outputs = {"CmlClaim": {**claim, **token}, "CmlNodes": {**nodes, **token}}
+        self.resources = [{"type": f"dynamic/ray-platform:{name}", "outputs": each} for name, each in outputs.items()]
+
+    def output(self, *_: str, stdin: str = "") -> str:
+        return json.dumps({"deployment": {"resources": self.resources}})
+
+
+def test_a_stopped_cluster_is_named_and_started_by_the_command_or_by_the_next_up(
+    place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    claims, nodes = providers()
+    claimed = claims.create(claim(place.inputs())).outs or {}
+    news = {**place.inputs(), "token": claimed["token"]}
+    olds = nodes.create(news).outs or {}
+    cluster = CmlCluster(place.file(tmp_path), "training", State(claimed, olds))
+    assert cluster.get_status().state is CmlState.READY
+
+    place.ray.work(place.app("workers-0").environment["RAY_CLOUD_INSTANCE_ID"])
+    with pytest.raises(NotReadyError, match="still run tasks, which neither `up` nor `cml stop` ends: run it again"):
+        cluster.stop_cluster()
+    place.ray.finish()
+    cluster.stop_cluster()
+    assert (place.names, place.ray.lost) == ([], [])
+    [reason] = cluster.get_status().reasons
+    assert reason.endswith("`up` creates them; after `cml stop` so does `ray-platform cml start`")
+
+    capfd.readouterr()
+    assert nodes.diff("", olds, news).changes
+    ended = "training: none of its applications exists, as after `ray-platform cml stop`: `up` creates them\n"
+    assert capfd.readouterr().err == ended
+    refreshed = nodes.read("id", olds)
+    assert (refreshed.id, (refreshed.outs or {})["state"]) == ("id", None)
+    assert CmlCluster(place.file(tmp_path), "training", State(claimed, refreshed.outs or {})).start_cluster().ok
+    assert not nodes.diff("", olds, news).changes
+    cluster.stop_cluster()
+    assert nodes.update("", refreshed.outs or {}, news).outs == olds
+
+
+def test_a_cluster_starts_as_the_last_up_made_it_or_not_at_all(place: Place, tmp_path: Path) -> None:
+    def start(state: State, **changes: Any) -> None:
+        CmlCluster(place.file(tmp_path, **changes), "training", state).start_cluster()
+
+    claimed = ClaimProvider().create(claim(place.inputs())).outs or {}
+    state = State(claimed, place.inputs())
+    with pytest.raises(
+        NotStartedError, match=r"differs from the last `up` \(groups\): run `pulumi up`, which also starts"
+    ):
+        start(state, numWorkers=3)
+    with pytest.raises(NotStartedError, match="has suspend: true: set it to false, and run `pulumi up`"):
+        start(state, suspend=True)
+    state.resources.pop()
+    with pytest.raises(NotStartedError, match="is not in the state of the stack: run `pulumi up`, which creates it"):
+        start(state)
+    assert place.names == []
 
 
 def test_the_deletion_of_a_claim_finds_what_is_half_made(place: Place) -> None:
