@@ -9,7 +9,7 @@ import httpx
 from components.cml.applications import Application
 from components.cml.client import CmlError, proxy, tls
 from components.cml.decisions import Nodes
-from components.cml.manifests import THE_HEAD, Inputs
+from components.cml.manifests import THE_HEAD, TOKEN, Inputs
 from components.cml.serving import Served
 from components.payloads.cml_application import DRAIN, NODES
 
@@ -30,12 +30,11 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 class Head:
     """The head of a cluster, as `up` reaches it."""
 
-    def __init__(self, inputs: Inputs, token: str) -> None:
-        """`token`: Ray's. Raises CmlError if the file of authorities has none."""
+    def __init__(self, inputs: Inputs) -> None:
+        """Raises CmlError if the file of authorities has none."""
         self._host, self._prefix, self._url = inputs["host"], inputs["prefix"], ""
         self._cluster = inputs["cluster"]
         self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"},
             timeout=_TIMEOUT,
             transport=httpx.HTTPTransport(verify=tls(inputs["caFile"]), proxy=proxy(inputs["host"])),
             trust_env=False,
@@ -47,7 +46,8 @@ class Head:
     def nodes(self, live: Iterable[Application]) -> Nodes | None:
         """The states of Ray's nodes by their names; None if the head does not answer yet, or there is none.
 
-        `live`: the applications of the cluster. A head that is to move to another project is asked where it runs now.
+        `live`: the applications of the cluster. A head that is to move to another project, or to get another token, is
+        asked where it runs now, with the token that it has.
         """
         name = f"{self._prefix}{THE_HEAD}"
         running = [each for each in live if each.name == name and each.status == "RUNNING"]
@@ -55,6 +55,7 @@ class Head:
             return None
         try:
             self._url = f"https://{running[0].body['subdomain']}.{self._host.removeprefix('https://')}"
+            self._http.headers["Authorization"] = f"Bearer {running[0].environment[TOKEN]}"
             answer = self._http.get(self._url + NODES)
             return dict(answer.json()["nodes"]) if answer.is_success else None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):

@@ -112,6 +112,9 @@ class CmlRayClusterSettings(CheckedSettings):
     llm: LanguageModelSettings | None = None
     """A language model with OpenAI's API, in place of `serveConfigV2`. Its replicas run on the workers."""
 
+    token_generation: Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)] = 1
+    """Number of Ray's token. Another number makes a new token: head and workers are replaced, once all are idle."""
+
     suspend: bool = False
     """True: no application runs, also no head. Busy workers end their tasks first."""
 

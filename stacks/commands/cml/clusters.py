@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _CLAIM, _NODES = "CmlClaim", "CmlNodes"
 """How the types of its resources end (components/dynamic/cml.py)."""
 
+_NONE = {"plaintext": "[]"}
+"""An output that the state lacks."""
+
 
 class NotStartedError(Exception):
     """The cluster is not started or stopped like this; the message has what to do."""
@@ -41,6 +44,8 @@ class _Made:
 
     inputs: Inputs
     token: str
+    former: Sequence[str]
+    """The tokens before it."""
 
 
 class CmlCluster:
@@ -109,8 +114,8 @@ class CmlCluster:
 
         inputs = {**made.inputs, "suspend": suspend}
         key = api_key(self._configured())
-        with closing(Client(inputs["host"], key, inputs["caFile"], secrets=[made.token])) as client:
-            yield Applications(client, inputs, made.token)
+        with closing(Client(inputs["host"], key, inputs["caFile"], secrets=[made.token, *made.former])) as client:
+            yield Applications(client, inputs, made.token, former=made.former)
 
     def _made(self) -> _Made:
         exported = json.loads(self._pulumi().output("stack", "export", "--show-secrets"))
@@ -121,8 +126,8 @@ class CmlCluster:
         if _CLAIM not in found or _NODES not in found:
             raise NotStartedError(f"{self._name} is not in the state of the stack: run `pulumi up`, which creates it")
         # Secrets of an exported state are JSON in `plaintext` (pulumi, sdk/go/common/apitype: SecretV1).
-        token = json.loads(found[_CLAIM]["token"]["plaintext"])
-        return _Made({key: found[_NODES][key] for key in self._inputs if key in found[_NODES]}, token)
+        token, former = (json.loads(found[_CLAIM].get(key, _NONE)["plaintext"]) for key in ("token", "former"))
+        return _Made({key: found[_NODES][key] for key in self._inputs if key in found[_NODES]}, token, former)
 
     def _configured(self) -> str | None:
         """The key in the stack's configuration, decrypted; None if it has none, or the environment has one. Raises
@@ -131,7 +136,7 @@ class CmlCluster:
 
         if os.environ.get(KEY_VARIABLE) or not self._encrypted:
             return None
-        command = ("config", "get", f"{PREFIX}{API_KEY}", "--config-file", str(self._file))
+        command = ("config", "get", f"{PREFIX}{API_KEY}", "--config-file", str(self._file.resolve()))
         return self._pulumi().output(*command).strip()
 
     def _pulumi(self) -> Cli:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
 from components.cml.applications import Application
 from components.cml.decisions import Nodes, Step, decide
-from components.cml.manifests import ALIVE, NODE, THE_HEAD, TOKEN, Inputs, head_url, nodes
+from components.cml.manifests import ALIVE, NODE, THE_HEAD, Inputs, head_url, nodes
 from components.cml.serving import Served
 from components.cml.settings import CmlSettings
 
@@ -87,7 +87,7 @@ def head_log(inputs: Inputs, tail: int | None, *, follow: bool) -> Iterator[byte
 
     live = _applications(inputs, None)
     name = f"{inputs['prefix']}{THE_HEAD}"
-    with closing(Head(inputs, _token(live) or "")) as head:
+    with closing(Head(inputs)) as head:
         if head.nodes(live) is None:
             status = next((each.status for each in live if each.name == name), "missing")
             raise CmlError(f"{name} is {status} and does not answer: Cloudera ML has its output, at Applications")
@@ -137,15 +137,9 @@ def _asked(inputs: Inputs, live: Sequence[Application]) -> tuple[Nodes | None, S
     """
     from components.cml.head import Head
 
-    if (token := _token(live)) is None:
-        return None, None
-    with closing(Head(inputs, token)) as head:
+    with closing(Head(inputs)) as head:
         found = head.nodes(live)
         return found, head.served() if inputs["serve"] and found is not None else None
-
-
-def _token(live: Iterable[Application]) -> str | None:
-    return next((each.environment[TOKEN] for each in live if each.environment.get(TOKEN)), None)
 
 
 def _desired(inputs: Inputs) -> int:

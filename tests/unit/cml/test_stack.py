@@ -91,6 +91,8 @@ def test_impact_reports_what_leaves_and_what_is_replaced() -> None:
     assert replaced.startswith("lab rolling: replaces the workers of group workers")
     [whole] = texts(stack(two), stack({**two, "rayVersion": "2.59.0"}))
     assert whole.startswith("lab rolling: settings of the head change")
+    [renewed] = texts(stack(two), stack({**two, "tokenGeneration": 2}))
+    assert renewed.endswith("stored in the cluster are lost; callers need the new token and key of Serve")
     [suspended] = texts(stack(two), stack({**two, "suspend": True}))
     assert suspended.startswith("lab rolling: is suspended")
     [deleted] = texts(stack(two), stack())
