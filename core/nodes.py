@@ -9,7 +9,18 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, Strict
 
 from core.problems import Problem
-from core.types import CheckedSettings, Gpus, LabelKey, Labels, LabelValue, Memory, Quantity, Settings, dns_1035_label
+from core.types import (
+    CheckedSettings,
+    GpuHourPrice,
+    Gpus,
+    LabelKey,
+    Labels,
+    LabelValue,
+    Memory,
+    Quantity,
+    Settings,
+    dns_1035_label,
+)
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource of NVIDIA's device plugin: what a pool counts as GPUs, unless it names another one."""
@@ -84,7 +95,7 @@ class NodePool(CheckedSettings):
     gpu_product: LabelValue | None = Field(default=None, min_length=1)
     """Value of the node label `nvidia.com/gpu.product`. Selects the nodes of workers, and names a Ray resource."""
 
-    gpu_hour_price: Annotated[float, Strict(), Field(ge=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    gpu_hour_price: GpuHourPrice | None = None
     """Price of a GPU of the pool per hour, in any currency; `ray-platform plan` uses it."""
 
     labels: Labels = Field(default_factory=dict)

@@ -154,6 +154,10 @@ Gpus = Annotated[int, Strict(), Field(ge=0, le=64)]
 """A number of whole GPUs. Tasks share one with Ray's `num_gpus=0.5`."""
 
 
+GpuHourPrice = Annotated[float, Strict(), Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+"""Price of a GPU per hour, in any currency."""
+
+
 def dns_1035_label(limit: int = 63) -> AfterValidator:
     """Validator of an RFC 1035 label: an RFC 1123 label that starts with a letter."""
     explanation = f"a name of at most {limit} lower-case letters, digits and hyphens that starts with a letter"

@@ -11,9 +11,11 @@ from components.operator.settings import OperatorSettings
 from components.ray_cluster.settings import HeadSettings, RayClusterSettings, WorkerGroupSettings, WorkersSettings
 from core.nodes import NodePool
 from ray_platform.component import RayPlatform, RayPlatformArgs, load
+from stacks.commands.cml.clusters import CmlCluster
 from stacks.settings import KubernetesSettings, StackSettings, TenantSettings
 
 __all__ = [
+    "CmlCluster",
     "HeadSettings",
     "KubernetesSettings",
     "NodePool",

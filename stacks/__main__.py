@@ -24,6 +24,7 @@ except ModuleNotFoundError:
 from policies.command import policies
 from stacks.commands.adopt.command import adopt
 from stacks.commands.check.command import MISUSED, check
+from stacks.commands.cml.command import cml
 from stacks.commands.environment.command import destroy, move_state, preview, refresh, up
 from stacks.commands.images.command import images
 from stacks.commands.impact.command import impact
@@ -82,6 +83,7 @@ for panel, commands in {
 }.items():
     for each in commands:
         app.command(each.__name__.strip("_").replace("_", "-"), rich_help_panel=panel)(each)
+app.add_typer(cml, name="cml", rich_help_panel="Run")
 
 
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)

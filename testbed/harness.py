@@ -96,12 +96,15 @@ class Project:
 
     def start_recovery(self, *arguments: str) -> "subprocess.Popen[str]":
         """`ray-platform recover`, which ends with `pulumi up`."""
-        path = os.pathsep.join([str(tools.PULUMI.program("pulumi").parent), self.environment["PATH"]])
         options = () if "--state-only" in arguments else ("--", "--skip-preview", "--non-interactive")
-        return self._start(
-            [sys.executable, "-m", "stacks", "recover", self.name, "--yes", *arguments, *options],
-            {"PATH": path, "PYTHONPATH": self._with_checkout()},
-        )
+        return self._start_ray_platform("recover", self.name, "--yes", *arguments, *options)
+
+    def _start_ray_platform(
+        self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> "subprocess.Popen[str]":
+        path = os.pathsep.join([str(tools.PULUMI.program("pulumi").parent), self.environment["PATH"]])
+        found = {"PATH": path, "PYTHONPATH": self._with_checkout(), **environment}
+        return self._start([sys.executable, "-m", "stacks", *arguments], found)
 
     def import_checkout(self) -> None:
         """Lets a program in another folder import this checkout's packages."""
@@ -127,6 +130,11 @@ class Project:
         """Runs a command; fails the test, with its whole output, unless it ends as expected."""
         process = self.start(*arguments, environment={**STATE_AT_END, **environment})
         return self._ended(" ".join(["pulumi", *arguments]), process, fails, self.seconds)
+
+    def ray_platform(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> Result:
+        """A command of `ray-platform`; fails the test, with its whole output, unless it succeeds."""
+        process = self._start_ray_platform(*arguments, environment=environment)
+        return self._ended(" ".join(["ray-platform", *arguments]), process, False, self.seconds)
 
     def recover(self, *arguments: str, fails: bool = False) -> Result:
         """`ray-platform recover`; fails the test unless it ends as expected."""

@@ -50,7 +50,7 @@ class CmlRayCluster(pulumi.ComponentResource):
         cluster = args.cluster
         inputs = nodes(args.settings, cluster, pulumi.get_stack())
         names = CmlClaim(f"{name}-claim", claim(inputs), pulumi.ResourceOptions(parent=self))
-        made = CmlNodes(f"{name}-nodes", inputs, names.token, pulumi.ResourceOptions(parent=self, depends_on=[names]))
+        made = CmlNodes(f"{name}-nodes", inputs, names, pulumi.ResourceOptions(parent=self, depends_on=[names]))
         desired = sum(group.replicas for group in cluster.groups)
         self.connection = connection(cluster, inputs)
         self.token = names.token

@@ -37,6 +37,9 @@ class Step:
     waiting: list[str] = field(default_factory=list)
     """Applications that start, or whose nodes have not joined yet."""
 
+    lost: str = ""
+    """What a head that ended by itself takes with it, and what stays; empty if none did."""
+
     joined: int = 0
     """Workers whose nodes are in the cluster, and stay."""
 
@@ -52,6 +55,11 @@ class Step:
         return bool(self.create or self.delete or self.leaving or self.waiting)
 
     @property
+    def absent(self) -> bool:
+        """Whether applications should exist, and none does."""
+        return self.create == [THE_HEAD] and not self.delete
+
+    @property
     def done(self) -> bool:
         """Whether nothing differs, and nothing is on its way."""
         return not (self.differs or self.serving.differs or self.serving.waiting)
@@ -65,7 +73,8 @@ class Step:
         )
         rest = ", ".join(f"{count} {what}" for count, what in counts if count)
         parts = [f"{self.joined} workers have joined", *([f"applications: {rest}"] if rest else [])]
-        return "; ".join([*parts, *([f"Serve: {self.serving}"] if str(self.serving) else [])])
+        serve = [f"Serve: {self.serving}"] if str(self.serving) else []
+        return "; ".join([*([self.lost] if self.lost else []), *parts, *serve])
 
 
 def decide(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None, served: Served | None = None) -> Step:
@@ -85,6 +94,8 @@ def decide(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None, ser
     if head is None or head.status in _ENDS:
         # Ray of workers ends without its head, and their tasks with it.
         step.delete += [*places.values(), *([head] if head else [])]
+        if not inputs["suspend"]:
+            step.lost = _lost(head, places.values())
         if not inputs["suspend"] and head is None:
             step.create.append(THE_HEAD)
         return step
@@ -104,6 +115,18 @@ def decide(inputs: Inputs, live: Iterable[Application], nodes: Nodes | None, ser
         return step
     _workers(step, inputs, places, nodes)
     return step
+
+
+def _lost(head: Application | None, workers: Iterable[Application]) -> str:
+    """What is lost with a head that ended by itself: it has failed, or its workers still run."""
+    failed = head is not None and head.status == "FAILED"
+    if not failed and not any(each.status in ALIVE for each in workers):
+        return ""
+    how = f"is {head.status}" if head else "was deleted"
+    return (
+        f"the head {how}, and with it tasks, actors, objects, jobs and what people deployed are lost; addresses, token "
+        "and what the stack file serves stay"
+    )
 
 
 def _preference(application: Application) -> tuple[bool, str, str]:

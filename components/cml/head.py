@@ -1,7 +1,7 @@
 """Asks the head of a cluster for the states of its nodes and for what it serves, drains nodes, and sends it a Serve
 config, through HTTPS at its subdomain."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 
 import httpx
@@ -9,12 +9,15 @@ import httpx
 from components.cml.applications import Application
 from components.cml.client import CmlError, proxy, tls
 from components.cml.decisions import Nodes
-from components.cml.manifests import THE_HEAD, Inputs
+from components.cml.manifests import THE_HEAD, TOKEN, Inputs
 from components.cml.serving import Served
 from components.payloads.cml_application import DRAIN, NODES
 
 _SERVE = "/api/serve/applications/"
 """Path of the dashboard (ray, python/ray/dashboard/modules/serve/serve_head.py)."""
+
+_LOGS, _LOG = "/api/v0/logs", "gcs_server.out"
+"""Path of the dashboard (ray, python/ray/dashboard/modules/state/state_head.py), and a file of the head's logs."""
 
 _WITHOUT_SERVE = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.NOT_FOUND)
 """The dashboard's answer there: Ray is installed without `serve`, or without `default`."""
@@ -27,12 +30,11 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 class Head:
     """The head of a cluster, as `up` reaches it."""
 
-    def __init__(self, inputs: Inputs, token: str) -> None:
-        """`token`: Ray's. Raises CmlError if the file of authorities has none."""
+    def __init__(self, inputs: Inputs) -> None:
+        """Raises CmlError if the file of authorities has none."""
         self._host, self._prefix, self._url = inputs["host"], inputs["prefix"], ""
         self._cluster = inputs["cluster"]
         self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"},
             timeout=_TIMEOUT,
             transport=httpx.HTTPTransport(verify=tls(inputs["caFile"]), proxy=proxy(inputs["host"])),
             trust_env=False,
@@ -44,7 +46,8 @@ class Head:
     def nodes(self, live: Iterable[Application]) -> Nodes | None:
         """The states of Ray's nodes by their names; None if the head does not answer yet, or there is none.
 
-        `live`: the applications of the cluster. A head that is to move to another project is asked where it runs now.
+        `live`: the applications of the cluster. A head that is to move to another project, or to get another token, is
+        asked where it runs now, with the token that it has.
         """
         name = f"{self._prefix}{THE_HEAD}"
         running = [each for each in live if each.name == name and each.status == "RUNNING"]
@@ -52,6 +55,7 @@ class Head:
             return None
         try:
             self._url = f"https://{running[0].body['subdomain']}.{self._host.removeprefix('https://')}"
+            self._http.headers["Authorization"] = f"Bearer {running[0].environment[TOKEN]}"
             answer = self._http.get(self._url + NODES)
             return dict(answer.json()["nodes"]) if answer.is_success else None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
@@ -69,6 +73,23 @@ class Head:
                 self._http.post(self._url + DRAIN, json={"drain": drain})
             except httpx.HTTPError:
                 return
+
+    def log(self, lines: int, *, follow: bool) -> Iterator[bytes]:
+        """The log of Ray's GCS, which has what happens to nodes, jobs and actors, of the head that was asked last.
+
+        `lines`: only that many last ones, all if it is -1. Raises CmlError.
+        """
+        try:
+            address = self._http.get(self._url + NODES).json()["address"].rpartition(":")[0]
+            params = {"node_ip": address, "filename": _LOG, "lines": str(lines)}
+            place, timeout = f"{self._url}{_LOGS}/{'stream' if follow else 'file'}", httpx.Timeout(60.0, read=None)
+            with self._http.stream("GET", place, params=params, timeout=timeout) as answer:
+                if not answer.is_success:
+                    reason = answer.read().decode(errors="replace")[:_LONGEST_MESSAGE]
+                    raise CmlError(f"Ray's dashboard does not show the log of {self._cluster}'s head: {reason}")
+                yield from answer.iter_bytes()
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            raise CmlError(f"the head of Ray cluster {self._cluster} does not answer any more: {error}") from None
 
     def served(self) -> Served | None:
         """The applications of Serve on the head that was asked last; None if Ray does not answer yet. A runtime without

@@ -33,6 +33,9 @@ NODE, DIGEST = "RAY_CLOUD_INSTANCE_ID", "RAY_PLATFORM_DIGEST"
 SCRIPT = "RAY_PLATFORM_SCRIPT"
 """Variable: the path of the script in the project."""
 
+GENERATION = "tokenGeneration"
+"""Of the inputs: the number of Ray's token."""
+
 ALIVE = ("STARTING", "RUNNING", "UNKNOWN")
 """Statuses of an application that runs or may come to run."""
 
@@ -97,6 +100,7 @@ def nodes(settings: CmlSettings, cluster: CmlRayClusterSettings, stack: str) -> 
         "rayVersion": cluster.ray_version,
         "port": cluster.port,
         "dashboardPort": cluster.dashboard_port,
+        GENERATION: cluster.token_generation,
         "suspend": cluster.suspend,
         "readySeconds": seconds(cluster.ready_timeout),
         "drainSeconds": seconds(cluster.drain_timeout),
@@ -115,7 +119,7 @@ def nodes(settings: CmlSettings, cluster: CmlRayClusterSettings, stack: str) -> 
 
 def claim(inputs: Inputs) -> dict[str, Any]:
     """The inputs of the resource that has the names: what its deletion needs."""
-    return {key: inputs[key] for key in ("host", "caFile", "cluster", "prefix", "projects", "script")}
+    return {key: inputs[key] for key in ("host", "caFile", "cluster", "prefix", "projects", "script", GENERATION)}
 
 
 def _resources(resources: CmlResources) -> dict[str, Any]:
@@ -191,7 +195,7 @@ def _number(value: Any) -> Any:
 def digest(inputs: Inputs, group: str) -> str:
     """What an application of a group is created from. The number of workers is not part of it."""
     own = {key: value for key, value in (group_of(inputs, group) or {}).items() if key != "replicas"}
-    common = {key: inputs[key] for key in ("host", "rayVersion", "port", "dashboardPort", "script")}
+    common = {key: inputs[key] for key in ("host", "rayVersion", "port", "dashboardPort", "script", GENERATION)}
     text = json.dumps(_numbers([common, own, inputs[HEAD]["project"]]), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

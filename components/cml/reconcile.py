@@ -42,15 +42,30 @@ class NotReadyError(CmlError):
     """The cluster is not as set in time; the message has what differs."""
 
 
+ABSENT = "none of its applications exists, as after `ray-platform cml stop`: `up` creates them"
+"""Of a cluster that a state has."""
+
+
 class Applications:
     """The applications of one cluster, in all its projects."""
 
     def __init__(
-        self, client: Client, inputs: Inputs, token: str, projects: Iterable[str] = (), *, served: bool = False
+        self,
+        client: Client,
+        inputs: Inputs,
+        token: str,
+        projects: Iterable[str] = (),
+        *,
+        former: Iterable[str] = (),
+        all_tokens: bool = True,
+        served: bool = False,
     ) -> None:
-        """`token`: Ray's, by which the applications of this stack are known. `projects`: also looked into, if they
-        still exist. `served`: whether the stack has sent a Serve config before."""
-        self._client, self._inputs, self._token = client, inputs, token
+        """`token`: Ray's, by which the applications of this stack are known; and `former`: tokens before it.
+        `all_tokens`: False if the cluster may have newer ones, so that applications with others are left alone.
+        `projects`: also looked into, if they still exist. `served`: whether the stack has sent a Serve config
+        before."""
+        self._client, self._inputs, self._token, self._all_tokens = client, inputs, token, all_tokens
+        self._tokens = [each.encode() for each in (token, *former)]
         self._serves = served or bool(inputs.get("serve"))
         self._projects = tuple(dict.fromkeys([*inputs["projects"], *projects]))
         self._gone: set[str] = set()
@@ -61,18 +76,22 @@ class Applications:
         return self._gone.issuperset(self._projects)
 
     def live(self) -> list[Application]:
-        """Those that exist. Raises CmlError, also if another stack has made them."""
+        """Those that exist. Raises CmlError, also if another stack has made one."""
         beginning = self._inputs["prefix"]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             listed = list(pool.map(self._listed, self._projects))
         found = [each for of_project in listed for each in of_project if member_of(each.name, beginning)]
-        for each in found:
-            if not secrets.compare_digest(each.environment.get(TOKEN, "").encode(), self._token.encode()):
-                raise CmlError(
-                    f"application {each.name!r} of project {each.project} exists, and this stack did not create it: "
-                    "delete it in Cloudera ML, or give the cluster another name"
-                )
-        return found
+        others = [each for each in found if not self._is_own(each)]
+        if others and self._all_tokens:
+            raise CmlError(
+                f"application {others[0].name!r} of project {others[0].project} exists, and this stack did not create "
+                "it: delete it in Cloudera ML, or give the cluster another name"
+            )
+        return [each for each in found if each not in others]
+
+    def _is_own(self, application: Application) -> bool:
+        shown = application.environment.get(TOKEN, "").encode()
+        return any(secrets.compare_digest(shown, own) for own in self._tokens)
 
     def _listed(self, project: str) -> list[Application]:
         """Its applications. A project that was deleted has none, unless the cluster is to be in it."""
@@ -91,13 +110,13 @@ class Applications:
 
     def make(self, show: Report = report, pauses: Pauses | None = None) -> dict[str, Any]:
         """Creates, drains and deletes until nothing differs. Returns what is live (`summary`). Raises CmlError."""
-        with closing(Head(self._inputs, self._token)) as head:
+        with closing(Head(self._inputs)) as head:
             self._upload()
             return self._until_done(head, show, pauses or PAUSES)
 
     def look(self) -> tuple[list[Application], Nodes | None, Step]:
         """What is live, and what differs. Raises CmlError."""
-        with closing(Head(self._inputs, self._token)) as head:
+        with closing(Head(self._inputs)) as head:
             return self._look(head)
 
     def clean(self, show: Report = report, pauses: Pauses | None = None) -> None:
@@ -210,6 +229,11 @@ def summary(step: Step, live: Iterable[Application], nodes: Nodes | None, *, sus
     return {"applications": applications, "state": state, "joined": step.joined}
 
 
+def difference(step: Step) -> str:
+    """What differs of a cluster that a state has, for people."""
+    return ABSENT if step.absent else str(step)
+
+
 def _joined(node: str | None) -> str | None:
     """Whether a task runs is no difference for a preview."""
     return "ALIVE" if node in ("IDLE", "RUNNING") else node
@@ -218,8 +242,8 @@ def _joined(node: str | None) -> str | None:
 def _why(step: Step, live: Iterable[Application]) -> str:
     if step.leaving:
         return (
-            f"{', '.join(step.leaving)} still run tasks, which `up` never ends: run `pulumi up` again when they have "
-            "ended, or set a longer drainTimeout"
+            f"{', '.join(step.leaving)} still run tasks, which neither `up` nor `cml stop` ends: run it again when "
+            "they have ended, or set a longer drainTimeout"
         )
     if not step.differs:
         return (

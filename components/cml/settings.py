@@ -18,7 +18,7 @@ from components.external_cluster.settings import parse
 from components.ray_cluster.settings import ClusterName
 from components.ray_service.llm import LanguageModelSettings
 from core.problems import Path, Problem, raise_problems, repeats
-from core.types import CheckedSettings, Duration, Env, NonEmptyText, Settings, Timeout, Version
+from core.types import CheckedSettings, Duration, Env, GpuHourPrice, NonEmptyText, Settings, Timeout, Version
 from core.versions import version_tuple
 from kuberay.ports import CLIENT_PORT
 from kuberay.ray_start import problems_of_params
@@ -111,6 +111,9 @@ class CmlRayClusterSettings(CheckedSettings):
 
     llm: LanguageModelSettings | None = None
     """A language model with OpenAI's API, in place of `serveConfigV2`. Its replicas run on the workers."""
+
+    token_generation: Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)] = 1
+    """Number of Ray's token. Another number makes a new token: head and workers are replaced, once all are idle."""
 
     suspend: bool = False
     """True: no application runs, also no head. Busy workers end their tasks first."""
@@ -219,6 +222,9 @@ class CmlSettings(Settings):
     ca_file: NonEmptyText | None = None
     """File on the machine of `up` with the certificates of the authority that has signed the workspace's. Default: the
     authorities that Python knows."""
+
+    gpu_hour_price: GpuHourPrice | None = None
+    """Price of a GPU per hour, in any currency; `ray-platform plan` uses it."""
 
     clusters: Annotated[tuple[CmlRayClusterSettings, ...], AfterValidator(_clusters)] = ()
     """The clusters."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
-from pulumi import Input, Output, ResourceOptions
+from pulumi import Output, ResourceOptions
 from pulumi.dynamic import (
     CheckFailure,
     CheckResult,
@@ -23,8 +23,8 @@ from pulumi.dynamic import (
 
 from components.cml.authorities import certificates_for_workers
 from components.cml.client import Client, CmlError, NotFoundError, api_key
-from components.cml.manifests import Inputs, script_path
-from components.cml.reconcile import Applications, summary
+from components.cml.manifests import GENERATION, Inputs, script_path
+from components.cml.reconcile import Applications, difference, summary
 from components.dynamic import Provider, Resource
 from components.pulumi_internals import without_traceback
 from components.waiting import report
@@ -33,6 +33,8 @@ KEY = "cmlApiKey"
 """Key of the stack's configuration with the API key, encrypted by Pulumi."""
 
 _OUTPUTS = ("applications", "state", "joined")
+
+_SECRET = ResourceOptions(additional_secret_outputs=["token", "former"])
 
 _MOST_SHOWN = 5
 """Names in a message: a workspace has dozens of runtimes."""
@@ -53,7 +55,8 @@ class _Provider(Provider):
     def _client(self, props: Mapping[str, Any]) -> Iterator[Client]:
         # A preview does not know the token of a new cluster.
         token = [props["token"]] if isinstance(props.get("token"), str) else []
-        client = Client(props["host"], api_key(self._configured), props["caFile"], secrets=token)
+        secret = [*token, *_former(props)]
+        client = Client(props["host"], api_key(self._configured), props["caFile"], secrets=secret)
         try:
             yield client
         finally:
@@ -66,33 +69,38 @@ class ClaimProvider(_Provider):
     It creates nothing in Cloudera ML. So whatever is interrupted later, the state has the claim, and its deletion finds
     all applications by their names: also half-made ones, and those of projects that the cluster had before.
 
-    Inputs: `manifests.claim`. Outputs: the same, `token`, and in `projects` all projects that the cluster ever had.
+    Inputs: `manifests.claim`. Outputs: the same, `token`, in `former` the tokens before it, and in `projects` all
+    projects that the cluster ever had.
     """
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        return CreateResult(props["prefix"], {**props, "token": secrets.token_urlsafe(32)})
+        return CreateResult(props["prefix"], {**props, "token": secrets.token_urlsafe(32), "former": []})
 
     replacing = ("host", "prefix")
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         moved = self.moved(olds, news)
         same = set(news["projects"]) <= set(olds["projects"]) and olds.get("script") == news.get("script")
-        changes = bool(moved) or not same or olds.get("caFile") != news.get("caFile")
+        changes = bool(moved) or not same or any(olds.get(key) != news.get(key) for key in ("caFile", GENERATION))
         return DiffResult(changes=changes, replaces=moved, delete_before_replace=True)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         projects = list(dict.fromkeys([*news["projects"], *olds["projects"]]))
-        return UpdateResult({**news, "projects": projects, "token": olds["token"]})
+        tokens = [olds["token"], *_former(olds)]
+        if olds.get(GENERATION, 1) != news[GENERATION]:
+            # Applications have the old one until they are replaced.
+            tokens.insert(0, secrets.token_urlsafe(32))
+        return UpdateResult({**news, "projects": projects, "token": tokens[0], "former": tokens[1:]})
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         with self._client(props) as client:
-            _of_state(client, props).clean()
+            _of_state(client, props, of_claim=True).clean()
 
 
 class NodesProvider(_Provider):
     """The applications of a cluster.
 
-    Inputs: `manifests.nodes`, and `token`. Outputs: the same, and `reconcile.summary`.
+    Inputs: `manifests.nodes`, `token` and `former`. Outputs: the same, and `reconcile.summary`.
     """
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -112,9 +120,9 @@ class NodesProvider(_Provider):
             applications = _of_state(client, props)
             live, nodes, step = applications.look()
         found = {**props, **summary(step, live, nodes, suspended=props["suspend"])}
-        if not live and (applications.unseen or not props["suspend"]):
+        if not live and applications.unseen:
             return ReadResult("", found)
-        return ReadResult(id_, found if step.done else {**found, "differs": str(step)})
+        return ReadResult(id_, found if step.done else {**found, "differs": difference(step)})
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         changed = any(
@@ -144,8 +152,9 @@ class NodesProvider(_Provider):
         inputs = {key: value for key, value in props.items() if key not in _OUTPUTS and key != "differs"}
         before = olds or inputs
         with self._client(props) as client:
+            served, former = bool(before.get("serve")), _former(inputs)
             applications = Applications(
-                client, inputs, inputs["token"], before["projects"], served=bool(before.get("serve"))
+                client, inputs, inputs["token"], before["projects"], former=former, served=served
             )
             return {**inputs, **applications.make()}
 
@@ -155,18 +164,28 @@ class NodesProvider(_Provider):
             return False
         try:
             with self._client(inputs) as client:
-                step = Applications(client, inputs, inputs["token"]).look()[2]
+                step = Applications(client, inputs, inputs["token"], former=_former(inputs)).look()[2]
         except CmlError as error:
             report(f"warning: the applications of {inputs['cluster']} were not compared: {error}")
             return False
         if not step.done:
-            report(f"{inputs['cluster']}: {step}")
+            report(f"{inputs['cluster']}: {difference(step)}")
         return not step.done
 
 
-def _of_state(client: Client, props: Mapping[str, Any]) -> Applications:
-    """The applications that a state has. Which of its projects the stack file still has is not known here."""
-    return Applications(client, {**props, "projects": []}, props["token"], props["projects"])
+def _of_state(client: Client, props: Mapping[str, Any], *, of_claim: bool = False) -> Applications:
+    """The applications that a state has. Which of its projects the stack file still has is not known here.
+
+    `of_claim`: whether it is the claim's, which has all tokens: that of nodes lacks the token of an `up` that failed.
+    """
+    inputs, former = {**props, "projects": []}, _former(props)
+    return Applications(client, inputs, props["token"], props["projects"], former=former, all_tokens=of_claim)
+
+
+def _former(props: Mapping[str, Any]) -> list[str]:
+    """The tokens before the present one; none in a preview that does not know them."""
+    found = props.get("former")
+    return list(found) if isinstance(found, list) else []
 
 
 def _refused(client: Client, inputs: Inputs) -> Iterator[tuple[str, str]]:
@@ -196,13 +215,15 @@ class CmlClaim(Resource, module="ray-platform", name="CmlClaim"):
 
     Outputs:
         token: Ray's token, a secret.
+        former: the tokens before it, a secret.
     """
 
     token: Output[str]
+    former: Output[list[str]]
 
     def __init__(self, name: str, inputs: Inputs, opts: ResourceOptions | None = None) -> None:
-        secret = ResourceOptions(additional_secret_outputs=["token"])
-        super().__init__(ClaimProvider(), name, {**inputs, "token": None}, ResourceOptions.merge(opts, secret))
+        props = {**inputs, "token": None, "former": None}
+        super().__init__(ClaimProvider(), name, props, ResourceOptions.merge(opts, _SECRET))
 
 
 class CmlNodes(Resource, module="ray-platform", name="CmlNodes"):
@@ -218,8 +239,6 @@ class CmlNodes(Resource, module="ray-platform", name="CmlNodes"):
     state: Output[str | None]
     joined: Output[int]
 
-    def __init__(self, name: str, inputs: Inputs, token: Input[str], opts: ResourceOptions | None = None) -> None:
-        secret = ResourceOptions(additional_secret_outputs=["token"])
-        outputs = dict.fromkeys(_OUTPUTS)
-        props = {**inputs, "token": token, **outputs}
-        super().__init__(NodesProvider(), name, props, ResourceOptions.merge(opts, secret))
+    def __init__(self, name: str, inputs: Inputs, claim: CmlClaim, opts: ResourceOptions | None = None) -> None:
+        props = {**inputs, "token": claim.token, "former": claim.former, **dict.fromkeys(_OUTPUTS)}
+        super().__init__(NodesProvider(), name, props, ResourceOptions.merge(opts, _SECRET))

@@ -162,6 +162,8 @@ class Simulated:
             return web.Response(status=401)
         if request.path == "/api/serve/applications/":
             return await self._serve(self._cluster(app), request)
+        if request.path == "/api/v0/logs/file":
+            return web.Response(text=f"{request.query['filename']} at {request.query['node_ip']}\n")
         states = self.nodes.get(self._cluster(app), {})
         before, accepted = dict(states), []
         desired = (await request.json())["drain"] if request.method == "POST" else {}

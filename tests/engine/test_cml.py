@@ -156,6 +156,12 @@ class Cml:
         self.shown += output
         return output
 
+    def command(self, *arguments: str, **environment: str) -> str:
+        """The output of a command of `ray-platform`."""
+        output = self.project.ray_platform(*arguments, environment=environment).output
+        self.shown += output
+        return output
+
     def applications(self, cluster: str = "training") -> dict[str, App]:
         """Those of a cluster, by the last part of their names."""
         found = {app.body["name"]: app for app in self.server.workspace.apps.values()}
@@ -226,11 +232,27 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     assert cml.statuses() == dict.fromkeys(("head", worker), "APPLICATION_RUNNING")
     assert {name: app.id for name, app in cml.applications("serving").items()} == other
 
+    name = cml.project.name
+    assert "(gcs_server) " in cml.command("logs", name, "serving", **{KEY_VARIABLE: KEY})
+    assert cml.command("cml", "stop", name, "training").endswith("so does `ray-platform cml start`\n")
+    assert cml.statuses() == {}
+    ended = "training: none of its applications exists, as after `ray-platform cml stop`: `up` creates them"
+    assert ended in cml.run("preview", "--diff")
+    cml.command("cml", "start", name, "training")
+    assert cml.statuses() == dict.fromkeys(("head", "workers-0"), "APPLICATION_RUNNING")
+    cml.project.changes_nothing()
+    old = {app.environment["RAY_AUTH_TOKEN"] for app in cml.applications().values()}
+    cml.set(numWorkers=1, tokenGeneration=2)
+    cml.run("up", "--yes", "--skip-preview")
+    tokens = json.loads(cml.project.pulumi("stack", "output", "cmlTokens", "--show-secrets", "--json").output)
+    new = {app.environment["RAY_AUTH_TOKEN"] for app in cml.applications().values()}
+    assert new == {tokens["training"]} != old
+
     holders = cml.runner.holders(KEY)
     assert len(holders) == len(cml.server.workspace.apps), "one process for each: its script, which starts Ray"
     assert all(Path(command[-1]).parent.name == "ray-platform" for command in holders)
 
-    tokens = {app.environment["RAY_AUTH_TOKEN"] for app in cml.server.workspace.apps.values()}
+    secrets = {KEY, key, *old, *(app.environment["RAY_AUTH_TOKEN"] for app in cml.server.workspace.apps.values())}
     state = json.dumps(cml.project.resources())
     cml.run("config", "set", "--path", "ray-platform:cml.clusters[0].suspend", "true")
     cml.run("up", "--yes", "--skip-preview")
@@ -238,7 +260,7 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     cml.run("destroy", "--yes", "--skip-preview")
     assert cml.server.workspace.apps == {}
     assert cml.server.workspace.files == {"one": {}, "two": {}}
-    for secret in (KEY, key, *tokens):
+    for secret in secrets:
         assert secret not in state
         assert secret not in cml.shown
     assert not [request for request in cml.server.requests if KEY in request]

@@ -154,6 +154,8 @@ def wrong_in_command(program: str, arguments: str) -> Iterator[str]:
     options = [word.partition("=")[0] for word in words if word.startswith("-") and word != "-"]
     if program in TYPER_APPS:
         known = app(program)
+        if len(words) > 1 and hasattr(known.get(words[0]), "commands"):
+            program, known, words = f"{program} {words[0]}", known[words[0]].commands, words[1:]
         names = words[0].split("|") if words and not words[0].startswith("-") else [""]
         yield from (f"{program} has no command {name}" for name in names if name not in known)
         for name in filter(known.__contains__, names):
@@ -206,6 +208,8 @@ def test_anchors_are_those_of_github(heading: str, anchor: str) -> None:
         ("ray-platform", "conjure", ["ray-platform has no command conjure"]),
         ("ray-platform", "check --conjure", ["ray-platform check has no --conjure"]),
         ("ray-platform", "adopt staging", ["ray-platform adopt requires CLUSTER"]),
+        ("ray-platform", "cml start|stop dev training --format json", []),
+        ("ray-platform", "cml start dev", ["ray-platform cml start requires NAME"]),
         ("ray-platform", "recover --state-only", ["ray-platform recover requires STACK"]),
         ("python -m benchmarks.policies", "--no-engine", []),
         ("python -m benchmarks.policies", "--conjure", ["python -m benchmarks.policies has no --conjure"]),

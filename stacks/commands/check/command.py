@@ -13,7 +13,7 @@ FOUND, MISUSED = 1, 2
 
 Price = Annotated[
     float | None,
-    typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
+    typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, where gpuHourPrice is not set."),
 ]
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from components.cml.manifests import Inputs, digest, nodes
+from components.cml.manifests import GENERATION, Inputs, digest, nodes
 from components.cml.serving import NOTHING
 from components.cml.settings import HEAD
 from kuberay.edits import Verdict
@@ -59,10 +59,11 @@ def _effects(was: Inputs | None, will: Inputs | None) -> Iterator[Effect]:
             else Effect(Verdict.CREATES, "starts again: its head, then its workers")
         )
     elif digest(was, HEAD) != digest(will, HEAD):
+        token = "; callers need the new token and key of Serve" if was[GENERATION] != will[GENERATION] else ""
         yield Effect(
             Verdict.ROLLING,
             "settings of the head change: workers take no new tasks and end their present ones, then head and workers "
-            "are recreated; detached actors and what is stored in the cluster are lost",
+            f"are recreated; detached actors and what is stored in the cluster are lost{token}",
             "a head cannot be replaced below its workers",
             "make the edit while nothing runs",
             _SOURCE,

@@ -80,14 +80,14 @@ def plan(
         found = (
             map(sharing.as_object, shared)
             if all_stacks
-            else ({"stack": n, **as_object(p), **_on_cml(s)} for n, s, p in planned)
+            else ({"stack": n, **as_object(p), **_on_cml(s, price)} for n, s, p in planned)
         )
         typer.echo(json.dumps(list(found), indent=2))
     else:
         reports = (
             map(sharing.report, shared)
             if all_stacks
-            else (with_cml(report(name, each), stack) for name, stack, each in planned)
+            else (with_cml(report(name, each), stack, price) for name, stack, each in planned)
         )
         _written(list(reports), output)
     for each in shared:
@@ -96,10 +96,10 @@ def plan(
             raise typer.Exit(FOUND)
 
 
-def _on_cml(stack: "StackSettings") -> dict[str, object]:
+def _on_cml(stack: "StackSettings", price: float | None) -> dict[str, object]:
     from stacks.commands.plan.report import cml_as_objects
 
-    return {"cml": found} if (found := cml_as_objects(stack)) else {}
+    return {"cml": found} if (found := cml_as_objects(stack, price)) else {}
 
 
 def _written(reports: list["Report"], output: Format) -> None:

@@ -324,35 +324,41 @@ def _cost_object(cost: tuple[float, float] | None) -> dict[str, float] | None:
     return {"always": cost[0], "atMost": cost[1]} if cost else None
 
 
-def with_cml(report: Report, stack: StackSettings) -> Report:
+def with_cml(report: Report, stack: StackSettings, price: float | None) -> Report:
     """The report, with a table of these clusters if the stack has any."""
     rows = tuple(
         (
             each["cluster"],
             ", ".join(each["projects"]),
             *(f"{each[key]:g}" for key in ("workers", "gpus", "cpu", "memory")),
+            NONE if each["cost"] is None else f"{each['cost']:.2f}",
         )
-        for each in cml_as_objects(stack)
+        for each in cml_as_objects(stack, price)
     )
-    columns = ("Cluster", "Projects", "Workers", "GPUs", "CPUs", "Memory in GB")
+    columns = ("Cluster", "Projects", "Workers", "GPUs", "CPUs", "Memory in GB", "Cost per hour")
     table = Table("Ray clusters on Cloudera ML: head and workers together", columns, rows)
     return replace(report, tables=(*report.tables, table)) if rows else report
 
 
-def cml_as_objects(stack: StackSettings) -> list[dict[str, Any]]:
-    """The same for programs."""
-    return [_cml_cluster(each) for each in stack.cml.clusters] if stack.cml else []
+def cml_as_objects(stack: StackSettings, price: float | None = None) -> list[dict[str, Any]]:
+    """The same for programs. `price`: of a GPU in an hour, if the stack file sets none."""
+    if stack.cml is None:
+        return []
+    own = stack.cml.gpu_hour_price
+    return [_cml_cluster(each, price if own is None else own) for each in stack.cml.clusters]
 
 
-def _cml_cluster(cluster: CmlRayClusterSettings) -> dict[str, Any]:
+def _cml_cluster(cluster: CmlRayClusterSettings, price: float | None) -> dict[str, Any]:
     head = cluster.resources_of_head
     running = 0 if cluster.suspend else 1
     workers = [(running * group.replicas, group.resources) for group in cluster.groups]
+    gpus = sum(count * resources.gpus for count, resources in workers)
     return {
         "cluster": cluster.name,
         "projects": list(cluster.projects),
         "workers": sum(count for count, _ in workers),
-        "gpus": sum(count * resources.gpus for count, resources in workers),
+        "gpus": gpus,
+        "cost": None if price is None else gpus * price,
         "cpu": running * head.cpu + sum(count * resources.cpu for count, resources in workers),
         "memory": running * head.memory + sum(count * resources.memory for count, resources in workers),
     }

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from components.cml.applications import Application
 from components.cml.decisions import Nodes, Step, decide
-from components.cml.manifests import ALIVE, THE_HEAD, TOKEN, Inputs, head_url, nodes
+from components.cml.manifests import ALIVE, NODE, THE_HEAD, Inputs, head_url, nodes
 from components.cml.serving import Served
 from components.cml.settings import CmlSettings
 
@@ -23,7 +23,18 @@ class CmlState(StrEnum):
 
 
 @dataclass(frozen=True)
+class ApplicationStatus:
+    name: str
+    status: str
+    """As Cloudera ML has it: STARTING, RUNNING, STOPPING, STOPPED, FAILED or UNKNOWN."""
+    node: str | None
+    """State of its Ray node: IDLE, RUNNING, DRAINING or DEAD; None if Ray does not know it, or does not answer."""
+
+
+@dataclass(frozen=True)
 class CmlStatus:
+    """The status of a cluster."""
+
     name: str
     state: CmlState
     url: str
@@ -36,6 +47,9 @@ class CmlStatus:
     gpus: int | None = None
     """Held by applications that run or start; None if they could not be read."""
     reasons: tuple[str, ...] = ()
+    """What differs, and why; a line each."""
+    applications: tuple[ApplicationStatus, ...] = ()
+    """Those that exist, in the order of their names."""
 
     @property
     def ok(self) -> bool:
@@ -44,17 +58,41 @@ class CmlStatus:
 
 def cml_statuses(settings: CmlSettings, stack: str) -> Iterator[CmlStatus]:
     """Asks the API with the key in CML_API_KEY, and each head for its nodes. What cannot be read has its reason."""
+    return (look(nodes(settings, cluster, stack)) for cluster in settings.clusters)
+
+
+def look(inputs: Inputs, configured: str | None = None) -> CmlStatus:
+    """The status of a cluster now; UNKNOWN if it cannot be read. `configured`: a key, if CML_API_KEY is not set."""
     from components.cml.client import CmlError
 
-    for cluster in settings.clusters:
-        inputs = nodes(settings, cluster, stack)
-        try:
-            live = _applications(inputs)
-            yield cml_status(inputs, live, *_asked(inputs, live))
-        except CmlError as error:
-            yield CmlStatus(
-                cluster.name, CmlState.UNKNOWN, head_url(inputs), desired=_desired(inputs), reasons=(str(error),)
-            )
+    try:
+        live = _applications(inputs, configured)
+        return cml_status(inputs, live, *_asked(inputs, live))
+    except CmlError as error:
+        url, reasons = head_url(inputs), (str(error),)
+        return CmlStatus(inputs["cluster"], CmlState.UNKNOWN, url, desired=_desired(inputs), reasons=reasons)
+
+
+def inputs_of(settings: CmlSettings | None, stack: str, name: str) -> Inputs | None:
+    """What the cluster of that name is made from; None if there is none."""
+    if settings is None:
+        return None
+    return next((nodes(settings, each, stack) for each in settings.clusters if each.name == name), None)
+
+
+def head_log(inputs: Inputs, tail: int | None, *, follow: bool) -> Iterator[bytes]:
+    """The log of Ray at a cluster's head. `tail`: only that many last lines. Raises CmlError, also without a head."""
+    from components.cml.client import CmlError
+    from components.cml.head import Head
+
+    live = _applications(inputs, None)
+    name = f"{inputs['prefix']}{THE_HEAD}"
+    with closing(Head(inputs)) as head:
+        if head.nodes(live) is None:
+            status = next((each.status for each in live if each.name == name), "missing")
+            raise CmlError(f"{name} is {status} and does not answer: Cloudera ML has its output, at Applications")
+        # Ray shows the whole log for 0.
+        yield from head.log(-1 if tail is None else max(tail, 1), follow=follow)
 
 
 def cml_status(
@@ -77,14 +115,18 @@ def cml_status(
         _desired(inputs),
         sum(int(each.body.get("nvidia_gpu") or 0) for each in live if each.status in ALIVE),
         tuple(_reasons(inputs, step, live)),
+        tuple(
+            ApplicationStatus(each.name, each.status, (found or {}).get(each.environment.get(NODE, "")))
+            for each in sorted(live, key=lambda each: each.name)
+        ),
     )
 
 
-def _applications(inputs: Inputs) -> list[Application]:
+def _applications(inputs: Inputs, configured: str | None) -> list[Application]:
     """Raises CmlError."""
     from components.cml.client import Client, api_key
 
-    with closing(Client(inputs["host"], api_key(), inputs["caFile"])) as client:
+    with closing(Client(inputs["host"], api_key(configured), inputs["caFile"])) as client:
         return [each for project in inputs["projects"] for each in client.applications(project, inputs["prefix"])]
 
 
@@ -95,10 +137,7 @@ def _asked(inputs: Inputs, live: Sequence[Application]) -> tuple[Nodes | None, S
     """
     from components.cml.head import Head
 
-    token = next((each.environment[TOKEN] for each in live if each.environment.get(TOKEN)), None)
-    if token is None:
-        return None, None
-    with closing(Head(inputs, token)) as head:
+    with closing(Head(inputs)) as head:
         found = head.nodes(live)
         return found, head.served() if inputs["serve"] and found is not None else None
 
@@ -108,9 +147,11 @@ def _desired(inputs: Inputs) -> int:
 
 
 def _reasons(inputs: Inputs, step: Step, live: Sequence[Application]) -> Iterator[str]:
-    if not live and not step.done:
-        yield "it is in the stack file and not in Cloudera ML: `up` creates it"
+    if step.absent:
+        yield "none of its applications exists: `up` creates them; after `cml stop` so does `ray-platform cml start`"
         return
+    if step.lost:
+        yield step.lost
     statuses = {each.name: each.status for each in live}
     for name in step.waiting:
         status = statuses.get(name)

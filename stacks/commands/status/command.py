@@ -18,6 +18,7 @@ from stacks.program.cancelled import EXIT_CODE
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
+    from components.cml.manifests import Inputs
     from core.body import Body
     from stacks.commands.status.cml import CmlStatus
     from stacks.commands.status.snapshot import Live
@@ -87,24 +88,45 @@ def logs(
     ] = None,
     context: Context = None,
 ) -> None:
-    """Show the log of a RayCluster's head, of a RayJob's driver, or of another pod.
+    """Show the log of a RayCluster's head, of a RayJob's driver, or of another pod. NAME may also be that of a cluster
+    on Cloudera ML, whose head has Ray's log.
 
     Exit code: 0 shown; 1 there is no log now, with the reason; 2 wrong use, or the cluster cannot be read; 130
     interrupted.
     """
     with failing():
+        from core.stack_file import stack_name
+        from stacks.commands.status.cml import inputs_of
         from stacks.commands.status.live import simulated
-        from stacks.commands.status.targets import NoLogError, place_of_log
+        from stacks.commands.status.targets import HEAD, NoLogError, place_of_log
 
-        cluster, target = meant(settings_of(stack).in_context(context), name)
+        settings = settings_of(stack).in_context(context)
+        if on_cml := inputs_of(settings.cml, stack_name(stack_path(stack)), name):
+            if pod not in (None, HEAD):
+                raise ended(f"{name} is on Cloudera ML, where only the head's log is read: leave out --pod", MISUSED)
+            _log_of_cml(on_cml, tail, follow=follow)
+            return
+        cluster, target = meant(settings, name)
         with ending(FOUND, NoLogError):
             place = place_of_log(target, pod, cluster.connection)
             if simulated(cluster):
                 raise NoLogError(f"{SIMULATED}: they have no logs")
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
-        for part in cluster.log(place.namespace, place.pod, place.container, follow=follow, tail=tail):
-            sys.stdout.buffer.write(part)
-            sys.stdout.buffer.flush()
+        _write(cluster.log(place.namespace, place.pod, place.container, follow=follow, tail=tail))
+
+
+def _log_of_cml(inputs: "Inputs", tail: int | None, *, follow: bool) -> None:
+    from components.cml.client import CmlError
+    from stacks.commands.status.cml import head_log
+
+    with ending(FOUND, CmlError):
+        _write(head_log(inputs, tail, follow=follow))
+
+
+def _write(log: Iterable[bytes]) -> None:
+    for part in log:
+        sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()
 
 
 def dashboard(stack: Stack, name: Name, context: Context = None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -52,8 +52,7 @@ def sections(status: StackStatus) -> list[Section]:
     made = [Section("Platform", (), tuple(each.line for each in status.platform))] if status.platform else []
     made += [_tenant(each) for each in status.tenants]
     if status.cml:
-        reasons = [line for each in status.cml for line in _lines("Ray cluster", each.name, each.reasons)]
-        made.append(Section(CML, (_cml(status.cml),), tuple(reasons)))
+        made.append(section_of_cml(status.cml))
     if status.queues:
         reasons = [line for each in status.queues for line in _lines("Queue", each.name, each.reasons)]
         made.append(Section(QUEUES, (_queues(status.queues),), tuple(reasons)))
@@ -170,7 +169,17 @@ def _external(clusters: tuple[ExternalStatus, ...]) -> Table:
     return Table("", ("External cluster", "State", "Checked", "Ray", "Address"), rows)
 
 
-def _cml(clusters: tuple[CmlStatus, ...]) -> Table:
+def section_of_cml(clusters: Sequence[CmlStatus]) -> Section:
+    reasons = [line for each in clusters for line in _lines("Ray cluster", each.name, each.reasons)]
+    return Section(CML, (_cml(clusters),), tuple(reasons))
+
+
+def applications_of_cml(clusters: Sequence[CmlStatus]) -> Table:
+    rows = tuple((each.name, each.status, each.node or NONE) for cluster in clusters for each in cluster.applications)
+    return Table("", ("Application", "Status", "Ray node"), rows)
+
+
+def _cml(clusters: Sequence[CmlStatus]) -> Table:
     rows = tuple(
         (
             each.name,
@@ -266,18 +275,22 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
             }
             for each in status.queues
         ],
-        "cml": [
-            {
-                "cluster": each.name,
-                **_values(each, "state", "ok", "head"),
-                "workers": {"joined": each.joined, "desired": each.desired},
-                "gpus": each.gpus,
-                "dashboardUrl": each.url,
-                "reasons": list(each.reasons),
-            }
-            for each in status.cml
-        ],
+        "cml": [cml_as_object(each) for each in status.cml],
         "unreadable": [asdict(each) for each in status.unreadable],
+    }
+
+
+def cml_as_object(cluster: CmlStatus) -> dict[str, Any]:
+    return {
+        "cluster": cluster.name,
+        **_values(cluster, "state", "ok", "head"),
+        "workers": {"joined": cluster.joined, "desired": cluster.desired},
+        "gpus": cluster.gpus,
+        "dashboardUrl": cluster.url,
+        "reasons": list(cluster.reasons),
+        "applications": [
+            {"application": each.name, "status": each.status, "node": each.node} for each in cluster.applications
+        ],
     }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from components.cml.client import Client
 from components.cml.manifests import nodes
@@ -35,7 +36,8 @@ class Place:
     def client(self, key: str = KEY) -> Client:
         return Client(f"https://{HOST}", key, str(self.server.ca_file), pause=0.01)
 
-    def settings(self, **changes: Any) -> CmlSettings:
+    def values(self, **changes: Any) -> dict[str, Any]:
+        """Of `ray-platform:cml`, with one cluster; `changes`: its keys."""
         cluster = {
             **TRAINING,
             "readyTimeout": "20s",
@@ -43,8 +45,16 @@ class Place:
             **changes,
         }
         cluster = {key: value for key, value in cluster.items() if value is not None}
-        place = {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster]}
-        return CmlSettings.model_validate(place, by_name=False)
+        return {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster]}
+
+    def settings(self, **changes: Any) -> CmlSettings:
+        return CmlSettings.model_validate(self.values(**changes), by_name=False)
+
+    def file(self, folder: Path, **changes: Any) -> Path:
+        """The stack file of the stack dev."""
+        file = folder / "Pulumi.dev.yaml"
+        file.write_text(yaml.safe_dump({"config": {"ray-platform:cml": self.values(**changes)}}))
+        return file
 
     def inputs(self, stack: str = "dev", **changes: Any) -> dict[str, Any]:
         settings = self.settings(**changes)

@@ -53,7 +53,19 @@ def test_nothing_is_done_to_workers_before_there_is_a_head_that_answers(status: 
 @pytest.mark.parametrize("status", ["FAILED", "STOPPED", "STOPPING"])
 def test_all_is_deleted_with_a_head_that_has_ended(status: str) -> None:
     head = live(THE_HEAD, status)
-    assert ids(decide(inputs(), [worker(0), head], None).delete) == ["workers-0.1", "head.1"]
+    step = decide(inputs(), [worker(0), head], None)
+    assert ids(step.delete) == ["workers-0.1", "head.1"]
+    assert step.lost.startswith(
+        f"the head is {status}, and with it tasks, actors, objects, jobs and what people deployed"
+    )
+
+
+def test_what_is_lost_with_a_head_is_reported_once_and_not_for_one_that_an_update_ends() -> None:
+    deleted = worker(0, "STOPPING")
+    assert decide(inputs(), [worker(0)], None).lost.startswith("the head was deleted, and with it tasks")
+    assert decide(inputs(), [deleted, live(THE_HEAD, "STOPPING")], None).lost == ""
+    assert decide(inputs(), [live(THE_HEAD, "STOPPED")], None).lost == ""
+    assert decide(inputs(suspend=True), [worker(0), live(THE_HEAD, "FAILED")], None).lost == ""
 
 
 def test_missing_workers_get_the_lowest_free_numbers() -> None:

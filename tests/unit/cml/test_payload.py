@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from components.cml.manifests import head_url
 from components.payloads import cml_application
 from components.payloads.cml_application import DRAIN, NODES, Front, command, serve_key
 from stacks.commands.status.cml import CmlState, CmlStatus, cml_statuses
-from testbed.cml.server import HOST, KEY
+from testbed.cml.server import KEY
 from testbed.commands import stacks
 from testbed.web_server import Answers, serving
-from tests.unit.cml.conftest import TOKEN, TRAINING, Place
+from tests.unit.cml.conftest import TOKEN, Place
 
 SETTINGS = {
     "group": "workers",
@@ -196,7 +195,8 @@ def test_a_cluster_is_missing_then_ready_and_unknown_without_the_key(
 ) -> None:
     found = status(place)
     assert (found.ok, found.state, found.head, found.gpus) == (False, CmlState.MISSING, None, 0)
-    assert found.reasons == ("it is in the stack file and not in Cloudera ML: `up` creates it",)
+    absent = "none of its applications exists: `up` creates them; after `cml stop` so does `ray-platform cml start`"
+    assert found.reasons == (absent,)
     place.make(place.inputs())
     found = status(place)
     assert (found.ok, found.state, found.head) == (True, CmlState.READY, "RUNNING")
@@ -241,9 +241,7 @@ def test_the_command_needs_no_cluster_of_kubernetes(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     place.make(place.inputs())
-    cml = {"host": f"https://{HOST}", "caFile": str(place.server.ca_file), "clusters": [TRAINING]}
-    file = tmp_path / "Pulumi.dev.yaml"
-    file.write_text(yaml.safe_dump({"config": {"ray-platform:cml": cml}}))
+    file = place.file(tmp_path)
     shown = stacks("status", str(file))
     assert shown.exit_code == 0, shown.output
     first, _, title, columns, row = shown.output.splitlines()
@@ -254,3 +252,37 @@ def test_the_command_needs_no_cluster_of_kubernetes(
     assert KEY not in shown.output
     [found] = json.loads(stacks("status", str(file), "--format", "json").output)["cml"]
     assert (found["state"], found["workers"]) == ("ready", {"joined": 2, "desired": 2})
+    assert json.loads(stacks("cml", "status", file, "--format", "json").output) == [found]
+    shown = stacks("cml", "status", file, "training")
+    assert shown.output.splitlines()[3:] == [
+        "Application                 Status   Ray node",
+        "ray.dev.training.head       RUNNING  IDLE",
+        "ray.dev.training.workers-0  RUNNING  IDLE",
+        "ray.dev.training.workers-1  RUNNING  IDLE",
+    ]
+
+
+def test_logs_are_those_of_the_head(place: Place, tmp_path: Path) -> None:
+    file = place.file(tmp_path)
+    missing = stacks("logs", file, "training")
+    assert (missing.exit_code, missing.output) == (
+        1,
+        "ray.dev.training.head is missing and does not answer: Cloudera ML has its output, at Applications\n",
+    )
+    place.make(place.inputs())
+    assert stacks("logs", file, "training", "--tail", 5).output == "gcs_server.out at 127.0.0.1\n"
+    refused = stacks("logs", file, "training", "--pod", "workers-0")
+    assert (refused.exit_code, "only the head's log is read" in refused.output) == (2, True)
+
+
+def test_a_command_names_what_it_lacks(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = place.file(tmp_path)
+    wrong = stacks("cml", "status", file, "trainig")
+    assert (wrong.exit_code, "has no Ray cluster 'trainig' on Cloudera ML" in wrong.output) == (2, True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for verb in ("start", "stop"):
+        unreadable = stacks("cml", verb, file, "training")
+        assert (unreadable.exit_code, "`pulumi` is not on the PATH" in unreadable.output) == (2, True)
+    monkeypatch.delenv("CML_API_KEY")
+    unknown = stacks("cml", "status", file)
+    assert (unknown.exit_code, "set CML_API_KEY" in unknown.output) == (1, True)

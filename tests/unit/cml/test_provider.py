@@ -3,15 +3,20 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import dill
 import pytest
 from pulumi.dynamic import Config, ConfigureRequest
 
 from components.cml import reconcile
-from components.cml.client import CmlError
+from components.cml.client import CmlError, QuotaError
 from components.cml.manifests import Member, application, claim
+from components.cml.reconcile import NotReadyError
 from components.dynamic.cml import ClaimProvider, NodesProvider
+from stacks.commands.cml.clusters import CmlCluster, NotStartedError
+from stacks.commands.recover.cli import Cli
+from stacks.commands.status.cml import CmlState
 from testbed.cml.server import KEY
 from tests.unit.cml.conftest import QUICK, Place
 
@@ -60,8 +65,112 @@ def test_a_cluster_is_created_read_repaired_scaled_and_deleted(place: Place) -> 
 
     nodes.delete("id", olds)
     assert place.names == []
-    assert nodes.read("id", olds).id == ""
     claims.delete("id", claimed)
+
+
+class State(Cli):
+    """A stack whose exported state has these outputs of a cluster's claim and nodes, the token as a secret."""
+
+    def __init__(self, claim: dict[str, Any], nodes: dict[str, Any]) -> None:
+        super().__init__("dev")
+        sign = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+        tokens = {key: {**sign, "plaintext": json.dumps(claim[key])} for key in ("token", "former")}
+        outputs = {"CmlClaim": {**claim, **tokens}, "CmlNodes": {**nodes, **tokens}}
+        self.resources = [{"type": f"dynamic/ray-platform:{name}", "outputs": each} for name, each in outputs.items()]
+
+    def output(self, *_: str, stdin: str = "") -> str:
+        return json.dumps({"deployment": {"resources": self.resources}})
+
+
+def test_a_stopped_cluster_is_named_and_started_by_the_command_or_by_the_next_up(
+    place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    claims, nodes = providers()
+    claimed = claims.create(claim(place.inputs())).outs or {}
+    news = {**place.inputs(), "token": claimed["token"]}
+    olds = nodes.create(news).outs or {}
+    cluster = CmlCluster(place.file(tmp_path), "training", State(claimed, olds))
+    assert cluster.get_status().state is CmlState.READY
+
+    place.ray.work(place.app("workers-0").environment["RAY_CLOUD_INSTANCE_ID"])
+    with pytest.raises(NotReadyError, match="still run tasks, which neither `up` nor `cml stop` ends: run it again"):
+        cluster.stop_cluster()
+    place.ray.finish()
+    cluster.stop_cluster()
+    assert (place.names, place.ray.lost) == ([], [])
+    [reason] = cluster.get_status().reasons
+    assert reason.endswith("`up` creates them; after `cml stop` so does `ray-platform cml start`")
+
+    capfd.readouterr()
+    assert nodes.diff("", olds, news).changes
+    ended = "training: none of its applications exists, as after `ray-platform cml stop`: `up` creates them\n"
+    assert capfd.readouterr().err == ended
+    refreshed = nodes.read("id", olds)
+    assert (refreshed.id, (refreshed.outs or {})["state"]) == ("id", None)
+    assert CmlCluster(place.file(tmp_path), "training", State(claimed, refreshed.outs or {})).start_cluster().ok
+    assert not nodes.diff("", olds, news).changes
+    cluster.stop_cluster()
+    assert nodes.update("", refreshed.outs or {}, news).outs == olds
+
+
+def test_a_token_is_replaced_with_the_applications_that_have_it_once_they_are_idle(place: Place) -> None:
+    claims, nodes = providers()
+    before, after = place.inputs(), place.inputs(tokenGeneration=2)
+    old = claims.create(claim(before)).outs or {}
+    olds = nodes.create({**before, "token": old["token"], "former": []}).outs or {}
+    assert not claims.diff("", old, claim(before)).changes
+    assert claims.diff("", old, claim(after)).changes
+    new = claims.update("", old, claim(after)).outs or {}
+    assert new["former"] == [old["token"]] != [new["token"]]
+    news = {**after, "token": new["token"], "former": new["former"]}
+    assert nodes.diff("", olds, news).changes
+
+    place.ray.work(place.app("workers-0").environment["RAY_CLOUD_INSTANCE_ID"])
+    with pytest.raises(NotReadyError, match="still run tasks"):
+        nodes.update("", olds, news)
+    assert place.app("head").environment["RAY_AUTH_TOKEN"] == old["token"]
+    place.ray.finish()
+    made = nodes.update("", olds, news).outs or {}
+    assert (made["joined"], place.ray.lost) == (2, [])
+    assert {app.environment["RAY_AUTH_TOKEN"] for app in place.workspace.apps.values()} == {new["token"]}
+    assert not nodes.diff("", made, news).changes
+
+
+def test_after_a_rotation_that_failed_a_refresh_and_a_destroy_work(place: Place) -> None:
+    claims, nodes = providers()
+    after = place.inputs(tokenGeneration=2)
+    old = claims.create(claim(place.inputs())).outs or {}
+    olds = nodes.create({**place.inputs(), "token": old["token"], "former": []}).outs or {}
+    new = claims.update("", old, claim(after)).outs or {}
+    place.workspace.limits.gpus = 0
+    with pytest.raises(QuotaError):
+        nodes.update("", olds, {**after, "token": new["token"], "former": new["former"]})
+    assert place.app("head").environment["RAY_AUTH_TOKEN"] == new["token"]
+
+    # The state of the nodes has the old token.
+    assert (nodes.read("id", olds).outs or {})["state"] is None
+    nodes.delete("id", olds)
+    assert place.names == ["ray.dev.training.head"]
+    claims.delete("id", new)
+    assert place.names == []
+
+
+def test_a_cluster_starts_as_the_last_up_made_it_or_not_at_all(place: Place, tmp_path: Path) -> None:
+    def start(state: State, **changes: Any) -> None:
+        CmlCluster(place.file(tmp_path, **changes), "training", state).start_cluster()
+
+    claimed = ClaimProvider().create(claim(place.inputs())).outs or {}
+    state = State(claimed, place.inputs())
+    with pytest.raises(
+        NotStartedError, match=r"differs from the last `up` \(groups\): run `pulumi up`, which also starts"
+    ):
+        start(state, numWorkers=3)
+    with pytest.raises(NotStartedError, match="has suspend: true: set it to false, and run `pulumi up`"):
+        start(state, suspend=True)
+    state.resources.pop()
+    with pytest.raises(NotStartedError, match="is not in the state of the stack: run `pulumi up`, which creates it"):
+        start(state)
+    assert place.names == []
 
 
 def test_the_deletion_of_a_claim_finds_what_is_half_made(place: Place) -> None:
@@ -83,7 +192,7 @@ def test_a_claim_remembers_the_projects_that_its_cluster_has_had(place: Place) -
     olds = nodes.create({**before, "token": claimed["token"]}).outs or {}
     assert claims.diff("", claimed, claim(after)).changes
     moved = claims.update("", claimed, claim(after)).outs or {}
-    assert (moved["projects"], moved["token"]) == (["two", "one"], claimed["token"])
+    assert (moved["projects"], moved["token"], moved["former"]) == (["two", "one"], claimed["token"], [])
     assert not claims.diff("", moved, claim(after)).changes
     nodes.update("", olds, {**after, "token": claimed["token"]})
     assert {app.project for app in place.workspace.apps.values()} == {"two"}

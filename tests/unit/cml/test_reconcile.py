@@ -53,7 +53,7 @@ def test_a_busy_worker_ends_its_tasks_or_stays_and_the_next_up_continues(place: 
     place.make(place.inputs())
     for name in ("workers-0", "workers-1"):
         place.ray.work(node(place.app(name)))
-    with pytest.raises(NotReadyError, match="still run tasks, which `up` never ends"):
+    with pytest.raises(NotReadyError, match="still run tasks, which neither `up` nor `cml stop` ends"):
         place.make(place.inputs(numWorkers=1, readyTimeout="1s"))
     assert place.names == NAMES
     place.ray.finish()
@@ -73,8 +73,14 @@ def test_applications_that_failed_or_were_edited_are_replaced(place: Place) -> N
     assert place.workspace.created == 5
     # Without its head a cluster is made again.
     place.workspace.fail(place.app("head"))
+    place.lines.clear()
     assert place.make(place.inputs())["joined"] == 2
     assert (place.names, place.workspace.created) == (NAMES, 8)
+    [said] = [line for line in place.lines if "lost" in line]
+    assert said.startswith(
+        "training: the head is FAILED, and with it tasks, actors, objects, jobs and what people deployed"
+    )
+    assert "are lost; addresses, token and what the stack file serves stay; 0 workers have joined" in said
 
 
 def test_settings_of_a_group_replace_its_workers_and_others_stay(place: Place) -> None:

@@ -23,6 +23,7 @@ from stacks.load import load, parse
 from stacks.program.build import build
 from stacks.program.config import running_stack
 from stacks.settings import StackSettings
+from testbed.commands import stacks
 from testbed.recorder import record
 from tests.unit.cml.conftest import Place
 
@@ -70,6 +71,13 @@ def test_the_plan_adds_up_what_the_quotas_have_to_hold() -> None:
     training, serving = cml_as_objects(load(FILE))
     assert (training["workers"], training["gpus"], training["cpu"], training["memory"]) == (4, 4, 68, 272)
     assert (serving["projects"], serving["workers"]) == (["abcd-efgh-1234", "other-project-5678"], 0)
+    assert (training["cost"], serving["cost"]) == (10.0, 0.0)
+    [without_price] = cml_as_objects(stack({**WITH_GPUS, "numWorkers": 3}))
+    [with_option] = cml_as_objects(stack({**WITH_GPUS, "numWorkers": 3}), 4.5)
+    assert (without_price["cost"], with_option["cost"]) == (None, 27.0)
+    assert (
+        "| training | abcd-efgh-1234 | 4 | 4 | 68 | 272 | 10.00 |" in stacks("plan", FILE, "--format=markdown").output
+    )
 
 
 def test_impact_reports_what_leaves_and_what_is_replaced() -> None:
@@ -83,6 +91,8 @@ def test_impact_reports_what_leaves_and_what_is_replaced() -> None:
     assert replaced.startswith("lab rolling: replaces the workers of group workers")
     [whole] = texts(stack(two), stack({**two, "rayVersion": "2.59.0"}))
     assert whole.startswith("lab rolling: settings of the head change")
+    [renewed] = texts(stack(two), stack({**two, "tokenGeneration": 2}))
+    assert renewed.endswith("stored in the cluster are lost; callers need the new token and key of Serve")
     [suspended] = texts(stack(two), stack({**two, "suspend": True}))
     assert suspended.startswith("lab rolling: is suspended")
     [deleted] = texts(stack(two), stack())

@@ -32,11 +32,11 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 569, CLUSTER | RARE | {"rich"}),
-    "plan": (PLAN, 616, CLUSTER | RARE),
-    "impact": (IMPACT, 586, CLUSTER | RARE),
-    "review": (REVIEW, 644, CLUSTER | RARE),
-    "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 474, CLUSTER | RARE),
+    "check": (CHECK, 572, CLUSTER | RARE | {"rich"}),
+    "plan": (PLAN, 618, CLUSTER | RARE),
+    "impact": (IMPACT, 588, CLUSTER | RARE),
+    "review": (REVIEW, 646, CLUSTER | RARE),
+    "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 476, CLUSTER | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
     "the Pulumi program": ("import stacks.program.build, stacks.program.config", 865, CLIENT | NOT_OF_PULUMI),
     "the dynamic providers": (PROVIDERS, 629, CLIENT | NOT_OF_PULUMI),
