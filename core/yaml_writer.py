@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 from yaml.representer import SafeRepresenter
 
-from core.yaml_reader.scalars import NotPlainError, resolve, resolve_of_kubernetes
+from core.yaml_reader.scalars import UNUSUAL_SPACE, NotPlainError, resolve, resolve_of_kubernetes
 
 _BREAKS = frozenset("\x85\u2028\u2029")
 """Line breaks of YAML 1.1 that are text to YAML 1.2. Only double quotes have escapes for them."""
@@ -51,7 +51,7 @@ def _lines(dumper: SafeRepresenter, value: str) -> yaml.ScalarNode:
 def _is_text(value: str) -> bool:
     """Whether a text without quotes is read as itself, by Pulumi and by Kubernetes' tools."""
     try:
-        return bool(resolve(value) == value == resolve_of_kubernetes(value))
+        return UNUSUAL_SPACE.match(value) is None and bool(resolve(value) == value == resolve_of_kubernetes(value))
     except NotPlainError:
         return False
 

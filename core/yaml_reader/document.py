@@ -5,7 +5,6 @@ The composer of PyYAML follows nesting and aliases without limits, and crashes o
 and keys that are not text are refused, because the program would receive something other than what was written.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from yaml.reader import ReaderError
 
 from core.problems import Path
 from core.strategic_merge import DIRECTIVE, MERGE_KEYS
-from core.yaml_reader.scalars import DocumentError, Node, NotPlainError, Span, resolve
+from core.yaml_reader.scalars import UNUSUAL_SPACE, DocumentError, Node, NotPlainError, Span, resolve
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,6 @@ def documents(text: str, resolve: Resolve = resolve) -> Iterator[Document]:
 
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
 
-_UNUSUAL_SPACE = re.compile(r"[ ]*(-[ ]+)*([\w./-]+:[ ]*)?[\u00a0\u2000-\u200b\u202f\u3000]")
-"""One that ends neither an indentation nor a key."""
-
 _SPACE = "an unusual space, such as a no-break space: replace it with a plain one"
 
 _OPENED = ("quoted scalar", "flow mapping", "flow sequence")
@@ -125,7 +121,7 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
     for number, each in enumerate(lines[: mark.line + 1], 1):
         if each.startswith(_CONFLICT):
             return DocumentError("a conflict of git: keep one of the two sides, and remove its marks", Span(number, 1))
-        if (found := _UNUSUAL_SPACE.match(each)) and not each.isspace():
+        if (found := UNUSUAL_SPACE.match(each)) and not each.isspace():
             return DocumentError(_SPACE, Span(number, found.end()))
     if quote := _quote_over_lines(text, mark.line):
         message = f"the quote that opens here is closed on line {span.line}, and more follows there: close it before"
@@ -298,7 +294,7 @@ def _scalar(event: yaml.ScalarEvent, resolve: Resolve) -> Node:
     plain, quoted = event.implicit
     if not plain and not quoted and event.tag != _TEXT:
         raise _tagged(event.tag, span)
-    if plain and not event.value.isascii() and (found := _UNUSUAL_SPACE.match(event.value)):
+    if plain and not event.value.isascii() and (found := UNUSUAL_SPACE.match(event.value)):
         raise DocumentError(_SPACE, Span(span.line, span.column + found.end() - 1))
     try:
         value = resolve(event.value) if plain else event.value

@@ -28,6 +28,10 @@ _LONGEST_INTEGER = 66
 """Characters of a 64-bit integer in base 2 with its prefix; Go parses no longer integers."""
 
 
+UNUSUAL_SPACE = re.compile(r"[ ]*(-[ ]+)*([\w./-]+:[ ]*)?[\u00a0\u2000-\u200b\u202f\u3000]")
+"""One that ends neither an indentation nor a key. No scalar without quotes begins with it."""
+
+
 class NotPlainError(ValueError):
     """A scalar that would reach the program as another value, or not at all; the message names the correct form."""
 

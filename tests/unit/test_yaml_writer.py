@@ -35,6 +35,8 @@ TEXTS = st.one_of(
 @example(text="a\u2028b\nc")
 @example(text="\n  a\n")
 @example(text="a \n")
+@example(text="\u00a0")
+@example(text="a: \u2003b")
 def test_a_text_stays_the_same_text(dumper: type[yaml.SafeDumper], text: str) -> None:
     value = {"key": text, "list": [{text: text}]}
     written = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=40)
