@@ -292,13 +292,13 @@ _QUEUED = f"request.kind.kind != 'RayCronJob' && '{KUEUE_QUEUE_LABEL}' in object
 
 def _scheduled(admitted: Restricted) -> Listed:
     """The schedulers that an object asks for. Without Kueue's label pods of Ray are the batch scheduler's, and others
-    those of the scheduler that they name. A PodGroup is Volcano's."""
+    those of the scheduler that they name. Nobody of a tenant creates PodGroups."""
     named = f"{_PODS}.all(pod, pod.spec.?schedulerName.orValue('') == 'volcano')"
     of_volcano = f"{_OF_RAY} || {named}" if admitted.scheduler == "volcano" else named
     return Listed(
         "scheduled",
         f"[({_labelled(KUEUE_QUEUE_LABEL)} ? ['kueue'] : [])"
-        f" + ({_labelled(QUEUE_LABEL)} || request.kind.kind == 'PodGroup' ? ['volcano'] : [])"
+        f" + ({_labelled(QUEUE_LABEL)} ? ['volcano'] : [])"
         f" + ({_PODS}.size() > 0 && !({_QUEUED}) ? [{of_volcano} ? 'volcano' : 'kubernetes'] : [])]",
         f"it.filter(each, request.namespace in {listed(admitted.schedulers)}"
         f" && !(each in {by_namespace(admitted.schedulers)}))",

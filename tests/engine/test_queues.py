@@ -257,7 +257,6 @@ def judging(kubectl: Kubectl) -> Iterator[Kubectl]:
     ]
     rules = [
         rule("ray.io", ALL_RAY_KINDS, ["get", "create", "patch"]),
-        rule("scheduling.volcano.sh", ["podgroups"], ["get", "patch"]),
         rule("", ["pods"], ["create"]),
     ]
     subjects = ["user:ada", f"serviceAccount:{OF_VOLCANO}/default", f"serviceAccount:{OF_KUEUE}/default"]
@@ -357,15 +356,6 @@ def test_nor_do_pods_of_its_code(namespace: str, spec: Body, scheduler: str, jud
     account = f"system:serviceaccount:{namespace}:default"
     error = judged(judging, namespace, with_spec(pod(name="main"), **spec), account)
     assert f"{scheduler} is not for this namespace" in error if scheduler else error == ""
-
-
-def test_a_tenant_patches_no_podgroup_of_another_scheduler(judging: Kubectl) -> None:
-    patch = ("patch", "--as", "ada", "podgroups/gang", "--type=merge", "-p", '{"spec": {"minMember": 3}}')
-    for namespace, refused in ((OF_VOLCANO, ""), (OF_KUBERNETES, "scheduler volcano is not for this namespace")):
-        judging.does("create", "-n", namespace, "-f", "-", bodies=[NAMING["PodGroup"]("free")])
-        error = judging.tries(*patch, "-n", namespace).stderr
-        assert refused in error
-        assert bool(refused) == bool(error)
 
 
 def test_what_was_there_before_stays_and_can_be_changed(judging: Kubectl) -> None:
