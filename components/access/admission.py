@@ -104,6 +104,7 @@ _OF_RUNS = "job-template"
 """Prefix of the objects for runs of job templates."""
 
 _REDIS = "redis"
+"""The policy for the StatefulSet of the shared Redis."""
 
 _CONNECTED = "connected"
 """The policy that only warns."""

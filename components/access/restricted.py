@@ -35,7 +35,7 @@ class Restricted:
     """The operator's batch scheduler. None: Kubernetes' own scheduler."""
 
     schedulers: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The schedulers that a tenant may use, by the namespaces where not all are allowed."""
+    """The schedulers that a tenant may use, by the namespaces of tenants that name some."""
 
     taints: Sequence[str] = ()
     """Keys of the taints of pools, which tenants' pods may tolerate."""
