@@ -12,6 +12,7 @@ from components.access.personas import (
     RAY_JOB_SUBMITTER,
     RAY_PORT_FORWARDER,
     RAY_USER,
+    REDIS_ADMIN,
     VIEW,
     NamedCluster,
     RayDeployerSettings,
@@ -20,13 +21,11 @@ from components.access.personas import (
     Subject,
     itself,
     ray_cluster_admin,
-    redis_admin,
     run_of,
     scheduler_admin,
     use_of,
 )
 from components.bodies import in_namespace
-from components.redis.connection import NAME as REDIS
 from core.body import Body
 
 RBAC = "rbac.authorization.k8s.io"
@@ -109,10 +108,10 @@ def cluster_admin(subjects: Sequence[Subject]) -> Grant:
     return Grant("cluster-admin", CLUSTER_ADMIN, subjects)
 
 
-def cluster_admin_inside(subjects: Sequence[Subject], namespace: str, redis_nodes: int = 0) -> dict[str, Body]:
-    """Their additional rights in the operator's namespace, or in that of Redis, by part. `redis_nodes`: pods of the
-    shared Redis there."""
-    rules = (*CLUSTER_ADMIN_INSIDE, *(redis_admin(REDIS, redis_nodes) if redis_nodes else ()))
+def cluster_admin_inside(subjects: Sequence[Subject], namespace: str, *, redis: bool) -> dict[str, Body]:
+    """Their additional rights in the operator's namespace, or in that of Redis, by part. `redis`: whether the shared
+    Redis is there."""
+    rules = (*CLUSTER_ADMIN_INSIDE, *(REDIS_ADMIN if redis else ()))
     return _inside("cluster-admin", rules, subjects, namespace)
 
 
@@ -127,18 +126,18 @@ def _inside(name: str, rules: Sequence[Rule], subjects: Sequence[Subject], names
 
 
 def cluster_access(
-    admins: Sequence[Subject], operator_namespace: str, *, owns_kinds: bool, redis_nodes: int = 0
+    admins: Sequence[Subject], operator_namespace: str, *, owns_kinds: bool, redis: bool = False
 ) -> dict[str, Body]:
     """The roles of cluster admins, and the rules for KubeRay's kinds in Kubernetes' own roles, by part.
 
-    `owns_kinds`: whether the stack installs these kinds. Only then Kubernetes' own roles get rules. `redis_nodes`: pods
-    of the shared Redis in the operator's namespace.
+    `owns_kinds`: whether the stack installs these kinds. Only then Kubernetes' own roles get rules. `redis`: whether
+    the shared Redis is in the operator's namespace.
     """
     made = {f"aggregate-to-{to}": aggregated(to) for to in AGGREGATED} if owns_kinds else {}
     if not admins:
         return made
     everywhere = bodies(cluster_admin(admins), "ClusterRole")
-    inside = cluster_admin_inside(admins, operator_namespace, redis_nodes)
+    inside = cluster_admin_inside(admins, operator_namespace, redis=redis)
     return {
         **made,
         **{f"cluster-admin-{part}": body for part, body in everywhere.items()},

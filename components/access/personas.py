@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
+from components.redis.connection import NAME as REDIS
 from core.types import DnsSubdomain, Settings
 
 _ACCOUNT = re.compile(r"serviceAccount:[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
@@ -169,13 +170,9 @@ CLUSTER_ADMIN_INSIDE = (
 create or change workloads there, because a pod of the operator's namespace can use the operator's account."""
 
 
-def redis_admin(name: str, nodes: int) -> tuple[Rule, ...]:
-    """Where the shared Redis is: change its StatefulSet, as far as the admission policy `redis` allows, and run
-    `redis-cli` in its pods. `name`: of the StatefulSet; `nodes`: how many pods it has."""
-    return (
-        rule("apps", ["statefulsets"], ["update", "patch"], [name]),
-        rule("", ["pods/exec"], ["get", "create"], [f"{name}-{node}" for node in range(nodes)]),
-    )
+REDIS_ADMIN = (rule("apps", ["statefulsets"], ["update", "patch"], [REDIS]),)
+"""Where the shared Redis is: change its StatefulSet, as far as the admission policy `redis` allows. There is no
+`pods/exec`: its pods have the passwords of all tenants."""
 
 
 def scheduler_admin(configuration: str) -> tuple[Rule, ...]:

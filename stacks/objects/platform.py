@@ -78,9 +78,9 @@ def _of_tenants(stack: StackSettings) -> Iterator[Part]:
 
 def _access(stack: StackSettings) -> Iterator[Object]:
     admins, inside = stack.access.cluster_admins, stack.operator.namespace
-    redis = shared_redis(stack)
-    nodes = redis.settings.nodes if redis and redis.namespace == inside else 0
-    made = cluster_access(admins, inside, owns_kinds=stack.operator.install == "manifests", redis_nodes=nodes)
+    redis, owns_kinds = shared_redis(stack), stack.operator.install == "manifests"
+    has_redis = redis is not None and redis.namespace == inside
+    made = cluster_access(admins, inside, owns_kinds=owns_kinds, redis=has_redis)
     if stack.scheduler and (program := stack.scheduler.configured).install == "manifests":
         of_scheduler = admin_of_scheduler(admins, program.namespace, program.CONFIG_MAP)
         made |= {f"cluster-admin-of-the-scheduler-{part}": body for part, body in of_scheduler.items()}
@@ -91,8 +91,7 @@ def _access(stack: StackSettings) -> Iterator[Object]:
 def _redis(stack: StackSettings, redis: RedisPart) -> Iterator[Object]:
     if redis.own_namespace:
         yield Object(NAMESPACE, redis_namespace(redis.namespace), ("redis", "namespace"))
-        admins, nodes = stack.access.cluster_admins, redis.settings.nodes
-        for part, body in cluster_admin_inside(admins, redis.namespace, nodes).items():
+        for part, body in cluster_admin_inside(stack.access.cluster_admins, redis.namespace, redis=True).items():
             yield Object(f"cluster-admin-{part}", body, ("access", "clusterAdmins"))
     priority, policies = stack.priorities.names.head, redis_policies(stack, redis)
     for each in redis_objects(redis.settings, redis.namespace, redis.clusters, priority, policies):

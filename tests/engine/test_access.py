@@ -133,7 +133,7 @@ def roles() -> Iterator[Role]:
     tenant = stack.tenants[0]
     clusters = list(named_clusters(stack, tenant))
     yield Role(bodies(cluster_admin(admins), "ClusterRole")["role"], "", "Cluster admin")
-    inside = cluster_admin_inside(admins, OPERATOR_NAMESPACE, redis_nodes=1)
+    inside = cluster_admin_inside(admins, OPERATOR_NAMESPACE, redis=True)
     yield Role(inside["role"], OPERATOR_NAMESPACE, "Cluster admin")
     yield Role(scheduler_access()["role"], SCHEDULER_NAMESPACE, "Cluster admin")
     for to in AGGREGATED:

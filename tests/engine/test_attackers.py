@@ -312,9 +312,7 @@ WITHOUT_AN_OBJECT = {
 }
 """Verbs with which nothing is written."""
 
-OF_CLUSTER_ADMINS = {
-    *("queues", "clusterqueues", "cohorts", "resourceflavors", "localqueues", "statefulsets/scale", "pods/exec")
-}
+OF_CLUSTER_ADMINS = {*("queues", "clusterqueues", "cohorts", "resourceflavors", "localqueues", "statefulsets/scale")}
 """What cluster admins write beside objects of tenants."""
 
 
