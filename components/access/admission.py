@@ -225,8 +225,8 @@ def _scaled_redis() -> Body:
     unchanged = (
         *_same_but("object.spec", "oldObject.spec", listed(["replicas", "template"])),
         *_same_but(f"{template}.spec", f"{earlier}.spec", listed(["containers"])),
+        *_same_but(f"{template}.metadata", f"{earlier}.metadata", listed(["annotations"])),
         *_same_but(_annotations(template), _annotations(earlier), listed([_RESTARTED])),
-        *(f"{template}.metadata.?{each} == {earlier}.metadata.?{each}" for each in ("labels", "finalizers")),
         f"{now}.size() == {before}.size()",
         f"{now}.all(c, {before}.exists(before, {same}))",
         *(f"object.metadata.?{each} == oldObject.metadata.?{each}" for each in _KEPT),

@@ -12,7 +12,6 @@ from components.access.personas import (
     RAY_JOB_SUBMITTER,
     RAY_PORT_FORWARDER,
     RAY_USER,
-    REDIS_ADMIN,
     VIEW,
     NamedCluster,
     RayDeployerSettings,
@@ -21,11 +20,13 @@ from components.access.personas import (
     Subject,
     itself,
     ray_cluster_admin,
+    redis_admin,
     run_of,
     scheduler_admin,
     use_of,
 )
 from components.bodies import in_namespace
+from components.redis.connection import NAME as REDIS
 from core.body import Body
 
 RBAC = "rbac.authorization.k8s.io"
@@ -111,7 +112,7 @@ def cluster_admin(subjects: Sequence[Subject]) -> Grant:
 def cluster_admin_inside(subjects: Sequence[Subject], namespace: str, *, redis: bool) -> dict[str, Body]:
     """Their additional rights in the operator's namespace, or in that of Redis, by part. `redis`: whether the shared
     Redis is there."""
-    rules = (*CLUSTER_ADMIN_INSIDE, *(REDIS_ADMIN if redis else ()))
+    rules = (*CLUSTER_ADMIN_INSIDE, *(redis_admin(REDIS) if redis else ()))
     return _inside("cluster-admin", rules, subjects, namespace)
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from components.redis.connection import NAME as REDIS
 from core.types import DnsSubdomain, Settings
 
 _ACCOUNT = re.compile(r"serviceAccount:[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
@@ -170,9 +169,10 @@ CLUSTER_ADMIN_INSIDE = (
 create or change workloads there, because a pod of the operator's namespace can use the operator's account."""
 
 
-REDIS_ADMIN = (rule("apps", ["statefulsets"], ["update", "patch"], [REDIS]),)
-"""Where the shared Redis is: change its StatefulSet, as far as the admission policy `redis` allows. There is no
-`pods/exec`: its pods have the passwords of all tenants."""
+def redis_admin(name: str) -> tuple[Rule, ...]:
+    """Where the shared Redis is: change its StatefulSet `name`, as far as the admission policy `redis` allows. There is
+    no `pods/exec`: its pods have the passwords of all tenants."""
+    return (rule("apps", ["statefulsets"], ["update", "patch"], [name]),)
 
 
 def scheduler_admin(configuration: str) -> tuple[Rule, ...]:
