@@ -37,7 +37,8 @@ class AdmissionPolicies(Objects):
 
 class ClusterAccess(Objects):
     """The rights of cluster admins, and rules for KubeRay's kinds in Kubernetes' roles `view`, `edit` and `admin`
-    (`access.manifests.cluster_access`). It depends on the operator, in whose namespace some are."""
+    (`access.manifests.cluster_access`). It depends on the operator and the scheduler, in whose namespaces
+    some are, and on the policies that bound the rights."""
 
 
 class IdleTermination(Objects):

@@ -17,7 +17,7 @@ from components.monitoring.settings import MonitoringSettings
 from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
-from components.queues.settings import SchedulerSettings, SharedQueueSettings, TenantQueue
+from components.queues.settings import SchedulerNames, SchedulerSettings, SharedQueueSettings, TenantQueue
 from components.ray_cluster.rules import ValidRayCluster
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.ray_job.rules import ValidRayJob
@@ -143,6 +143,10 @@ class TenantSettings(Settings):
     queue: TenantQueue | None = None
     """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
     for one of its own. Default: the scheduler's default queue, which all may use."""
+
+    scheduler: SchedulerNames | None = None
+    """Which schedulers the tenant's RayClusters may use, one or a list: `kubernetes` and the stack's. The API server
+    refuses others, and a RayCluster chooses with its own `scheduler`. Default: all."""
 
     storage: tuple[StorageSettings, ...] = ()
     """Storage that the tenant's RayClusters share, for models, data and results."""

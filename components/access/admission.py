@@ -10,7 +10,8 @@ The policies serve all tenants of a stack, and each asks the API server about th
   `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
   (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
   administrators.
-
+- `redis` restricts cluster admins, who may change the StatefulSet of Redis: its pods could run as any account of the
+  namespace, which may be the operator's.
 - `connected` only warns: of RayClusters, RayJobs and RayServices whose pods no NetworkPolicy lets reach each other.
 
 They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
@@ -37,6 +38,7 @@ from components.objects import Object
 from components.payloads.idle_termination import NAME as IDLE_TERMINATION
 from components.ray_cluster.manifests import API_VERSION as RAY_VERSION
 from components.ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL
+from components.redis.connection import NAME as REDIS
 from components.tenant.settings import named, of_tenants
 from core.body import Body
 from policies.cel import listed
@@ -57,7 +59,8 @@ def restrictions(stack: str, admitted: Restricted) -> Iterator[Object]:
     made = _restrictions(stack, admitted)
     of_runs = tuple(name for name in made if name.startswith(_OF_RUNS))
     for name, body in made.items():
-        yield Object(name, body, ("tenants",), of_runs if name == _OTHER_JOBS else ())
+        place = ("redis",) if name.startswith(_REDIS) else ("tenants",)
+        yield Object(name, body, place, of_runs if name == _OTHER_JOBS else ())
 
 
 def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
@@ -72,6 +75,8 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     ]
     if admitted.hosts:
         policies.append(("ingress-hosts", own_hosts(admitted), named("In", admitted.hosts)))
+    if admitted.redis:
+        policies.append((_REDIS, _scaled_redis(), named("In", [admitted.redis])))
     if admitted.connected:
         policies.append((_CONNECTED, _connected(admitted), named("In", admitted.connected)))
     made: dict[str, Body] = {}
@@ -97,6 +102,9 @@ _OTHER_JOBS = "ray-jobs-policy-binding"
 
 _OF_RUNS = "job-template"
 """Prefix of the objects for runs of job templates."""
+
+_REDIS = "redis"
+"""The policy for the StatefulSet of the shared Redis."""
 
 _CONNECTED = "connected"
 """The policy that only warns."""
@@ -184,12 +192,11 @@ def _own_workers() -> Body:
         f"{labels}[?'{NODE_TYPE_LABEL}'].orValue('') == 'worker'"
         f" && ({_is_account_of(cluster)} || oldObject.spec.?serviceAccountName.orValue('') == {_ACCOUNT})"
     )
-    kept = ("labels", "ownerReferences", "finalizers")
     now, before = (_annotations(each) for each in ("object", "oldObject"))
     unchanged = (
         own,
         "request.?subResource.orValue('') == 'resize' || object.spec == oldObject.spec",
-        *(f"object.metadata.?{each} == oldObject.metadata.?{each}" for each in kept),
+        *(f"object.metadata.?{each} == oldObject.metadata.?{each}" for each in _KEPT),
         f"{now}.all(key, key.startsWith('ray.io/') || key in {before} && {now}[key] == {before}[key])",
         f"{before}.all(key, key.startsWith('ray.io/') || key in {now})",
     )
@@ -204,6 +211,44 @@ def _own_workers() -> Body:
     )
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods", "pods/resize"]}
     return {**made, "matchConstraints": {"resourceRules": [rule]}}
+
+
+_RESTARTED = "kubectl.kubernetes.io/restartedAt"
+"""Annotation by which `kubectl rollout restart` replaces pods."""
+
+
+def _scaled_redis() -> Body:
+    """Cluster admins change the number and the resources of Redis' nodes, and restart them."""
+    template, earlier = "object.spec.template", "oldObject.spec.template"
+    now, before = f"{template}.spec.containers", f"{earlier}.spec.containers"
+    same = " && ".join(_same_but("c", "before", listed(["resources"])))
+    unchanged = (
+        *_same_but("object.spec", "oldObject.spec", listed(["replicas", "template"])),
+        *_same_but(f"{template}.spec", f"{earlier}.spec", listed(["containers"])),
+        *_same_but(f"{template}.metadata", f"{earlier}.metadata", listed(["annotations"])),
+        *_same_but(_annotations(template), _annotations(earlier), listed([_RESTARTED])),
+        f"{now}.size() == {before}.size()",
+        f"{now}.all(c, {before}.exists(before, {same}))",
+        *(f"object.metadata.?{each} == oldObject.metadata.?{each}" for each in _KEPT),
+    )
+    message = (
+        "cluster admins may set replicas and resources of Redis, and restart it: change everything else in redis of "
+        "the stack file"
+    )
+    rule = {
+        # With a version the API server would warn of maps that its schema has as objects.
+        **{"apiGroups": ["apps"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["statefulsets"]},
+        "resourceNames": [REDIS],
+    }
+    return {
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [NO_CONTROLLER],
+        "validations": [{"expression": expression, "message": message} for expression in unchanged],
+    }
+
+
+_KEPT = ("labels", "ownerReferences", "finalizers")
+"""Metadata that decides what an object belongs to, and when it is gone."""
 
 
 CLUSTER_SELECTOR = "ray.io/cluster"

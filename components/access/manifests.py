@@ -20,10 +20,13 @@ from components.access.personas import (
     Subject,
     itself,
     ray_cluster_admin,
+    redis_admin,
     run_of,
+    scheduler_admin,
     use_of,
 )
 from components.bodies import in_namespace
+from components.redis.connection import NAME as REDIS
 from core.body import Body
 
 RBAC = "rbac.authorization.k8s.io"
@@ -106,22 +109,36 @@ def cluster_admin(subjects: Sequence[Subject]) -> Grant:
     return Grant("cluster-admin", CLUSTER_ADMIN, subjects)
 
 
-def cluster_admin_inside(subjects: Sequence[Subject], namespace: str) -> dict[str, Body]:
-    """Their additional rights in the operator's namespace, or in that of Redis, by part."""
-    inside = bodies(Grant("cluster-admin", CLUSTER_ADMIN_INSIDE, subjects)) if subjects else {}
-    return {part: in_namespace(body, namespace) for part, body in inside.items()}
+def cluster_admin_inside(subjects: Sequence[Subject], namespace: str, *, redis: bool) -> dict[str, Body]:
+    """Their additional rights in the operator's namespace, or in that of Redis, by part. `redis`: whether the shared
+    Redis is there."""
+    rules = (*CLUSTER_ADMIN_INSIDE, *(redis_admin(REDIS) if redis else ()))
+    return _inside("cluster-admin", rules, subjects, namespace)
 
 
-def cluster_access(admins: Sequence[Subject], operator_namespace: str, *, owns_kinds: bool) -> dict[str, Body]:
+def admin_of_scheduler(subjects: Sequence[Subject], namespace: str, configuration: str) -> dict[str, Body]:
+    """Their additional rights in the namespace of Volcano or Kueue, by part. `configuration`: name of its ConfigMap."""
+    return _inside("scheduler-admin", scheduler_admin(configuration), subjects, namespace)
+
+
+def _inside(name: str, rules: Sequence[Rule], subjects: Sequence[Subject], namespace: str) -> dict[str, Body]:
+    made = bodies(Grant(name, rules, subjects)) if subjects else {}
+    return {part: in_namespace(body, namespace) for part, body in made.items()}
+
+
+def cluster_access(
+    admins: Sequence[Subject], operator_namespace: str, *, owns_kinds: bool, redis: bool = False
+) -> dict[str, Body]:
     """The roles of cluster admins, and the rules for KubeRay's kinds in Kubernetes' own roles, by part.
 
-    `owns_kinds`: whether the stack installs these kinds. Only then Kubernetes' own roles get rules.
+    `owns_kinds`: whether the stack installs these kinds. Only then Kubernetes' own roles get rules. `redis`: whether
+    the shared Redis is in the operator's namespace.
     """
     made = {f"aggregate-to-{to}": aggregated(to) for to in AGGREGATED} if owns_kinds else {}
     if not admins:
         return made
     everywhere = bodies(cluster_admin(admins), "ClusterRole")
-    inside = cluster_admin_inside(admins, operator_namespace)
+    inside = cluster_admin_inside(admins, operator_namespace, redis=redis)
     return {
         **made,
         **{f"cluster-admin-{part}": body for part, body in everywhere.items()},

@@ -14,6 +14,7 @@ from components.access.restricted import Restricted, by_namespace
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
 from core.body import Body
 from core.pods import LONGEST_STOP, POD_SECURITY_PREFIX, PROFILES
+from kuberay.schedulers import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from policies.cel import before, listed
 
 IDLE_FINALIZER = "ray.io/idle-termination-cleanup-finalizer"
@@ -127,6 +128,7 @@ def _rules(admitted: Restricted) -> list[Listed]:
     return [
         _priority(admitted.classes),
         *_of_pods(admitted),
+        *([_scheduled(admitted)] if admitted.schedulers else []),
         *_of_services(admitted),
         *_OF_OBJECTS,
         _gateways(admitted.gateways),
@@ -274,6 +276,37 @@ _TEMPLATES = (
     f" + {_DEPLOYMENTS}.map(deployment, deployment.?spec.?template.?metadata.orValue({{}})))"
 )
 """Metadata of the pods that an object becomes."""
+
+
+_LABELS = f"([dyn(object.metadata)] + {_TEMPLATES}).map(metadata, metadata.?labels.orValue({{}}))"
+
+
+def _labelled(label: str) -> str:
+    return f"{_LABELS}.exists(labels, '{label}' in labels)"
+
+
+_QUEUED = f"request.kind.kind != 'RayCronJob' && '{KUEUE_QUEUE_LABEL}' in object.metadata.?labels.orValue({{}})"
+"""CEL: whether Kueue holds back an object of Ray. The RayJobs of a RayCronJob have none of its labels
+(controllers/ray/raycronjob_controller.go: constructRayJob)."""
+
+
+def _scheduled(admitted: Restricted) -> Listed:
+    """The schedulers that an object asks for. Without Kueue's label pods of Ray are the batch scheduler's, and others
+    those of the scheduler that they name. Nobody of a tenant creates PodGroups."""
+    named = f"{_PODS}.all(pod, pod.spec.?schedulerName.orValue('') == 'volcano')"
+    of_volcano = f"{_OF_RAY} || {named}" if admitted.scheduler == "volcano" else named
+    return Listed(
+        "scheduled",
+        f"[({_labelled(KUEUE_QUEUE_LABEL)} ? ['kueue'] : [])"
+        f" + ({_labelled(QUEUE_LABEL)} ? ['volcano'] : [])"
+        f" + ({_PODS}.size() > 0 && !({_QUEUED}) ? [{of_volcano} ? 'volcano' : 'kubernetes'] : [])]",
+        f"it.filter(each, request.namespace in {listed(admitted.schedulers)}"
+        f" && !(each in {by_namespace(admitted.schedulers)}))",
+        "'scheduler ' + item",
+        " is not for this namespace: name a queue of another scheduler, or none, or ask for it in scheduler of the "
+        "tenant in the stack file, which has ",
+        f"{by_namespace(admitted.schedulers)}.join(', ')",
+    )
 
 
 ANNOTATIONS = (

@@ -49,8 +49,8 @@ class AccessSettings(Settings):
     """Rights in the whole cluster."""
 
     cluster_admins: tuple[Subject, ...] = ()
-    """Subjects that manage KubeRay's objects in the namespaces of all tenants, and Volcano's queues: `group:NAME`,
-    `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
+    """Subjects that manage KubeRay's objects in the namespaces of all tenants, queues, the configuration of Volcano or
+    Kueue, and the shared Redis: `group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
 
 
 class RayUserSettings(Settings):
@@ -151,8 +151,9 @@ CLUSTER_ADMIN = (
     rule(RAY_GROUP, ALL_RAY_KINDS, READ),
     rule("scheduling.volcano.sh", ["queues"], (*READ, *WRITE)),
     rule("scheduling.volcano.sh", ["podgroups"], READ),
+    rule("kueue.x-k8s.io", ["clusterqueues", "cohorts", "resourceflavors", "localqueues"], (*READ, *WRITE)),
 )
-"""In the whole cluster: read KubeRay's kinds, manage Volcano's queues, read their PodGroups.
+"""In the whole cluster: read KubeRay's kinds, manage queues of Volcano and Kueue, read Volcano's PodGroups.
 
 Cluster admins create RayClusters in tenants' namespaces, as Ray cluster admins. Elsewhere, as in the operator's
 namespace or in kube-system, the pods of a RayCluster could run as accounts with more rights than any persona.
@@ -166,6 +167,22 @@ CLUSTER_ADMIN_INSIDE = (
 )
 """In the namespaces of the operator and of Redis: read, scale a StatefulSet, restart a pod. Only the stack file may
 create or change workloads there, because a pod of the operator's namespace can use the operator's account."""
+
+
+def redis_admin(name: str) -> tuple[Rule, ...]:
+    """Where the shared Redis is: change its StatefulSet `name`, as far as the admission policy `redis` allows. There is
+    no `pods/exec`: its pods have the passwords of all tenants."""
+    return (rule("apps", ["statefulsets"], ["update", "patch"], [name]),)
+
+
+def scheduler_admin(configuration: str) -> tuple[Rule, ...]:
+    """In the namespace of Volcano or Kueue: change its configuration, see whether it is accepted, restart a pod.
+    `configuration`: name of the ConfigMap."""
+    return (
+        rule("", ["configmaps"], ["get", "update", "patch"], [configuration]),
+        *_LOOK_AROUND,
+        rule("", ["pods"], ["delete"]),
+    )
 
 
 def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False) -> tuple[Rule, ...]:

@@ -34,8 +34,14 @@ class Restricted:
     scheduler: str | None = None
     """The operator's batch scheduler. None: Kubernetes' own scheduler."""
 
+    schedulers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The schedulers that a tenant may use, by the namespaces of tenants that name some."""
+
     taints: Sequence[str] = ()
     """Keys of the taints of pools, which tenants' pods may tolerate."""
+
+    redis: str | None = None
+    """Namespace of the shared Redis, whose StatefulSet cluster admins may change."""
 
     templates: Sequence[str] = ()
     """Names of the job templates of all tenants."""

@@ -1,7 +1,7 @@
 """Settings of Kueue, and its supported releases."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 from pydantic.alias_generators import to_camel
@@ -65,6 +65,9 @@ class KueueSettings(CheckedSettings):
     With `install: existing` Kueue is not changed, so only its namespace and its own configuration can be set:
     `namespace` and `fairSharing`.
     """
+
+    CONFIG_MAP: ClassVar[str] = "kueue-manager-config"
+    """Name of the ConfigMap with its configuration."""
 
     version: Version = "0.19.2"
     """Kueue's release, without the leading v: 0.19.x."""

@@ -13,10 +13,25 @@ from components.volcano.settings import VolcanoSettings
 from core.nodes import GPU_RESOURCE
 from core.problems import Path, Problem
 from core.quantities import amount
-from core.types import CheckedSettings, DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero
+from core.types import CheckedSettings, DnsLabel, LabelKey, LabelValue, Memory, NotEmpty, Quantity, QuantityOrZero
 
 Backend = Literal["volcano", "kueue"]
 """The scheduler of the queues."""
+
+SchedulerName = Literal["kubernetes", "volcano", "kueue"]
+"""A scheduler of RayClusters: Kubernetes' own, without queues and gangs, or the stack's."""
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+SchedulerNames = Annotated[
+    tuple[SchedulerName, ...],
+    NotEmpty,
+    BeforeValidator(_as_list, json_schema_input_type=SchedulerName | tuple[SchedulerName, ...]),
+]
+"""`kueue`, or `[kueue, kubernetes]`."""
 
 ROOT = "root"
 """The parent of all queues without a parent. Volcano creates it, and `default` for pods that name no queue."""

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict
 
 from components.idle_termination.settings import IdleTerminationSettings
 from components.network.settings import IngressSettings
-from components.queues.settings import QueueName
+from components.queues.settings import QueueName, SchedulerName
 from components.rollout.settings import UpdatesSettings
 from components.storage.settings import StorageMountSettings
 from components.tls.manifests import TlsSettings
@@ -471,6 +471,10 @@ class ClusterTemplateSettings(Settings):
         Annotated[int, Strict(), Field(ge=1, le=MOST_ID)] | Literal["image"], BeforeValidator(_not_root)
     ] = RAYS_USER
     """User ID of Ray's containers, 1000 as in Ray's images. `image`: that of the image, or one that OpenShift sets."""
+
+    scheduler: SchedulerName | None = None
+    """The scheduler of the cluster. With Kueue `kubernetes` starts it without a queue, also where its tenant has one;
+    with Volcano KubeRay gives all clusters to Volcano. Default: the stack's, with Kueue if the cluster has a queue."""
 
     queue: QueueName | None = None
     """Queue in which the cluster waits. Default: its tenant's. With Volcano a change takes effect at once and does not

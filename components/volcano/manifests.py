@@ -111,7 +111,7 @@ def _adapted(body: Body, settings: VolcanoSettings, certificate: Certificate) ->
     name = body["metadata"]["name"]
     if body["kind"] == "ClusterRole" and name == WEBHOOK:
         body["rules"] = [rule for rule in body["rules"] if rule["apiGroups"] != ["certificates.k8s.io"]]
-    if body["kind"] == "ConfigMap" and name == "volcano-scheduler-configmap":
+    if body["kind"] == "ConfigMap" and name == settings.CONFIG_MAP:
         body["data"] = {SCHEDULER_CONF_FILE: scheduler_conf(settings.scheduler)}
     if body["kind"] in _WEBHOOK_KINDS:
         for webhook in body["webhooks"]:

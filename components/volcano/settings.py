@@ -2,7 +2,7 @@
 supported releases. Arguments of plugins are those of pkg/scheduler/plugins of Volcano 1.14."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 from pydantic.alias_generators import to_camel
@@ -244,6 +244,9 @@ class VolcanoSettings(CheckedSettings):
 
     With `install: existing` Volcano is not changed, so only its `namespace` and its `queueShares` can be set.
     """
+
+    CONFIG_MAP: ClassVar[str] = "volcano-scheduler-configmap"
+    """Name of the ConfigMap with its configuration."""
 
     version: Version = "1.14.1"
     """Volcano's release, without the leading v: 1.14.x."""

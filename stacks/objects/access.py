@@ -15,6 +15,7 @@ from core.nodes import gpu_resources
 from core.problems import Path, Problem
 from kuberay.formats import derived
 from stacks.objects.ray_clusters import rendered
+from stacks.objects.redis import shared_redis
 from stacks.settings import StackSettings, TenantSettings
 
 _EVERY_POD = "default"
@@ -151,9 +152,11 @@ def restricted(stack: StackSettings) -> Restricted:
         {tenant.namespace_name: _exposed(tenant) for tenant in tenants},
         tuple(dict.fromkeys(each.gateway_class_name for each in options if each)),
         stack.operator_in_force.batch_scheduler,
+        {tenant.namespace_name: tenant.scheduler for tenant in tenants if tenant.scheduler},
         tuple(
             dict.fromkeys([*gpu_resources(stack.nodes), *(taint.key for pool in stack.nodes for taint in pool.taints)])
         ),
+        redis.namespace if (redis := shared_redis(stack)) and stack.access.cluster_admins else None,
         tuple(each.name for tenant in tenants for each in tenant.job_templates),
         {tenant.namespace_name: _connected(tenant) for tenant in tenants if stack.network.policies and _closed(tenant)},
     )

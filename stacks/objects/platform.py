@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from components.access.admission import restrictions
-from components.access.manifests import cluster_access, cluster_admin_inside
+from components.access.manifests import admin_of_scheduler, cluster_access, cluster_admin_inside
 from components.bodies import in_namespace
 from components.objects import Object, Part, named
 from components.priority_classes.settings import priority_classes
@@ -25,7 +25,7 @@ from stacks.objects.cml import without_kubernetes
 from stacks.objects.monitoring import objects_of_monitoring
 from stacks.objects.network import operator_policies, redis_policies, scheduler_policies
 from stacks.objects.queues import queues_of
-from stacks.objects.redis import RedisPart, redis_parts
+from stacks.objects.redis import RedisPart, redis_parts, shared_redis
 from stacks.settings import StackSettings
 
 NAMESPACE = "namespace"
@@ -77,15 +77,21 @@ def _of_tenants(stack: StackSettings) -> Iterator[Part]:
 
 
 def _access(stack: StackSettings) -> Iterator[Object]:
-    owns_kinds, inside = stack.operator.install == "manifests", stack.operator.namespace
-    for name, body in cluster_access(stack.access.cluster_admins, inside, owns_kinds=owns_kinds).items():
+    admins, inside = stack.access.cluster_admins, stack.operator.namespace
+    redis, owns_kinds = shared_redis(stack), stack.operator.install == "manifests"
+    has_redis = redis is not None and redis.namespace == inside
+    made = cluster_access(admins, inside, owns_kinds=owns_kinds, redis=has_redis)
+    if stack.scheduler and (program := stack.scheduler.configured).install == "manifests":
+        of_scheduler = admin_of_scheduler(admins, program.namespace, program.CONFIG_MAP)
+        made |= {f"cluster-admin-of-the-scheduler-{part}": body for part, body in of_scheduler.items()}
+    for name, body in made.items():
         yield Object(name, body, ("operator",) if name.startswith("aggregate-") else ("access", "clusterAdmins"))
 
 
 def _redis(stack: StackSettings, redis: RedisPart) -> Iterator[Object]:
     if redis.own_namespace:
         yield Object(NAMESPACE, redis_namespace(redis.namespace), ("redis", "namespace"))
-        for part, body in cluster_admin_inside(stack.access.cluster_admins, redis.namespace).items():
+        for part, body in cluster_admin_inside(stack.access.cluster_admins, redis.namespace, redis=True).items():
             yield Object(f"cluster-admin-{part}", body, ("access", "clusterAdmins"))
     priority, policies = stack.priorities.names.head, redis_policies(stack, redis)
     for each in redis_objects(redis.settings, redis.namespace, redis.clusters, priority, policies):

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from core.problems import Path, Problem
 from core.versions import release_of
 from stacks.objects.logs import logs_of
-from stacks.objects.queues import queue_of, usable
+from stacks.objects.queues import queue_of, scheduler_of, usable
 from stacks.objects.ray_clusters import rendered, tenants_images_not_allowed
 from stacks.objects.redis import redis_connection
 from stacks.settings import StackSettings, TenantSettings
@@ -101,6 +101,7 @@ def _outputs_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
         "redis": _redis(stack, tenant),
         "queue": queue_of(tenant),
         "queues": usable(stack, tenant),
+        **({"schedulers": list(tenant.scheduler)} if tenant.scheduler else {}),
         **({"logs": True} if logs_of(stack, tenant) else {}),
     }
 
@@ -154,17 +155,23 @@ def _scheduler(stack: StackSettings, output: Mapping[str, Any] | None) -> Iterat
         yield f"scheduler is {configured or 'none'}, and the platform has {live or 'none'}: {fix}"
 
 
-def _queues(tenant: TenantSettings, platform: Mapping[str, Any]) -> Iterator[str]:
-    """Problems of the queues that a tenant's RayClusters wait in."""
+def _queues(stack: StackSettings, tenant: TenantSettings, platform: Mapping[str, Any]) -> Iterator[str]:
+    """Problems of the queues that a tenant's RayClusters wait in, and of their schedulers."""
     known = ", ".join(platform.get("queues") or ()) or "none"
+    allowed = platform.get("schedulers") or ()
     for cluster in tenant.all_clusters:
-        queue = queue_of(tenant, cluster)
-        if queue is not None and queue not in (platform.get("queues") or ()):
+        queue, used = queue_of(tenant, cluster), scheduler_of(stack, tenant, cluster)
+        if allowed and used not in allowed:
+            yield (
+                f"RayCluster {cluster.name!r} would be scheduled by {used}, and the tenant may use "
+                f"{' and '.join(allowed)}: set its scheduler or queue, or add {used} to the tenant's scheduler there"
+            )
+        elif queue is not None and queue not in (platform.get("queues") or ()):
             yield (
                 f"RayCluster {cluster.name!r} would wait in queue {queue!r}, and the tenant may use {known}: use one "
                 "of these, or add the namespace to that queue's allowedNamespaces there"
             )
-        elif queue is None and (own := platform.get("queue")):
+        elif queue is None and cluster.scheduler is None and (own := platform.get("queue")):
             yield (
                 f"RayCluster {cluster.name!r} names no queue, and the tenant's is {own!r}: add queue: {own} to the "
                 "tenant"
@@ -210,6 +217,6 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
         if bool(logs_of(stack, tenant)) != bool(there.get("logs")):
             fix = "set logs as it is there" if there.get("logs") else "remove logs, or set it there first"
             yield f"the platform has {'' if there.get('logs') else 'no '}logs for tenant {there['tenant']!r}: {fix}"
-        yield from _queues(tenant, there)
+        yield from _queues(stack, tenant, there)
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
             yield f"images.pullSecrets of tenant {tenant.name!r} lacks {', '.join(lacking)}: add it"

@@ -4,7 +4,7 @@ Pure functions.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from pydantic.alias_generators import to_camel
@@ -26,6 +26,10 @@ _NO_SCHEDULER = (
     "needs a scheduler that knows queues and gangs, and the stack has none: set ray-platform:scheduler to "
     "{{volcano: {{}}}}, or remove {}"
 )
+
+
+QUEUE_KEYS = ("queue", "gang", "priority_class", "network_topology")
+"""Fields of a RayCluster's settings that only a scheduler of queues and gangs reads."""
 
 
 @cached
@@ -53,14 +57,27 @@ def queues_of(stack: StackSettings) -> list[Queue]:
 
 def queue_of(tenant: TenantSettings, cluster: RayClusterSettings | None = None) -> str | None:
     """Name of the queue that a tenant's RayCluster waits in, or that all of them use by default; None: the scheduler's
-    own."""
+    own, or none with Kubernetes' scheduler."""
+    if cluster and cluster.scheduler == "kubernetes":
+        return None
     if cluster and cluster.queue:
         return cluster.queue
     return (tenant.queue.name or tenant.namespace_name) if tenant.queue else None
 
 
 def scheduling_of(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Scheduling:
-    return Scheduling(stack.scheduler.backend, queue_of(tenant, cluster)) if stack.scheduler else NO_SCHEDULING
+    if stack.scheduler is None or cluster.scheduler == "kubernetes":
+        return NO_SCHEDULING
+    return Scheduling(stack.scheduler.backend, queue_of(tenant, cluster))
+
+
+def scheduler_of(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> str:
+    """The scheduler of a tenant's RayCluster: what it chooses, or the stack's, with Kueue only if it has a queue."""
+    if cluster.scheduler:
+        return cluster.scheduler
+    if stack.scheduler is None or (stack.scheduler.kueue and queue_of(tenant, cluster) is None):
+        return "kubernetes"
+    return stack.scheduler.backend
 
 
 def usable(stack: StackSettings, tenant: TenantSettings) -> list[str]:
@@ -77,6 +94,7 @@ def rooms_of(stack: StackSettings) -> Mapping[str, Mapping[str, Room]]:
 def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
     """Settings that conflict with the stack's scheduler and its queues. RayClusters are checked by their settings
     alone."""
+    yield from _schedulers(stack)
     if stack.scheduler is None:
         yield from _without_scheduler(stack)
         return
@@ -138,11 +156,109 @@ def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayC
             yield ("tenants", index, *path), tenant, cluster
 
 
+_SCHEDULER_RULE = "tenant-scheduler"
+
+
+def _schedulers(stack: StackSettings) -> Iterator[Problem]:
+    """Schedulers that the stack does not install, that KubeRay cannot leave to a tenant or a RayCluster, or that the
+    tenant may not use; and queues of a scheduler that is not used."""
+    for index, tenant in enumerate(stack.tenants):
+        of_tenant = list(_scheduler_of_tenant(stack, tenant))
+        yield from (each.below(("tenants", index)) for each in of_tenant)
+        for path, cluster in () if of_tenant else tenant.placed_clusters:
+            yield from (each.below(("tenants", index, *path)) for each in _scheduler_of_cluster(stack, tenant, cluster))
+
+
+def _scheduler_of_tenant(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:
+    if tenant.scheduler is None:
+        return
+    for at, name in enumerate(tenant.scheduler):
+        yield from _not_installed(stack, ("scheduler", at), name)
+    forced = stack.operator_in_force.batch_scheduler
+    if forced and set(tenant.scheduler) == {"kubernetes"}:
+        yield from _not_left(("scheduler", 0), forced)
+    elif stack.scheduler and tenant.queue and stack.scheduler.backend not in tenant.scheduler:
+        yield _of_another(("queue",), queue_of(tenant), stack.scheduler.backend, _may(tenant.scheduler))
+
+
+def _scheduler_of_cluster(
+    stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings
+) -> Iterator[Problem]:
+    """Paths are in the cluster's settings."""
+    chosen, queue, forced = cluster.scheduler, queue_of(tenant, cluster), stack.operator_in_force.batch_scheduler
+    if chosen and (unknown := list(_not_installed(stack, ("scheduler",), chosen))):
+        yield from unknown
+    elif chosen == "kubernetes" and forced:
+        yield from _not_left(("scheduler",), forced)
+    elif chosen == "kubernetes" and stack.scheduler:
+        yield from _without_queues(cluster, stack.scheduler.backend)
+    elif chosen == "kueue" and queue is None:
+        message = (
+            "Kueue holds back only RayClusters with a queue, and neither this one nor its tenant has one: set queue, "
+            "or set scheduler to kubernetes"
+        )
+        yield Problem(("scheduler",), chosen, message, _SCHEDULER_RULE)
+    if (allowed := tenant.scheduler) is None:
+        return
+    used = scheduler_of(stack, tenant, cluster)
+    if used in allowed:
+        return
+    if chosen:
+        message = f"{_may(allowed)}: use one of these, or add {used} to the tenant's scheduler"
+        yield Problem(("scheduler",), chosen, message, _SCHEDULER_RULE)
+    elif used == "kubernetes":
+        message = (
+            f"without a queue Kubernetes' scheduler starts it at once, and {_may(allowed)}: set queue, or add "
+            "kubernetes to the tenant's scheduler"
+        )
+        yield Problem((), cluster.name, message, _SCHEDULER_RULE)
+    else:
+        yield _of_another(("queue",) if cluster.queue else (), queue, used, _may(allowed))
+
+
+def _may(allowed: Sequence[str]) -> str:
+    return f"the tenant may use {' and '.join(allowed)}"
+
+
+def _not_installed(stack: StackSettings, path: Path, name: str) -> Iterator[Problem]:
+    known = ["kubernetes", *([stack.scheduler.backend] if stack.scheduler else [])]
+    if name not in known:
+        message = (
+            f"this stack does not install {name}: use {' or '.join(known)}, or set ray-platform:scheduler to "
+            f"{{{name}: {{}}}}"
+        )
+        yield Problem(path, name, message, _SCHEDULER_RULE)
+
+
+def _not_left(path: Path, forced: str) -> Iterator[Problem]:
+    """controllers/ray/raycluster_controller.go: createHeadPod; AddMetadataToChildResource of each batch scheduler."""
+    message = (
+        f"KubeRay's operator has one batch scheduler, and gives every pod of Ray to {forced}, with or without a queue: "
+        "remove this key, or use Kueue, which leaves RayClusters without a queue to Kubernetes"
+    )
+    yield Problem(path, "kubernetes", message, _SCHEDULER_RULE)
+
+
+def _without_queues(cluster: RayClusterSettings, backend: str) -> Iterator[Problem]:
+    for field in QUEUE_KEYS:
+        value = getattr(cluster, field)
+        if field == "queue" and value:
+            yield _of_another(("queue",), value, backend, "scheduler of this RayCluster is kubernetes")
+        elif field in cluster.model_fields_set and value:
+            message = f"is for {backend}, and scheduler of this RayCluster is kubernetes: remove one of them"
+            yield Problem((to_camel(field),), value if isinstance(value, str) else None, message, _SCHEDULER_RULE)
+
+
+def _of_another(path: Path, queue: str | None, backend: str, but: str) -> Problem:
+    message = f"queue {queue or 'default'!r} belongs to {backend}, and {but}: remove the queue, or allow {backend}"
+    return Problem(path, queue, message, _SCHEDULER_RULE)
+
+
 def _without_scheduler(stack: StackSettings) -> Iterator[Problem]:
     configured: list[tuple[Path, object]] = [(("queues",), stack.queues)]
     configured += [(("tenants", index, "queue"), tenant.queue) for index, tenant in enumerate(stack.tenants)]
     for path, _, cluster in _clusters(stack):
-        for field in ("queue", "gang", "priority_class", "network_topology"):
+        for field in QUEUE_KEYS:
             value = getattr(cluster, field) if field in cluster.model_fields_set else None
             configured.append(((*path, to_camel(field)), value))
     for path, value in configured:

@@ -66,6 +66,11 @@ def redis_parts(stack: StackSettings) -> list[RedisPart]:
     return [RedisPart(settings, namespace, stack.tenants, of_tenant=False, own_namespace=own)]
 
 
+def shared_redis(stack: StackSettings) -> RedisPart | None:
+    """The Redis of all tenants, if the stack has one."""
+    return next((part for part in redis_parts(stack) if not part.of_tenant), None)
+
+
 @cached
 def redis_stateful_set(stack: StackSettings, part: RedisPart) -> Body:
     """The StatefulSet of a Redis; its namespace is the part's."""

@@ -114,9 +114,9 @@ class Platform(pulumi.ComponentResource):
             kueue = Kueue(f"{self._name}-kueue", found_kueue, self._after(operator))
         self.scheduler = volcano or kueue
         self._priorities = self._group("priorities", pulumi.ResourceOptions(parent=self))
-        # The operator's namespace is created with the operator.
-        self._group("access", self._after(operator))
         enforced = [self._group(part, pulumi.ResourceOptions(parent=self)) for part in ("restrictions", "admission")]
+        # Their namespaces are created with the operator and the scheduler.
+        self._group("access", self._after(operator, kueue, *enforced))
         self._group("monitoring", self._after(operator))
         self.prerequisites = [each for each in (operator, self._priorities, *enforced) if each]
 

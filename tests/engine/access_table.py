@@ -13,7 +13,8 @@ PLACES = {
     "own": {"own"},
     "tenants": {"own", "foreign"},
     "operator": {"operator"},
-    "everywhere": {"own", "foreign", "operator", "outside"},
+    "scheduler": {"scheduler"},
+    "everywhere": {"own", "foreign", "operator", "scheduler", "outside"},
     "yes": {""},
     "no": set[str](),
 }

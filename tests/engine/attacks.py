@@ -232,8 +232,8 @@ OF_THE_HEAD: Patches = {
     ),
     "no pod": ([SUSPENDED], ONLY_SCALES),
     "no token": ([{"op": "remove", "path": "/spec/authOptions"}], ONLY_SCALES),
-    "another queue": (
-        [{"op": "add", "path": "/metadata/labels", "value": {"volcano.sh/queue-name": "other"}}],
+    "another label": (
+        [{"op": "add", "path": "/metadata/labels", "value": {"team": "other"}}],
         ONLY_SCALES,
     ),
     "an owner that does not exist": (

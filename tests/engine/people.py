@@ -19,7 +19,7 @@ from tests.engine.access_table import Action
 
 TEAM, OTHER_TEAM = "team-access", "team-foreign"
 
-OPERATOR_NAMESPACE, OUTSIDE = "ray-system", "default"
+OPERATOR_NAMESPACE, SCHEDULER_NAMESPACE, OUTSIDE = "ray-system", "volcano-system", "default"
 
 KUBERNETES_OWN = ("view", "edit", "admin")
 """Kubernetes' own roles."""
@@ -39,8 +39,8 @@ class Person:
     def namespace(self, place: str) -> str:
         """A namespace of a kind, relative to the person; empty for no namespace."""
         foreign = OTHER_TEAM if self.home == TEAM else TEAM
-        places = {"own": self.home, "foreign": foreign, "operator": OPERATOR_NAMESPACE, "outside": OUTSIDE, "": ""}
-        return places[place]
+        programs = {"operator": OPERATOR_NAMESPACE, "scheduler": SCHEDULER_NAMESPACE}
+        return {"own": self.home, "foreign": foreign, **programs, "outside": OUTSIDE, "": ""}[place]
 
 
 def account(namespace: str, name: str, home: str = TEAM) -> Person:
@@ -80,6 +80,7 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
     training(settings)["idleTerminationOptions"] = {"timeoutSeconds": 600}
     tenant |= {
         "name": TEAM,
+        "scheduler": "kubernetes",
         "admins": ["group:leads"],
         "users": [
             "group:users",
@@ -93,6 +94,7 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
     }
     settings["tenants"].append({"name": OTHER_TEAM, "clusterNames": ["training", "adhoc"], "rayDeployer": {}})
     settings["access"] = {"clusterAdmins": ["group:platform"]}
+    settings["redis"] = {"mode": "single"}
 
 
 def settings_with_people() -> StackSettings:

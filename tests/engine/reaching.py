@@ -52,6 +52,7 @@ NEIGHBOURS = " would decide on which nodes pods of other tenants run"
 LEAVES = " leaves the nodes or the queue of tenants"
 OUTSIDE = " leads to the outside, or to Services of others"
 FILES = " may have files of others"
+ANOTHERS = " is not for this namespace"
 FOR_EVER = "finalizer example.com/never keeps the object"
 CONTROLLERS = " of a pod may give it addresses"
 
@@ -207,6 +208,22 @@ REACHING: dict[str, tuple[Attack, str]] = {
             ]
         ),
         "12000 pods are too many",
+    ),
+    "a queue of Kueue": (
+        lambda cluster: cluster["metadata"].update(labels={"kueue.x-k8s.io/queue-name": "research"}),
+        f"scheduler kueue{ANOTHERS}",
+    ),
+    "a queue of Volcano": (
+        lambda cluster: cluster["metadata"].update(labels={"volcano.sh/queue-name": "research"}),
+        f"scheduler volcano{ANOTHERS}",
+    ),
+    "workers in a queue of Kueue": (
+        lambda cluster: (
+            _workers(cluster)["template"]
+            .setdefault("metadata", {})
+            .update(labels={"kueue.x-k8s.io/queue-name": "research"})
+        ),
+        f"scheduler kueue{ANOTHERS}",
     ),
     "labels without end": (
         lambda cluster: cluster["metadata"].update(labels={f"{number}": "a" * 60 for number in range(300)}),
@@ -366,6 +383,35 @@ def worker_of(cluster: str, name: str) -> dict[str, Any]:
     labels = {"ray.io/cluster": cluster, "ray.io/node-type": "worker"}
     pod = _pod(nodeSelector={"example.com/none": "true"})
     return {**pod, "metadata": {"name": name, "labels": labels}}
+
+
+def _of_redis(**spec: Any) -> dict[str, Any]:
+    """A patch of the pods of Redis."""
+    return {"spec": {"template": {"spec": spec}}}
+
+
+OF_REDIS: dict[str, tuple[dict[str, Any], bool]] = {
+    "more memory": (_of_redis(containers=[{"name": "redis", "resources": {"limits": {"memory": "4Gi"}}}]), True),
+    "a restart": (
+        {"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-11-29"}}}}},
+        True,
+    ),
+    "none at all": ({"spec": {"replicas": 0}}, True),
+    "the operator's account": (_of_redis(serviceAccountName="kuberay-operator"), False),
+    "another image": (_of_redis(containers=[{"name": "redis", "image": "example.com/mine:1"}]), False),
+    "a command": (_of_redis(containers=[{"name": "redis", "command": ["sleep", "1d"]}]), False),
+    "another container": (_of_redis(containers=[{"name": "mine", "image": "example.com/mine:1"}]), False),
+    "an init container": (_of_redis(initContainers=[{"name": "mine", "image": "example.com/mine:1"}]), False),
+    "another volume": (_of_redis(volumes=[{"name": "more", "secret": {"secretName": "other"}}]), False),
+    "a note for controllers": (
+        {"spec": {"template": {"metadata": {"annotations": {"cni.projectcalico.org/ipAddrs": "10.0.0.1"}}}}},
+        False,
+    ),
+    "claims that go with it": ({"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}}, False),
+    "another label": ({"metadata": {"labels": {"app.kubernetes.io/part-of": "mine"}}}, False),
+    "an object that stays": ({"metadata": {"finalizers": ["example.com/never"]}}, False),
+}
+"""Patches of Redis' StatefulSet, and whether a cluster admin may make them."""
 
 
 EARLIER: dict[str, tuple[Attack, dict[str, Any], str]] = {

@@ -10,6 +10,7 @@ from kubernetes import client
 from components.access.manifests import (
     AGGREGATED,
     RBAC,
+    admin_of_scheduler,
     aggregated,
     bodies,
     cluster_admin,
@@ -21,6 +22,7 @@ from components.access.manifests import (
     tenant_grants,
 )
 from components.access.neighbours import IDLE_FINALIZER
+from components.volcano.settings import VolcanoSettings
 from local.rehearsal import Rehearsal
 from stacks.objects.access import named_clusters
 from stacks.objects.ray_clusters import template_objects
@@ -35,6 +37,7 @@ from tests.engine.people import (
     OPERATOR_NAMESPACE,
     OTHER_TEAM,
     PEOPLE,
+    SCHEDULER_NAMESPACE,
     TEAM,
     WRITERS,
     Judge,
@@ -44,7 +47,7 @@ from tests.engine.people import (
     refusal,
     settings_with_people,
 )
-from tests.engine.reaching import EARLIER, OF_CODE, OF_KINDS, PODS, REACHING, worker_of
+from tests.engine.reaching import EARLIER, OF_CODE, OF_KINDS, OF_REDIS, PODS, REACHING, worker_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
@@ -63,7 +66,8 @@ COLLECTED = 90.0
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
-    """The stack after `pulumi up`, and a person with each of Kubernetes' own roles in the tenant's namespace."""
+    """The stack after `pulumi up`, a person with each of Kubernetes' own roles in the tenant's namespace, and the role
+    in the namespace of Volcano, which is not installed."""
     tenants = stack("access")
     tenants.edit(people_of_two_tenants)
     tenants.up()
@@ -72,7 +76,14 @@ def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
         binding = role_binding(role, role, [subject(f"user:{PEOPLE[role].user}")])
         binding["roleRef"]["kind"] = "ClusterRole"
         objects.create_namespaced_custom_object(RBAC, "v1", TEAM, "rolebindings", binding)
+    of_volcano = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SCHEDULER_NAMESPACE}}
+    Kubectl(cluster).does("create", "-f", "-", bodies=[of_volcano, *scheduler_access().values()])
     return tenants
+
+
+def scheduler_access() -> dict[str, Any]:
+    """The rights of cluster admins where Volcano is."""
+    return admin_of_scheduler(["group:platform"], SCHEDULER_NAMESPACE, VolcanoSettings.CONFIG_MAP)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +107,7 @@ def test_each_cell_of_the_page_is_the_api_servers_answer(who: str, judge: Judge)
 @pytest.mark.parametrize("who", COMPLETE)
 def test_only_actions_of_the_page_are_allowed(who: str, judge: Judge) -> None:
     person = PEOPLE[who]
-    for place in ("own", "foreign", "operator", "outside"):
+    for place in ("own", "foreign", "operator", "scheduler", "outside"):
         documented = {
             (action.verb, action.group, action.kind, action.name)
             for action, allowed in TABLE[who].items()
@@ -122,7 +133,9 @@ def roles() -> Iterator[Role]:
     tenant = stack.tenants[0]
     clusters = list(named_clusters(stack, tenant))
     yield Role(bodies(cluster_admin(admins), "ClusterRole")["role"], "", "Cluster admin")
-    yield Role(cluster_admin_inside(admins, OPERATOR_NAMESPACE)["role"], OPERATOR_NAMESPACE, "Cluster admin")
+    inside = cluster_admin_inside(admins, OPERATOR_NAMESPACE, redis=True)
+    yield Role(inside["role"], OPERATOR_NAMESPACE, "Cluster admin")
+    yield Role(scheduler_access()["role"], SCHEDULER_NAMESPACE, "Cluster admin")
     for to in AGGREGATED:
         yield Role(aggregated(to), "", to)
     holders = {
@@ -336,6 +349,17 @@ def test_a_cluster_admin_makes_no_raycluster_that_runs_as_the_operator(
     cluster["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "kuberay-operator"
     assert 'cannot create resource \\"rayclusters\\"' in refusal_of(PEOPLE["Cluster admin"], judge, cluster, namespace)
     assert refusal_of(PEOPLE["Cluster admin"], judge, own_cluster(rays)) == ""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("what", OF_REDIS)
+def test_a_cluster_admin_scales_and_restarts_redis_and_changes_nothing_else_of_it(what: str, judge: Judge) -> None:
+    patch, allowed = OF_REDIS[what]
+    for person, may in ((PEOPLE["Cluster admin"], allowed), (Person("kubernetes-admin", ("system:masters",)), True)):
+        apps: Any = client.AppsV1Api(acting_as(person, judge.api))
+        patched = partial(apps.patch_namespaced_stateful_set, "ray-redis", OPERATOR_NAMESPACE, patch, dry_run="All")
+        error = refusal(patched)
+        assert error == "" if may else "cluster admins may set replicas and resources of Redis" in error
 
 
 @pytest.mark.thorough

@@ -15,6 +15,7 @@ import yaml
 from kubernetes import client, utils
 from prometheus_client.parser import text_string_to_metric_families
 
+from components.kueue.settings import KueueSettings
 from components.monitoring import metrics
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
@@ -24,6 +25,7 @@ from local.rehearsal import Rehearsal
 from stacks.program.cancelled import EXIT_CODE
 from testbed.browser import browser
 from testbed.gangs import settled
+from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, existing
 from tests.engine.conftest import MakeStack
 from tests.engine.people import Judge, Person, account, refusal
@@ -58,6 +60,7 @@ def with_kueue(settings: dict[str, Any]) -> None:
     tenant = settings["tenants"][0]
     tenant["queue"] = {"capability": {"gpus": 16}}
     tenant["clusters"] = [TRAINING]
+    settings["access"] = {"clusterAdmins": ["group:platform"]}
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,28 @@ def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, clus
     training = rays.read("team-a", "training")
     assert training["status"]["state"] == "ready"
     assert training["spec"]["suspend"] is False
+
+
+def test_a_raycluster_with_kubernetes_scheduler_starts_beside_the_queue_of_its_tenant(up: Stack, rays: Rays) -> None:
+    """It has more GPUs than the queue."""
+    workers = {"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 3, "maxReplicas": 3}]}
+    at_once = {**TRAINING, "name": "at-once", "scheduler": "kubernetes", "workers": workers}
+    both = {"scheduler": ["kueue", "kubernetes"], "clusters": [TRAINING, at_once]}
+    up.edit(lambda settings: settings["tenants"][0].update(both))
+    up.up()
+    made = rays.read("team-a", "at-once")
+    assert made["status"]["state"] == "ready"
+    assert not [label for label in made["metadata"].get("labels", {}) if "kueue" in label]
+    up.changes_nothing(refreshed=True)
+
+
+def test_cluster_admins_change_its_configuration_and_no_other_object_there(up: Stack, cluster: Rehearsal) -> None:
+    patch = ("patch", "-n", KUEUE, "--type=merge", "--dry-run=server", "--as=root", "--as-group=platform")
+    note = ("-p", '{"metadata": {"annotations": {"note": "1"}}}')
+    kubectl = Kubectl(cluster)
+    kubectl.does(*patch, *note, f"configmap/{KueueSettings.CONFIG_MAP}")
+    for other in ("configmap/kube-root-ca.crt", f"deployment/{MANAGER}", "secret/kueue-webhook-server-cert"):
+        assert "is forbidden" in kubectl.tries(*patch, *note, other).stderr
 
 
 def test_an_account_that_may_read_metrics_gets_those_of_the_alerts(

@@ -1,4 +1,5 @@
-"""Queues of Volcano on a real API server: their allowed namespaces, and a gang that changes its queue.
+"""Queues of Volcano on a real API server: their allowed namespaces, and a gang that changes its queue. Which schedulers
+a tenant may use.
 
 No scheduler runs here: test_volcano.py tests Volcano's own behavior.
 """
@@ -11,6 +12,10 @@ import pytest
 import yaml
 from kubernetes import client
 
+from components.access.admission import restrictions
+from components.access.manifests import Grant, bodies
+from components.access.personas import ALL_RAY_KINDS, rule
+from components.access.restricted import Restricted
 from components.crds.definitions import whole
 from components.dynamic.pod_group import pod_group
 from components.manifest_files import read
@@ -29,7 +34,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(300)
 VOLCANO = tools.VOLCANO.share("installer") / "volcano-development.yaml"
 KUBERAY = tools.KUBERAY.share("config") / "crd/bases"
 
-RAY_CRDS = [KUBERAY / f"ray.io_{plural}.yaml" for plural in ("rayclusters", "rayjobs", "rayservices")]
+RAY_CRDS = [KUBERAY / f"ray.io_{plural}.yaml" for plural in ALL_RAY_KINDS]
 
 VOLCANO_CRDS = {"queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh", "jobs.batch.volcano.sh"}
 
@@ -227,3 +232,135 @@ def test_another_network_topology_recreates_the_cluster_and_the_preview_reports_
     assert "replace" in replaced
     assert "volcano.sh/network-topology-mode" in replaced
     training.pulumi("destroy", "--yes", "--skip-preview")
+
+
+OF_KUEUE, OF_VOLCANO, OF_KUBERNETES = "queues-kueue", "queues-volcano", "queues-kubernetes"
+"""Namespaces of tenants with one scheduler each. In the second the operator creates PodGroups."""
+
+KUEUES, VOLCANOS = {"kueue.x-k8s.io/queue-name": QUEUE}, {"volcano.sh/queue-name": "free"}
+
+
+@pytest.fixture(scope="module")
+def judging(kubectl: Kubectl) -> Iterator[Kubectl]:
+    """kubectl on the cluster with the policies of both stacks, and people who may create everything there."""
+    ours = [
+        *restrictions(
+            "kueue",
+            Restricted((OF_KUEUE, OF_KUBERNETES), schedulers={OF_KUEUE: ["kueue"], OF_KUBERNETES: ["kubernetes"]}),
+        ),
+        *restrictions("volcano", Restricted((OF_VOLCANO,), scheduler="volcano", schedulers={OF_VOLCANO: ["volcano"]})),
+    ]
+    made = [each.body for each in ours]
+    made += [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        for name in (OF_KUEUE, OF_VOLCANO, OF_KUBERNETES)
+    ]
+    rules = [
+        rule("ray.io", ALL_RAY_KINDS, ["get", "create", "patch"]),
+        rule("", ["pods"], ["create"]),
+    ]
+    subjects = ["user:ada", f"serviceAccount:{OF_VOLCANO}/default", f"serviceAccount:{OF_KUEUE}/default"]
+    made += bodies(Grant("writer", rules, subjects), "ClusterRole").values()
+    kubectl.does("apply", "-f", "-", bodies=made)
+    try:
+        until_judged(kubectl, OF_KUEUE, manifest("RayCluster"))
+        until_judged(kubectl, OF_VOLCANO, with_labels(manifest("RayCluster"), KUEUES))
+        yield kubectl
+    finally:
+        kubectl.does("delete", "--ignore-not-found", "--wait=false", "-f", "-", bodies=made)
+
+
+def with_labels(body: Body, labels: Body) -> Body:
+    return {**body, "metadata": {**body["metadata"], "labels": labels}}
+
+
+def with_spec(body: Body, **spec: Any) -> Body:
+    return {**body, "spec": {**body["spec"], **spec}}
+
+
+def judged(kubectl: Kubectl, namespace: str, body: Body, user: str = "ada") -> str:
+    """The API server's refusal of an object of a person or an account, as a dry run; empty if it accepts it."""
+    arguments = ("create", "-n", namespace, "--as", user, "--dry-run=server", "-f", "-")
+    return kubectl.tries(*arguments, bodies=[body]).stderr
+
+
+def until_judged(kubectl: Kubectl, namespace: str, body: Body) -> None:
+    until(lambda: "is not for this namespace" in judged(kubectl, namespace, body), "the policies are in force", SETTLES)
+
+
+SELECTING = {"entrypoint": "true", "submissionMode": "HTTPMode", "clusterSelector": {"ray.io/cluster": "ray"}}
+ON_ANOTHER = {**manifest("RayJob"), "spec": SELECTING}
+IN_A_POD = {"spec": {"containers": [{"name": "submitter", "image": "example.com/main:1"}]}}
+
+JUDGED: dict[str, tuple[str, Body, str]] = {
+    "a RayCluster in a queue of Kueue": (OF_KUEUE, with_labels(manifest("RayCluster"), KUEUES), ""),
+    "a RayCluster that passes Kueue's queues": (OF_KUEUE, manifest("RayCluster"), "scheduler kubernetes"),
+    "a RayCluster in two queues": (
+        OF_KUEUE,
+        with_labels(manifest("RayCluster"), {**KUEUES, **VOLCANOS}),
+        "scheduler volcano",
+    ),
+    "a RayJob in a queue of Kueue": (OF_KUEUE, with_labels(manifest("RayJob"), KUEUES), ""),
+    "a RayJob that passes Kueue's queues": (OF_KUEUE, manifest("RayJob"), "scheduler kubernetes"),
+    "a RayJob on a RayCluster": (OF_KUEUE, ON_ANOTHER, ""),
+    "a RayJob on a RayCluster with a pod of its own": (
+        OF_KUEUE,
+        with_spec(ON_ANOTHER, submissionMode="K8sJobMode", submitterPodTemplate=IN_A_POD),
+        "scheduler kubernetes",
+    ),
+    "a RayService in a queue of Kueue": (OF_KUEUE, with_labels(manifest("RayService"), KUEUES), ""),
+    "a RayService that passes Kueue's queues": (OF_KUEUE, manifest("RayService"), "scheduler kubernetes"),
+    "RayJobs of a RayCronJob, which have no queue": (
+        OF_KUEUE,
+        with_labels(manifest("RayCronJob"), KUEUES),
+        "scheduler kubernetes",
+    ),
+    "a RayCluster of Volcano": (OF_VOLCANO, manifest("RayCluster"), ""),
+    "a RayCluster of Volcano in a queue": (OF_VOLCANO, with_labels(manifest("RayCluster"), VOLCANOS), ""),
+    "a RayCluster of Volcano in Kueue's queue": (
+        OF_VOLCANO,
+        with_labels(manifest("RayCluster"), KUEUES),
+        "scheduler kueue",
+    ),
+    "a RayCluster of Kubernetes": (OF_KUBERNETES, manifest("RayCluster"), ""),
+    "a RayCluster of Kubernetes in Kueue's queue": (
+        OF_KUBERNETES,
+        with_labels(manifest("RayCluster"), KUEUES),
+        "scheduler kueue",
+    ),
+    "a RayService of Kubernetes in Volcano's queue": (
+        OF_KUBERNETES,
+        with_labels(manifest("RayService"), VOLCANOS),
+        "scheduler volcano",
+    ),
+}
+"""What a person may create where a tenant has one scheduler, and what is refused."""
+
+
+@pytest.mark.parametrize("what", JUDGED)
+def test_a_tenant_uses_only_its_schedulers(what: str, judging: Kubectl) -> None:
+    namespace, body, scheduler = JUDGED[what]
+    error = judged(judging, namespace, body)
+    assert f"{scheduler} is not for this namespace" in error if scheduler else error == ""
+
+
+@pytest.mark.parametrize(
+    ("namespace", "spec", "scheduler"),
+    [
+        (OF_VOLCANO, {"schedulerName": "volcano"}, ""),
+        (OF_VOLCANO, {}, "scheduler kubernetes"),
+        (OF_KUEUE, {}, "scheduler kubernetes"),
+    ],
+)
+def test_nor_do_pods_of_its_code(namespace: str, spec: Body, scheduler: str, judging: Kubectl) -> None:
+    account = f"system:serviceaccount:{namespace}:default"
+    error = judged(judging, namespace, with_spec(pod(name="main"), **spec), account)
+    assert f"{scheduler} is not for this namespace" in error if scheduler else error == ""
+
+
+def test_what_was_there_before_stays_and_can_be_changed(judging: Kubectl) -> None:
+    judging.does("create", "-n", OF_KUEUE, "-f", "-", bodies=[manifest("RayCluster")])
+    patched = ("patch", "-n", OF_KUEUE, "--as", "ada", "rayclusters/ray", "--type=merge", "-p")
+    judging.does(*patched, '{"spec": {"suspend": true}}')
+    labels = '{"metadata": {"labels": {"volcano.sh/queue-name": "free"}}}'
+    assert "scheduler volcano is not for this namespace" in judging.tries(*patched, labels).stderr

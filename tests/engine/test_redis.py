@@ -7,6 +7,7 @@ import pytest
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from testbed.kubectl import Kubectl
 from testbed.platform_stack import Stack, existing
 from tests.engine.conftest import MakeStack
 
@@ -24,6 +25,7 @@ NAMESPACE = "redis"
 def tenants(settings: dict[str, Any]) -> None:
     """Two tenants that may have RayClusters in separate stacks, and one without RayClusters."""
     settings["redis"] = {"namespace": NAMESPACE}
+    settings["access"] = {"clusterAdmins": ["group:platform"]}
     settings["tenants"] = [
         {"name": "a", "clusterNames": ["training"]},
         {"name": "b", "clusterNames": ["training"]},
@@ -74,6 +76,24 @@ def no_password_is_in_plain_text_in_the_state(shared: Stack, core: Any) -> None:
     assert [password for password in passwords if password in state] == []
 
 
+def an_edit_of_a_cluster_admin_stays_until_an_up_after_a_refresh(shared: Stack, cluster: Rehearsal) -> None:
+    apps: Any = client.AppsV1Api(cluster.client())
+
+    def memory() -> str:
+        made = apps.read_namespaced_stateful_set("ray-redis", NAMESPACE)
+        (redis,) = [each for each in made.spec.template.spec.containers if each.name == "redis"]
+        return str(redis.resources.limits["memory"])
+
+    before = memory()
+    as_admin = ("--as=root", "--as-group=platform", "-n", NAMESPACE)
+    Kubectl(cluster).does("set", "resources", "sts/ray-redis", "-c", "redis", "--limits=memory=3Gi", *as_admin)
+    shared.changes_nothing()
+    assert memory() == "3Gi"
+    assert "ray-redis" in shared.pulumi("refresh", "--yes", "--skip-preview", "--diff").output
+    shared.up()
+    assert memory() == before
+
+
 def a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> None:
     def pods() -> dict[str, str]:
         return {pod.metadata.name: pod.metadata.uid for pod in core.list_namespaced_pod(NAMESPACE).items}
@@ -122,6 +142,7 @@ def test_a_redis_that_tenants_share(shared: Stack, cluster: Rehearsal, core: Any
     a_second_up_changes_nothing(shared)
     each_tenant_has_a_separate_secret(shared, core)
     no_password_is_in_plain_text_in_the_state(shared, core)
+    an_edit_of_a_cluster_admin_stays_until_an_up_after_a_refresh(shared, cluster)
     a_rotation_in_two_steps_restarts_no_pod(shared, core)
     a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared, core)
     destroy_deletes_it_with_its_namespace(shared, cluster, core)

@@ -13,7 +13,7 @@ from components.access.restricted import Restricted
 from components.objects import Object
 from core.body import Body
 from stacks.load import parse
-from stacks.objects.platform import parts_of_tenants
+from stacks.objects.platform import parts_of_platform, parts_of_tenants
 
 
 def names(bodies: Iterable[Body]) -> set[tuple[str, str, str | None]]:
@@ -136,7 +136,8 @@ def test_a_message_asks_for_no_rights() -> None:
 def test_an_update_is_judged_by_the_object_before() -> None:
     """An entry that was wrong before may stay; each rule names what it has found."""
     for name in ("neighbours-policy", "ingress-hosts-policy"):
-        spec = bodies(hosts={"team-a": ["a.example.com"]}, scheduler="volcano")[name]["spec"]
+        hosts, schedulers = {"team-a": ["a.example.com"]}, {"team-a": ["volcano"]}
+        spec = bodies(hosts=hosts, scheduler="volcano", schedulers=schedulers)[name]["spec"]
         found = {each["name"]: each["expression"] for each in spec["variables"]}
         for each in spec["validations"]:
             if "messageExpression" in each:
@@ -155,3 +156,57 @@ def test_cluster_admins_look_after_redis_in_its_own_namespace(namespace: str | N
     found = [each.body for part in parts_of_tenants(stack) if part.kind == "RedisHa" for each in part.objects]
     roles = [each for each in names(found) if each[0] == "Role"]
     assert roles == [("Role", "ray-platform:cluster-admin", "redis")] * there
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "role"),
+    [
+        ({"volcano": {}}, ("volcano-system", "volcano-scheduler-configmap")),
+        ({"kueue": {"namespace": "kueue"}}, ("kueue", "kueue-manager-config")),
+        ({"kueue": {"install": "existing"}}, None),
+        (None, None),
+    ],
+)
+def test_cluster_admins_change_the_configuration_of_the_scheduler_that_the_stack_installs(
+    scheduler: dict[str, Any] | None, role: tuple[str, str] | None
+) -> None:
+    stack = parse({"scheduler": scheduler, "access": {"clusterAdmins": ["group:platform"]}})
+    objects = next(part.objects for part in parts_of_platform(stack, "prod") if part.kind == "ClusterAccess")
+    found = [
+        (each.body["metadata"]["namespace"], *rule["resourceNames"])
+        for each in objects
+        for rule in each.body.get("rules", ())
+        if "configmaps" in rule["resources"]
+    ]
+    assert found == ([role] if role else [])
+
+
+def policies_of(stack: dict[str, Any]) -> dict[str, Body]:
+    """The policies and bindings for tenants, by name."""
+    parts = parts_of_platform(parse({"tenants": [{"name": "team-a"}, {"name": "team-b"}], **stack}), "prod")
+    return {each.name: each.body for part in parts if part.kind == "TenantRestrictions" for each in part.objects}
+
+
+@pytest.mark.parametrize(
+    ("redis", "namespace"),
+    [({}, "ray-system"), ({"namespace": "redis"}, "redis"), ({"scope": "perTenant"}, None), (None, None)],
+)
+def test_changes_of_a_shared_redis_by_cluster_admins_are_bounded(
+    redis: dict[str, Any] | None, namespace: str | None
+) -> None:
+    made = policies_of({"redis": redis, "access": {"clusterAdmins": ["group:platform"]}})
+    assert ("redis-policy" in made) == (namespace is not None)
+    if namespace:
+        (where,) = made["redis-policy-binding"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert where["values"] == [namespace]
+    assert "redis-policy" not in policies_of({"redis": redis})
+
+
+def test_schedulers_are_refused_only_in_namespaces_of_tenants_that_name_some() -> None:
+    tenants = [{"name": "team-a", "scheduler": "kubernetes"}, {"name": "team-b"}]
+    spec = policies_of({"scheduler": {"kueue": {}}, "tenants": tenants})["neighbours-policy"]["spec"]
+    (found,) = [each["expression"] for each in spec["variables"] if each["name"] == "scheduled"]
+    assert 'request.namespace in ["team-a"]' in found
+    assert '{"team-a": ["kubernetes"]}' in found
+    without = policies_of({"scheduler": {"kueue": {}}})["neighbours-policy"]["spec"]
+    assert "scheduled" not in [each["name"] for each in without["variables"]]

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from components.access.manifests import (
     AGGREGATED,
     Grant,
+    admin_of_scheduler,
     aggregated,
     bodies,
     cluster_admin,
@@ -52,7 +53,8 @@ def all_rules() -> list[dict[str, Any]]:
     ]
     roles = [
         *(bodies(grant)["role"] for grant in given),
-        cluster_admin_inside(["group:platform"], "ray-system")["role"],
+        cluster_admin_inside(["group:platform"], "ray-system", redis=True)["role"],
+        admin_of_scheduler(["group:platform"], "volcano-system", "volcano-scheduler-configmap")["role"],
         *map(aggregated, AGGREGATED),
         ray_deployer(RayDeployerSettings(), "team-a")["role"],
     ]
@@ -70,6 +72,27 @@ def test_secrets_are_only_read_by_name() -> None:
     assert about_secrets
     assert {tuple(rule["verbs"]) for rule in about_secrets} == {("get",)}
     assert all(rule["resourceNames"] for rule in about_secrets)
+
+
+def test_cluster_admins_change_redis_and_a_schedulers_configuration_only_by_name() -> None:
+    admins = ["group:platform"]
+    made = [
+        cluster_admin_inside(admins, "ray-system", redis=True)["role"],
+        admin_of_scheduler(admins, "kueue-system", "kueue-manager-config")["role"],
+    ]
+    named = {
+        (resource, *rule["resourceNames"])
+        for each in made
+        for rule in each["rules"]
+        for resource in rule["resources"]
+        if "resourceNames" in rule
+    }
+    assert named == {
+        ("statefulsets", "ray-redis"),
+        ("configmaps", "kueue-manager-config"),
+    }
+    without = cluster_admin_inside(admins, "ray-system", redis=False)["role"]["rules"]
+    assert not [rule for rule in without if "resourceNames" in rule]
 
 
 def test_a_user_may_use_all_rayclusters_or_named_ones_and_reads_all() -> None:

@@ -55,7 +55,7 @@ def webhooks(tree: Tree, **settings: Any) -> dict[str, dict[str, Any]]:
 
 
 def configuration(tree: Tree, **settings: Any) -> dict[str, Any]:
-    text = objects(tree, **settings)["ConfigMap", "kueue-manager-config"]["data"]["controller_manager_config.yaml"]
+    text = objects(tree, **settings)["ConfigMap", KueueSettings.CONFIG_MAP]["data"]["controller_manager_config.yaml"]
     return dict(yaml.safe_load(text))
 
 

@@ -23,7 +23,7 @@ from components.tenant.demand import Demand, demand
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
 from stacks.load import parse
-from stacks.objects.queues import queues_of, scheduling_of, usable
+from stacks.objects.queues import queues_of, scheduler_of, scheduling_of, usable
 from stacks.program.build import build
 from stacks.settings import StackSettings
 from testbed.fake_cluster import FakeCluster
@@ -375,6 +375,26 @@ def test_a_clusters_own_queue_overrides_its_tenants() -> None:
     }
     alone = parse({"tenants": [{"name": "team-a", "clusters": [cluster("here")]}]})
     assert scheduling_of(alone, alone.tenants[0], alone.tenants[0].clusters[0]) == NO_SCHEDULING
+
+
+def test_a_cluster_chooses_kubernetes_scheduler_beside_the_queue_of_its_tenant() -> None:
+    clusters = [cluster("waits"), cluster("at-once", scheduler="kubernetes")]
+    settings = parse(
+        {
+            "scheduler": {"kueue": {}},
+            "nodes": [POOL.model_dump(by_alias=True)],
+            "tenants": [
+                {"name": "team-a", "queue": {}, "clusters": clusters},
+                {"name": "team-b", "clusters": [cluster("free")]},
+            ],
+        }
+    )
+    chosen = {
+        each.name: (scheduler_of(settings, tenant, each), scheduling_of(settings, tenant, each).queue)
+        for tenant in settings.tenants
+        for each in tenant.clusters
+    }
+    assert chosen == {"waits": ("kueue", "team-a"), "at-once": ("kubernetes", None), "free": ("kubernetes", None)}
 
 
 def test_rayclusters_cannot_wait_in_parents() -> None:

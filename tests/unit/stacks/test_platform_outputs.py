@@ -92,6 +92,37 @@ def test_a_cluster_uses_the_redis_that_the_platform_has() -> None:
     check(tenants_own(redis={}), PLATFORM, platform())
 
 
+def test_a_cluster_uses_a_scheduler_that_its_tenant_may_use() -> None:
+    nodes = [{"pool": "cpu", "count": 1, "cpu": 32, "memory": "128Gi"}]
+    platforms = {"scheduler": {"kueue": {}}, "queues": [{"name": "research"}], "nodes": nodes}
+    outputs = {
+        scheduler: {
+            "operator": {"version": "1.6.2", "namespace": "ray-system"},
+            **exported(
+                parse(
+                    {
+                        **platforms,
+                        "tenants": [
+                            {
+                                "name": "team-a",
+                                "clusterNames": ["adhoc"],
+                                "queue": "research",
+                                "scheduler": ["kueue", scheduler],
+                            }
+                        ],
+                    }
+                )
+            ),
+        }
+        for scheduler in ("kueue", "kubernetes")
+    }
+    own = tenants_own(
+        scheduler={"kueue": {}}, tenants=[{"name": "team-a", "clusters": [{**CLUSTER, "scheduler": "kubernetes"}]}]
+    )
+    check(own, PLATFORM, outputs["kubernetes"])
+    assert "would be scheduled by kubernetes, and the tenant may use kueue" in mismatch(own, outputs["kueue"])
+
+
 def test_a_cluster_waits_in_a_queue_that_its_tenant_may_use() -> None:
     def waiting(**settings: Any) -> StackSettings:
         return tenants_own(scheduler={"volcano": {}}, tenants=[{"name": "team-a", "clusters": [CLUSTER], **settings}])
