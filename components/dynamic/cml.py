@@ -87,7 +87,7 @@ class ClaimProvider(_Provider):
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         projects = list(dict.fromkeys([*news["projects"], *olds["projects"]]))
         tokens = [olds["token"], *_former(olds)]
-        if olds.get(GENERATION, 1) != news[GENERATION]:
+        if olds[GENERATION] != news[GENERATION]:
             # Applications have the old one until they are replaced.
             tokens.insert(0, secrets.token_urlsafe(32))
         return UpdateResult({**news, "projects": projects, "token": tokens[0], "former": tokens[1:]})
