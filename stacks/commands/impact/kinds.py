@@ -130,9 +130,8 @@ KINDS = {
         "end what runs there first",
     ),
     "ResourceQuota": Kind(
-        "limits the namespace from now on; existing objects beyond the limit stay, and nothing new starts until they "
-        "are deleted",
-        "applies from now on; existing objects beyond the limit stay, and nothing new starts until they are deleted",
+        "limits the namespace from now on: what exists stays, and nothing new starts beyond the limit",
+        "applies from now on: what exists stays, and nothing new starts beyond the limit",
         "nothing limits the namespace any more",
     ),
     "LimitRange": Kind(

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.access.manifests import AUTH_DELEGATOR, PREFIX
-from components.access.personas import Rule, rule
+from components.access.personas import RAY_WRITE, RUN, Rule, rule
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
@@ -231,24 +231,38 @@ def _right(verb: str, now: str, where: str, what: str, before: Roles, after: Rol
     return Effect(Verdict.IN_PLACE, f"{now} {', '.join(names)} in {where}", detail=f"{verb}: {what}")
 
 
-_TITLES = {"cluster-admin": "cluster admin", "ray-cluster-admin": "Ray cluster admin", "ray-user": "Ray user"}
+_ADMINS = {"cluster-admin": "cluster admin", "ray-cluster-admin": "Ray cluster admin"}
+_USERS = ("ray-user", "ray-port-forwarder", "ray-job-submitter", "ray-job-template")
 """Roles of people by the names of their grants (docs/access.md)."""
 
 
 def roles(manifests: Objects) -> dict[str, Roles]:
-    """The roles of people that the objects of a stack give, by subject."""
+    """What the objects of a stack make of people, by subject: an admin, or a user who may do this and that."""
     found: dict[str, Roles] = defaultdict(lambda: defaultdict(list))
     for (kind, name), each in manifests.items():
         if kind in ("RoleBinding", "ClusterRoleBinding"):
             namespace = name.rpartition("/")[0]
-            grant, _, of = each.body["roleRef"]["name"].removeprefix(PREFIX).partition(":")
-            title = _TITLES.get(grant) if not of else f"runs job template {of}" if grant == _TEMPLATE else None
-            for subject in each.body["subjects"] if title else ():
-                found[_who(subject)][f"namespace {namespace}" if namespace else _EVERYWHERE].append(str(title))
+            grant = each.body["roleRef"]["name"].removeprefix(PREFIX).partition(":")[0]
+            titles = [_ADMINS[grant]] if grant in _ADMINS else []
+            if grant in _USERS:
+                titles = list(_uses(_rules(each.body["roleRef"], namespace, manifests)))
+            for subject in each.body["subjects"] if titles else ():
+                found[_who(subject)][f"namespace {namespace}" if namespace else _EVERYWHERE] += titles
     return found
 
 
-_TEMPLATE = "ray-job-template"
+def _uses(rules: Sequence[Rule]) -> Iterator[str]:
+    """What a user may do, with the names of RayClusters and job templates."""
+    for each in rules:
+        [resource, *_], verbs, names = each["resources"], each["verbs"], each.get("resourceNames", ())
+        if resource == "rayclusters" and RAY_WRITE in verbs:
+            yield from (f"uses RayCluster {name}" for name in names)
+        elif resource == "rayclusters" and "list" in verbs:
+            yield "sees Ray's objects"
+        elif resource == "raycronjobs" and RUN in verbs:
+            yield from (f"runs job template {name}" for name in names)
+        elif resource == "rayjobs" and "create" in verbs:
+            yield "creates RayJobs"
 
 
 def rights(manifests: Objects) -> Rights:

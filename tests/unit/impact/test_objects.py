@@ -40,7 +40,7 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
             edited({}, {"quota": {"gpus": 8}}),
             "ResourceQuota",
             Verdict.CREATES,
-            "existing objects beyond the limit stay",
+            "what exists stays",
         ),
         (edited({"quota": {"gpus": 16}}, {"quota": {"gpus": 8}}), "ResourceQuota", Verdict.IN_PLACE, "16 -> 8"),
         (edited({"quota": {"gpus": 16}}, {}), "ResourceQuota", Verdict.REMOVES, "nothing limits the namespace"),
@@ -76,11 +76,17 @@ def test_an_edit_of_a_tenant_or_of_the_platform(impact: Impact, kind: str, verdi
 
 
 def test_gained_and_lost_rights_are_listed_with_their_namespaces() -> None:
-    found = edited({"users": ["group:old"]}, {"users": ["group:new"], "admins": ["user:ann"]})
+    some = [
+        {"subject": "user:eve", "clusters": []},
+        {"subject": "user:bob", "clusters": ["training"], "submitJobs": True},
+    ]
+    found = edited({"users": ["group:old"]}, {"users": ["group:new", *some], "admins": ["user:ann"]})
     changed = {each.name: each.effects[0] for each in found.objects if each.kind == "Rights of"}
     assert {who: effect.text for who, effect in changed.items()} == {
-        "group:old": "no longer Ray user in namespace a",
-        "group:new": "now Ray user in namespace a",
+        "group:old": "no longer sees Ray's objects, uses RayCluster training in namespace a",
+        "group:new": "now sees Ray's objects, uses RayCluster training in namespace a",
+        "user:eve": "now sees Ray's objects in namespace a",
+        "user:bob": "now sees Ray's objects, uses RayCluster training, creates RayJobs in namespace a",
         "user:ann": "now Ray cluster admin in namespace a",
     }
     assert changed["group:new"].detail.startswith("gains: ")
