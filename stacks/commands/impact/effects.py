@@ -56,6 +56,9 @@ class Effect:
     busy: Range | None = None
     """How many of the pods that are stopped, busy or not, are busy now; None: unknown."""
 
+    limit: str = ""
+    """Time after which work that still runs on these pods is lost; empty: none is."""
+
     detail: str = ""
     """More than most readers need, such as each verb of a role; the short reports leave it out."""
 

@@ -143,7 +143,7 @@ def _queued_again(before: Known, spec: ReadOnlyBody) -> Effect | None:
     ended = all_running(before)
     return Effect(
         Verdict.RECREATES,
-        f"Kueue suspends it: {ended.pods()} end, and it waits in its queue again",
+        f"Kueue suspends it, which ends {ended.pods()}, and it waits in its queue again",
         "containers, or numbers of workers, differ from those that Kueue has admitted",
         "apply the edit when nothing runs on it",
         "kueue pkg/controller/jobframework/reconciler.go: ensureOneWorkload",

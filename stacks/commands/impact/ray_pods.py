@@ -242,6 +242,7 @@ BY_KUBERAY_ALONE = UpdatesSettings(strategy="none")
 REPLACING = "components/rollout/replacing.py"
 _RETIREMENT = "components/rollout/retirement.py"
 _AT_ONCE = "`updates: {strategy: immediate}` recreates the head, and ends what runs on the RayCluster; or "
+_HEAD_AT_ONCE = "`updates: {strategy: immediate}` recreates the head, and workers with their actors continue; or "
 _WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, which waits for busy workers"
 
 
@@ -258,7 +259,8 @@ def reached(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str
         safer = f"{_AT_ONCE}add a RayCluster with another name, and remove this one when its work has ended"
         return Effect(Verdict.REFUSED, text, f"{why} does not replace the head", safer, REPLACING)
     if rule.pods == "head":
-        return replace(plain, safer=_AT_ONCE + rule.safer)
+        tolerant = OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
+        return replace(plain, safer=(_HEAD_AT_ONCE if tolerant else _AT_ONCE) + rule.safer)
     there = _running_of(before, groups)
     gone = Range(0, there.most)
     if updates.strategy == "drain":
@@ -267,7 +269,7 @@ def reached(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str
             f"the rest after {updates.limit}, with what runs on them"
         )
         safer = "set a `limit` that the longest task does not exceed"
-        return Effect(Verdict.ROLLING, text, why, safer, REPLACING, gone, gone, tuple(groups))
+        return Effect(Verdict.ROLLING, text, why, safer, REPLACING, gone, gone, tuple(groups), limit=updates.limit)
     text = (
         "idle workers of {groups} are replaced; busy workers do not change, and each further `up` replaces those that "
         "are idle then"
@@ -326,7 +328,7 @@ def removed_group(before: Known, after: ReadOnlyBody, effect: Effect, updates: U
             f"rest after {updates.limit}, and removes it"
         )
         safer = "set a `limit` that the longest task does not exceed"
-        return Effect(Verdict.ROLLING, text, why, safer, _RETIREMENT, gone, groups=(group,))
+        return Effect(Verdict.ROLLING, text, why, safer, _RETIREMENT, gone, groups=(group,), limit=updates.limit)
     if scaling:
         text = (
             f"worker group {name} is removed if its workers, {there.pods()}, are idle; if one is busy, `pulumi up` "
@@ -394,7 +396,7 @@ def _of_group(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effec
             f"ended after {updates.limit}"
         )
         safer = "set a `limit` that the longest task does not exceed"
-        return Effect(Verdict.ROLLING, text, why, safer, REPLACING, gone, gone, (name,))
+        return Effect(Verdict.ROLLING, text, why, safer, REPLACING, gone, gone, (name,), limit=updates.limit)
     text = f"earlier edits did not reach {there.pods()} of {whose}: replaced if idle"
     return Effect(Verdict.NEW_PODS, text, why, "", REPLACING, gone, gone, (name,))
 

@@ -131,7 +131,9 @@ def _sentences(impact: Impact) -> Iterator[str]:
         names = ", ".join(f"{each.kind} {each.name}" for each in refused)
         yield f"`pulumi up` fails: {names}. The edit disrupts {nothing}."
     else:
-        yield f"The edit disrupts {nothing}."
+        limits = dict.fromkeys(effect.limit for each in impact.objects for effect in each.effects if effect.limit)
+        longer = f", except work that is longer than {' or '.join(limits)}" if limits else ""
+        yield f"The edit disrupts {nothing}{longer}."
 
 
 _WAYS = {
@@ -189,6 +191,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "reason": effect.reason,
         "safer": effect.safer,
         "source": effect.source,
+        "limit": effect.limit or None,
         "groups": list(effect.groups),
         "podsEnded": asdict(effect.ended),
         "podsEndedBusy": None if effect.busy is None else asdict(effect.busy),

@@ -97,6 +97,14 @@ def test_gained_and_lost_rights_are_listed_with_their_namespaces() -> None:
     assert not found.verdict.hurts
 
 
+def test_work_that_outlasts_the_limit_of_a_drain_is_said_last() -> None:
+    drain = {"updates": {"strategy": "drain", "limit": "10m"}}
+    found = impact_of(stack(tenant("a", ray())), stack(tenant("a", ray(env={"A": "b"}, **drain))))
+    assert report("an edit", found).sentences[-1] == (
+        "The edit disrupts nothing that runs, except work that is longer than 10m."
+    )
+
+
 def test_a_tenant_that_leaves_takes_its_namespace_and_ray_clusters_with_it() -> None:
     found = impact_of(stack(tenant("a", ray()), tenant("b", ray())), stack(tenant("a", ray())))
     gone = {f"{each.kind} {each.name}": each.verdict for each in found.objects}

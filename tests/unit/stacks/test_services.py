@@ -167,7 +167,7 @@ def test_kueue_suspends_an_edited_service_and_another_queue_replaces_it() -> Non
         return [(str(effect.verdict), effect.text) for each in found for effect in each.effects]
 
     assert effects(env={"LEVEL": "2"}) == [
-        ("recreates pods", "Kueue suspends it: 2 pods end, and it waits in its queue again")
+        ("recreates pods", "Kueue suspends it, which ends 2 pods, and it waits in its queue again")
     ]
     [(verdict, text)] = effects(queue="two")
     assert (verdict, text[:40]) == ("deletes and recreates", "is deleted and recreated: 2 pods end, an")
