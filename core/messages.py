@@ -136,6 +136,8 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
     else:
         rule, hint = _EXPECTED.get(kind, ("wrong-value", ""))
         hint = hint.format(**fault.get("ctx", {})) or fault["msg"]
+        if kind == "model_type" and (meant := _model_at(model, location)).__name__ == fault["ctx"]["class_name"]:
+            hint += f"; its keys: {few(_keys(meant), _MOST_KEYS)}"
         reason = "is empty" if value is None else f"{shown(value)} is not allowed"
         yield Problem(location, value if _is_scalar(value) else None, f"{reason}: {hint}", rule)
 

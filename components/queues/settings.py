@@ -156,8 +156,8 @@ class QueueSettings(CheckedSettings):
             for resource, value in lower.numbers.items():
                 if resource not in capability and value > 0:
                     message = (
-                        f"{part} sets {resource}, and capability does not, so Volcano takes 0 for it: set it in "
-                        "capability, too"
+                        f"{part} sets {resource}, and capability does not: set it in capability, too (Volcano would "
+                        "take 0 for it)"
                     )
                     yield Problem((part, key_of(resource)), lower.named[resource], message, "queue-amounts-in-order")
                 elif value > capability.get(resource, value):
