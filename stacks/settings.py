@@ -142,7 +142,7 @@ class TenantSettings(Settings):
 
     queue: TenantQueue | None = None
     """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
-    for one of its own. Default: the scheduler's default queue, which all may use."""
+    for one of its own. Default: Volcano's queue `default`, which all may use; with Kueue none, and no wait."""
 
     scheduler: SchedulerNames | None = None
     """Which schedulers the tenant's RayClusters may use, one or a list: `kubernetes` and the stack's. The API server

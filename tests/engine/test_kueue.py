@@ -417,6 +417,18 @@ def test_while_it_is_down_only_objects_with_a_queue_are_refused(team: Suspended,
     team.end_ray("free")
 
 
+def test_up_creates_its_deleted_deployment_again_before_an_edit_that_its_webhook_judges(
+    up: Stack, team: Suspended, cluster: Rehearsal, rays: Rays
+) -> None:
+    team.apps.delete_namespaced_deployment(MANAGER, KUEUE)
+    settled(lambda: f"{KUEUE}/{MANAGER}" not in [pod.deployment for pod in read_states(cluster.run)])
+    up.edit(edited(labels={"edited": "meanwhile"}))
+    assert "failed calling webhook" in up.pulumi("preview", fails=True).output
+    up.up()
+    assert rays.read("team-a", "training")["metadata"]["labels"]["edited"] == "meanwhile"
+    up.changes_nothing(refreshed=True)
+
+
 @pytest.mark.last
 def test_it_was_denied_nothing_and_destroy_deletes_everything_after_an_external_queue(
     up: Stack, team: Suspended, cluster: Rehearsal, before: set[str]

@@ -7,6 +7,7 @@ import pytest
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from testbed.gangs import settled
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Stack, existing
 from tests.engine.conftest import MakeStack
@@ -130,6 +131,23 @@ def a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared: Stack, 
     assert users(core) == ["default", "_nodes", "a", "idle"]
 
 
+def a_node_whose_claim_and_pod_are_deleted_gets_another_volume(cluster: Rehearsal, core: Any) -> None:
+    """As docs/runbooks.md has it for a volume that was lost with its machine."""
+
+    def volumes() -> set[str]:
+        claims = core.list_namespaced_persistent_volume_claim(NAMESPACE).items
+        return {claim.spec.volume_name for claim in claims if not claim.metadata.deletion_timestamp}
+
+    def ready() -> int:
+        apps: Any = client.AppsV1Api(cluster.client())
+        return int(apps.read_namespaced_stateful_set("ray-redis", NAMESPACE).status.ready_replicas or 0)
+
+    before, kubectl = volumes(), Kubectl(cluster)
+    kubectl.does("delete", "pvc", "-n", NAMESPACE, "data-ray-redis-2", "--wait=false")
+    kubectl.does("delete", "pod", "-n", NAMESPACE, "ray-redis-2")
+    settled(lambda: len(volumes() & before) == 2 and len(volumes() - {None}) == 3 and ready() == 3)
+
+
 def destroy_deletes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, core: Any) -> None:
     shared.destroy()
     assert shared.resources() == []
@@ -145,6 +163,7 @@ def test_a_redis_that_tenants_share(shared: Stack, cluster: Rehearsal, core: Any
     an_edit_of_a_cluster_admin_stays_until_an_up_after_a_refresh(shared, cluster)
     a_rotation_in_two_steps_restarts_no_pod(shared, core)
     a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared, core)
+    a_node_whose_claim_and_pod_are_deleted_gets_another_volume(cluster, core)
     destroy_deletes_it_with_its_namespace(shared, cluster, core)
 
 
