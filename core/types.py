@@ -324,6 +324,13 @@ def seconds(duration: str) -> int:
     return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", duration))
 
 
+def duration_of(number: int) -> str:
+    """A number of seconds as a `Duration`: `40s`, `10m`, `1h30m`."""
+    minutes, rest = divmod(number, 60)
+    parts = {"h": minutes // 60, "m": minutes % 60, "s": rest}
+    return "".join(f"{part}{unit}" for unit, part in parts.items() if part) or "0s"
+
+
 def _countable(duration: str) -> str:
     if seconds(duration) > MOST_SECONDS:
         raise ValueError(f"{duration!r} is longer than the maximum of KubeRay (2^31 - 1 seconds): write a shorter time")

@@ -70,7 +70,7 @@ def ray_platform(
 ) -> None:
     """Check, plan, apply and look at stacks of Ray on Kubernetes.
 
-    STACK is DEV for Pulumi.DEV.yaml in this folder, or the path of a stack file.
+    STACK is NAME for Pulumi.NAME.yaml in this folder, or the path of a stack file.
     """
 
 

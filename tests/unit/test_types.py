@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from core.quantities import NotAQuantityError, amount, canonical
 from core.secrets import is_secret
 from core.suggestions import _LENGTHS, _SAME, _UNITS, amount_meant, keys_meant, memory_meant, time_meant
-from core.types import Duration, Env, Memory, Quantity, seconds
+from core.types import Duration, Env, Memory, Quantity, duration_of, seconds
 from stacks.settings import StackSettings
 from tests.unit.stacks.test_stack_files import fields
 
@@ -62,6 +62,7 @@ def test_a_number_of_very_many_digits_is_refused_and_a_duration_is_in_seconds() 
     """Pulumi passes a number to the program as JSON, in which it has all its digits."""
     assert "a number of more than 19 digits is too large" in refusal(Quantity, 10**30)
     assert [seconds(text) for text in ("90s", "5m", "1h30m")] == [90, 300, 5400]
+    assert [duration_of(each) for each in (0, 40, 90, 600, 5400)] == ["0s", "40s", "1m30s", "10m", "1h30m"]
 
 
 @pytest.mark.parametrize(

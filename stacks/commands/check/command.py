@@ -26,13 +26,13 @@ def stacks_here(begun: str) -> list[str]:
 
 Stack = Annotated[
     str,
-    typer.Argument(metavar="STACK or FILE", help="DEV for Pulumi.DEV.yaml, or a path.", autocompletion=stacks_here),
+    typer.Argument(metavar="STACK or FILE", help="NAME for Pulumi.NAME.yaml, or a path.", autocompletion=stacks_here),
 ]
 Files = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[STACK or FILE]...",
-        help="DEV for Pulumi.DEV.yaml, or a path. Default: all here.",
+        help="NAME for Pulumi.NAME.yaml, or a path. Default: all here.",
         autocompletion=stacks_here,
     ),
 ]

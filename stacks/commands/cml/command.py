@@ -66,7 +66,8 @@ def status(
 def stop(stack: Stack, name: Name, output: Output = Format.TEXT) -> None:
     """Stop a cluster: delete its applications, busy workers once they have ended their tasks.
 
-    Stack file and state stay. `start` and the next `up` start it again; `suspend: true` in the stack file keeps it
+    Waits for `drainTimeout`, and fails if tasks still run then. Needs the state of the stack, and the key of Cloudera
+    ML. Stack file and state stay. `start` and the next `up` start it again; `suspend: true` in the stack file keeps it
     stopped.
 
     Exit code: 0 nothing of it runs; 1 something does, with the reason; 2 wrong use, an invalid file, or the state

@@ -19,6 +19,7 @@ from components.tenant.settings import hard
 from core.nodes import GPU_RESOURCE, gpu_names, gpus_of
 from core.problems import few
 from core.quantities import amount, shown
+from core.types import duration_of
 from stacks.planning.overcommitment import MOST_NAMED, more_than, overcommitments
 from stacks.planning.plan import Plan, TenantPlan, TooSmall
 from stacks.settings import StackSettings
@@ -95,6 +96,9 @@ def _pools(plan: Plan) -> Table:
     return Table(f"Pools ({_UNITS})", columns, rows)
 
 
+_DRAIN = "Time to drain (drainTimeout)"
+
+
 def _groups(plan: Plan) -> Table:
     rows = []
     for cluster in plan.clusters:
@@ -103,9 +107,9 @@ def _groups(plan: Plan) -> Table:
             most = "any" if workers.most is None else str(workers.most)
             held = str(group.held) if group.pools else "0, no pool has such nodes"
             one = triple(_zeros(workers.usage))
-            drain = NONE if workers.drain is None else f"{workers.drain} s"
+            drain = NONE if workers.drain is None else duration_of(workers.drain)
             rows.append((cluster.name, workers.group, one, str(workers.least), most, held, drain))
-    columns = ("RayCluster", "Group", "One worker", "At first", "At most", "Nodes hold", "Drain")
+    columns = ("RayCluster", "Group", "One worker", "At first", "At most", "Nodes hold", _DRAIN)
     return Table(f"Heads and worker groups ({_UNITS})", columns, tuple(rows))
 
 

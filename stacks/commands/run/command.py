@@ -65,7 +65,7 @@ def cancel(
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A run, as `run` has printed it.")],
     context: Context = None,
 ) -> None:
-    """Stop a run and delete its cluster and its record.
+    """Stop a run and delete its RayJob, with its cluster. A run history keeps its record.
 
     Exit code: 0 deleted; 1 refused, with the reason; 2 wrong use, or the cluster cannot be read.
     """

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -147,7 +147,10 @@ _PLAIN = {str: "text", int: "integer", float: "number", bool: "true or false", d
 def _bounds(field: FieldInfo | None) -> str:
     limits = field.metadata if field else []
     least = next((each.ge for each in limits if isinstance(each, Ge)), None)
+    above = next((each.gt for each in limits if isinstance(each, Gt)), None)
     most = next((each.le for each in limits if isinstance(each, Le)), None)
+    if above is not None:
+        return f", above {above}" if most is None else f", above {above}, at most {most}"
     if least is None and most is None:
         return ""
     return f", at least {least}" if most is None else f", {least} to {most}"

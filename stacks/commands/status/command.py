@@ -156,7 +156,11 @@ def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
             typer.echo(f"# {SIMULATED}: no port of a pod answers", err=True)
 
 
-def wake(stack: Stack, name: Name, context: Context = None) -> None:
+def wake(
+    stack: Stack,
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A RayCluster.")],
+    context: Context = None,
+) -> None:
     """Wake a suspended RayCluster, such as one that rests because nobody used it. Needs the right to patch it.
 
     Exit code: 0 it starts, or runs already; 1 it is not woken, with the reason; 2 wrong use, or the cluster cannot be

@@ -192,8 +192,9 @@ def _of_driver(target: Target, connection: Connection) -> Place:
         raise NoLogError(f"{target.title} has no job yet: in {mode} its log is in the head, by the job's id")
     words = ("exec", "-n", head.namespace, head.pod, "-c", head.container, "--", "cat", _DRIVER_LOG.format(job=job))
     raise NoLogError(
-        f"in {mode} the output of {target.title} is in a file of the head, not in a container's log. This shows it: "
-        f"{kubectl(connection, *words)}"
+        f"in {mode} the output of {target.title} is in a file of the head, not in a container's log. With the token of "
+        f"its RayCluster: `ray job logs --address URL {in_one_line(shlex.quote(job))}`, with the URL and the "
+        f"token that `ray-platform dashboard` leads to. A Kubernetes administrator: {kubectl(connection, *words)}"
     )
 
 

@@ -37,7 +37,8 @@ def test_tables_are_printed_whole_on_any_terminal() -> None:
     assert "All 2" not in result.output
     assert "The RayCluster can start." in result.output
     lines = [line.split() for line in result.output.splitlines()]
-    assert ["team-a/training", "a100-8gpu", "8", "/", "60", "/", "937Gi", "0", "2", "2", "40", "s"] in lines
+    assert ["team-a/training", "a100-8gpu", "8", "/", "60", "/", "937Gi", "0", "2", "2", "40s"] in lines
+    assert "Time to drain (drainTimeout)" in result.output
     assert "…" not in result.output
 
 
@@ -56,7 +57,7 @@ def test_json_has_numbers_for_each_stack() -> None:
 
 def test_markdown_has_a_table_row_for_each_worker_group() -> None:
     lines = plan("one", "--format", "markdown").output.splitlines()
-    assert "| team-a/training | a100-1gpu | 1 / 7 / 117Gi | 0 | 2 | 16 | 40 s |" in lines
+    assert "| team-a/training | a100-1gpu | 1 / 7 / 117Gi | 0 | 2 | 16 | 40s |" in lines
 
 
 def test_the_drawing_shows_each_node_and_each_size_filling_one() -> None:

@@ -44,6 +44,7 @@ def test_the_committed_page_is_generated_from_the_models_with_every_key_of_the_s
     assert {key for key in keys if f"`{key}`" not in page} == set()
     row = '| <a id="reserve-cpu"></a>`cpu` | [quantity or zero](#formats) |  | '
     assert f"{row}Default: a sixteenth of the node's CPUs. |" in page
+    assert "| number, above 0, at most 1024 | **required** | CPUs: `16`. |" in page
 
 
 def test_every_link_leads_somewhere() -> None:

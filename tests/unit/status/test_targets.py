@@ -117,12 +117,14 @@ def test_the_log_of_a_job_is_its_submitters(mode: str | None, expected: Place) -
 
 
 @pytest.mark.parametrize("mode", ["HTTPMode", "InteractiveMode"])
-def test_a_log_that_is_a_file_in_the_head_comes_with_the_command_that_shows_it(mode: str) -> None:
+def test_a_log_that_is_a_file_in_the_head_comes_with_the_commands_that_show_it(mode: str) -> None:
+    """Users and tenants' admins may not `kubectl exec`."""
     with pytest.raises(NoLogError) as error:
         place("nightly", None, job(mode, jobId="nightly-1"))
     assert str(error.value).endswith(
-        "This shows it: kubectl --context prod exec -n team-a nightly-head -c ray -- "
-        "cat /tmp/ray/session_latest/logs/job-driver-nightly-1.log"
+        "With the token of its RayCluster: `ray job logs --address URL nightly-1`, with the URL and the token that "
+        "`ray-platform dashboard` leads to. A Kubernetes administrator: kubectl --context prod exec -n team-a "
+        "nightly-head -c ray -- cat /tmp/ray/session_latest/logs/job-driver-nightly-1.log"
     )
     with pytest.raises(NoLogError, match="has no job yet"):
         place("nightly", None, job(mode))
