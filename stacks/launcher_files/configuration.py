@@ -21,6 +21,9 @@ CONFIGURATION = "configuration"
 
 _RULE = "launcher-file"
 
+_REPLACE = {DIRECTIVE: "replace"}
+"""An item of a list that replaces the one of the launcher file."""
+
 _EACH = None
 """A step of a pattern: every item of a list."""
 
@@ -220,7 +223,7 @@ class _Conversion:
         """Worker groups beside the launcher file that it does not have: their names may be wrong."""
         known = [each["groupName"] for each in imported.cluster.get("workerGroups", [])]
         groups = beside.value.get("workerGroups")
-        if not known or not isinstance(groups, list) or {DIRECTIVE: "replace"} in groups:
+        if not known or not isinstance(groups, list) or _REPLACE in groups:
             return
         for index, group in enumerate(groups):
             name, where = part_of(group, "groupName"), ("workerGroups", index, "groupName")
@@ -242,13 +245,14 @@ def _command(launcher: _Launcher, answers: "Answers") -> str:
 
 
 def _is_decided(value: Any, path: Path) -> bool:
-    """Whether the settings beside a launcher file set the value at a path, or remove it (null, or its worker group with
-    `$patch: delete`). A worker group has its name as a step."""
+    """Whether the settings beside a launcher file set the value at a path, or remove it (null, or its worker group by
+    `$patch`). A worker group has its name as a step."""
     for step in path:
         if isinstance(value, list):
-            value = next((each for each in value if part_of(each, "groupName") == step), None)
-            if part_of(value, DIRECTIVE) == "delete":
+            group = next((each for each in value if part_of(each, "groupName") == step), None)
+            if _REPLACE in value or part_of(group, DIRECTIVE) == "delete":
                 return True
+            value = group
         elif not isinstance(value, dict) or step not in value:
             return False
         elif (value := value[step]) is None:

@@ -231,8 +231,10 @@ def _note_machine(node_config: Reader, of: Path) -> None:
 
 def _is_spot(part: Reader) -> bool:
     """Whether a part of a machine asks for a spot machine, as AWS, Google Cloud and Azure name it."""
-    values = inside(part.value, part.path)
-    return any(path[-1] == "preemptible" if value is True else str(value).lower() == "spot" for path, value in values)
+    for path, value in inside(part.value, part.path):
+        if (path[-1] == "preemptible" and value is True) or (isinstance(value, str) and value.lower() == "spot"):
+            return True
+    return False
 
 
 _SIZE_OF_HEAD = {"cpu": "2", "memory": "16Gi"}

@@ -226,7 +226,7 @@ class Log:
         touched = {path[:length] for path in self._settled for length in range(len(path) + 1)}
         for path in list(_unsettled(document, (), self._settled, touched)):
             self.note(path, *UNKNOWN, is_open=True)
-        return tuple(self.notes)
+        return tuple(dict.fromkeys(self.notes))  # the head's type may be one of workers, and is read for both
 
 
 class Reader:

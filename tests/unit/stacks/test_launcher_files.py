@@ -197,6 +197,7 @@ available_node_types:
         ({"workerGroups": [{"groupName": "cpu", "maxReplicas": 1}]}, "max_workers"),
         ({"workerGroups": [{"groupName": "cpu", "memory": "64Gi"}]}, "available_node_types.cpu"),
         ({"workerGroups": [{"groupName": "cpu", "$patch": "delete"}]}, "available_node_types.cpu"),
+        ({"workerGroups": [{"$patch": "replace"}, {"groupName": "a"}]}, "available_node_types.cpu"),
         ({"workerGroups": [{"groupName": "gpu", "podTemplate": {}}]}, "available_node_types.gpu.resources.TPU"),
         ({"workerGroups": [{"groupName": "gpu", "podTemplate": None}]}, "available_node_types.gpu.resources.TPU"),
         ({"workerGroups": [{"groupName": "gpu", "pool": "spot"}]}, "available_node_types.gpu.node_config.M"),
