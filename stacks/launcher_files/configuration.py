@@ -214,8 +214,8 @@ class _Conversion:
             span = launcher.span(where)
             self.advice.append(Finding((*here, *where), None, message, _RULE, span.line, file=span.file))
         if others:
-            parts = "1 part of it has" if len(others) == 1 else f"{len(others)} parts of it have"
-            message = f"{parts} no counterpart in pods: {command}"
+            count, have = ("1 part", "has") if len(others) == 1 else (f"{len(others)} parts", "have")
+            message = f"{count} of {launcher.name} {have} no counterpart in pods: {command}"
             span = self._file.document.span((*at, CONFIGURATION))
             self.advice.append(Finding(here, None, message, _RULE, span.line, file=span.file))
 

@@ -224,6 +224,7 @@ def _note_machine(node_config: Reader, of: Path) -> None:
                 f"{key} asks for spot machines, and these pods run on any node",
                 "describe the spot nodes as a pool with its taint under nodes, and set pool to its name",
                 (*of, "pool"),
+                (*of, "podTemplate"),
             )
         elif key != "resources":
             part.note(f"it describes a machine, and {_MACHINES}", NODE_CONFIG)

@@ -152,7 +152,8 @@ def test_what_a_pod_cannot_have_of_the_file_is_advice_without_its_text(capsys: p
     show([checked])
     shown = capsys.readouterr().out
     key = "ray-platform:tenants[0].clusters[0].configuration"
-    others = "2 parts of it have no counterpart in pods: list them with `ray-platform import launcher/cluster.yaml`"
+    listing = "`ray-platform import launcher/cluster.yaml`"
+    others = f"2 parts of launcher/cluster.yaml have no counterpart in pods: list them with {listing}"
     assert f"Pulumi.prod.yaml:6: {key}: advice: {others} [launcher-file]\n" in shown
     assert f"launcher/cluster.yaml:9: {key}.available_node_types.head: advice: tasks run on the head, as" in shown
     assert "[launcher-file] (part of Pulumi.prod.yaml)" in shown
@@ -201,6 +202,7 @@ available_node_types:
         ({"workerGroups": [{"groupName": "gpu", "podTemplate": {}}]}, "available_node_types.gpu.resources.TPU"),
         ({"workerGroups": [{"groupName": "gpu", "podTemplate": None}]}, "available_node_types.gpu.resources.TPU"),
         ({"workerGroups": [{"groupName": "gpu", "pool": "spot"}]}, "available_node_types.gpu.node_config.M"),
+        ({"workerGroups": [{"groupName": "gpu", "podTemplate": {}}]}, "available_node_types.gpu.node_config.M"),
         ({"autoScalingMode": None}, "upscaling_speed"),
         ({"serviceAccount": "reader"}, "provider.msi_name"),
         ({"env": {"HOST": "a"}}, "docker.run_options[0]"),
@@ -240,7 +242,8 @@ def test_what_only_lacks_a_counterpart_is_one_line_with_the_command_that_lists_i
         assert f": {part}: " in result.stderr
     [line] = [str(each) for each in check(beside(configuration=LAUNCHER)).advice if "counterpart" in each.message]
     assert line.endswith(
-        "2 parts of it have no counterpart in pods: save it as a file, and list them with `ray-platform import FILE`"
+        "2 parts of the launcher file have no counterpart in pods: save it as a file, and list them with "
+        "`ray-platform import FILE`"
     )
 
 
