@@ -2,23 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from core.problems import Finding, Path, StackFileError, shown
 from core.secrets import ADVICE, in_plain_text, secret_in
 from core.stack_file import NOT_RELATIVE, PREFIX, StackFile
-from core.strategic_merge import part_of
+from core.strategic_merge import DIRECTIVE, part_of
 from core.values import inside
 from core.yaml_reader.document import Document, collection, document, merged
 from core.yaml_reader.scalars import DocumentError, Node, Span, resolve_of_kubernetes
 
 if TYPE_CHECKING:
-    from stacks.launcher_files.reader import Imported, Note
+    from stacks.launcher_files.reader import Answers, Imported, Note
 
 CONFIGURATION = "configuration"
 """Key of a cluster, beside which its other keys are merged over what the launcher file becomes."""
 
 _RULE = "launcher-file"
+
+_REPLACE = {DIRECTIVE: "replace"}
+"""An item of a list that replaces the one of the launcher file."""
 
 _EACH = None
 """A step of a pattern: every item of a list."""
@@ -76,6 +80,11 @@ class _Launcher:
     placed: Callable[[Span], Span]
     """A place in the document as one in a file."""
     inline: bool
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return "the launcher file" if self.inline else self.placed(Span(1, 1)).file or ""
 
     def span(self, path: Path, of_key: bool = False) -> Span:
         return self.placed(self.document.span(path, of_key))
@@ -168,7 +177,8 @@ class _Conversion:
             imported = from_launcher(launcher.document.value, answers)
         except RefusedError as error:
             raise StackFileError(_finding(note, here, launcher) for note in error.notes) from error
-        self._note(imported, at, launcher, beside.value)
+        self._note(imported, at, launcher, beside, _command(launcher, answers))
+        self._note_added_groups(imported, at, launcher, beside)
         # The name is the stack file's, and `image` beside the launcher file has its own tag.
         left_out = {"name", "verifyImageTag"} if "image" in beside.value else {"name"}
         cluster = {key: value for key, value in imported.cluster.items() if key not in left_out}
@@ -177,11 +187,18 @@ class _Conversion:
         except DocumentError as error:
             raise _error(at[1:], error.message, error.span) from error
 
-    def _note(self, imported: "Imported", at: Path, launcher: _Launcher, beside: dict[str, Any]) -> None:
-        """What the cluster does not have of the launcher file, as advice; a secret in the stack file is an error."""
+    def _note(self, imported: "Imported", at: Path, launcher: _Launcher, beside: Node, command: str) -> None:
+        """What a person has to decide, as advice, and the number of parts without a counterpart. A secret in the stack
+        file is an error."""
         here = (*at[1:], CONFIGURATION)
+        others = set()
         for note in imported.notes:
-            if note.path == ("cluster_name",) or (note.at and _is_set(beside, note.at)):
+            if note.path == ("cluster_name",):
+                continue
+            if not note.is_decision:
+                others.add(note.path)
+                continue
+            if any(_is_decided(beside.value, place) for place in (note.at, *note.or_at) if place):
                 continue
             found = _finding(note, here, launcher)
             if launcher.inline and note.instead == ADVICE:
@@ -196,16 +213,51 @@ class _Conversion:
             where = ("provider", "namespace")
             span = launcher.span(where)
             self.advice.append(Finding((*here, *where), None, message, _RULE, span.line, file=span.file))
+        if others:
+            count, have = ("1 part", "has") if len(others) == 1 else (f"{len(others)} parts", "have")
+            message = f"{count} of {launcher.name} {have} no counterpart in pods: {command}"
+            span = self._file.document.span((*at, CONFIGURATION))
+            self.advice.append(Finding(here, None, message, _RULE, span.line, file=span.file))
+
+    def _note_added_groups(self, imported: "Imported", at: Path, launcher: _Launcher, beside: Node) -> None:
+        """Worker groups beside the launcher file that it does not have: their names may be wrong."""
+        known = [each["groupName"] for each in imported.cluster.get("workerGroups", [])]
+        groups = beside.value.get("workerGroups")
+        if not known or not isinstance(groups, list) or _REPLACE in groups:
+            return
+        for index, group in enumerate(groups):
+            name, where = part_of(group, "groupName"), ("workerGroups", index, "groupName")
+            if isinstance(name, str) and name not in known:
+                message = (
+                    f"{shown(name)} is not a worker group of {launcher.name}, which has {', '.join(known)}: it becomes "
+                    "a further group. Correct the name if you mean one of these"
+                )
+                span = self._file.document.span((*at, *where))
+                self.advice.append(Finding((*at[1:], *where), None, message, _RULE, span.line, file=span.file))
 
 
-def _is_set(value: Any, path: Path) -> bool:
-    """Whether there is a scalar at a path, in which a worker group has its name as a step."""
+def _command(launcher: _Launcher, answers: "Answers") -> str:
+    """How to list the parts of a launcher file without a counterpart."""
+    version = f" --ray-version {answers.ray_version}" if answers.ray_version else ""
+    if launcher.inline:
+        return f"save it as a file, and list them with `ray-platform import FILE{version}`"
+    return f"list them with `ray-platform import {quote(launcher.name)}{version}`"
+
+
+def _is_decided(value: Any, path: Path) -> bool:
+    """Whether the settings beside a launcher file set the value at a path, or remove it (null, or its worker group by
+    `$patch`). A worker group has its name as a step."""
     for step in path:
         if isinstance(value, list):
-            value = next((each for each in value if part_of(each, "groupName") == step), None)
-        else:
-            value = part_of(value, step)
-    return value is not None and not isinstance(value, dict | list)
+            group = next((each for each in value if part_of(each, "groupName") == step), None)
+            if _REPLACE in value or part_of(group, DIRECTIVE) == "delete":
+                return True
+            value = group
+        elif not isinstance(value, dict) or step not in value:
+            return False
+        elif (value := value[step]) is None:
+            return True
+    return value is not None
 
 
 def _node(value: Any, path: Path, imported: "Imported", launcher: _Launcher) -> Node:

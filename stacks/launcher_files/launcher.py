@@ -4,13 +4,14 @@ Node types are read in their current and their older forms. Keys that describe m
 runs in pods.
 """
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from core.nodes import GPU_RESOURCE
 from core.problems import Path
+from core.values import inside
+from stacks.launcher_files.docker import image_of, pull_policy, run_options
 from stacks.launcher_files.pods import pod_settings
 from stacks.launcher_files.ray_start import RayStart, quoted, ray_start
 from stacks.launcher_files.reader import (
@@ -23,7 +24,6 @@ from stacks.launcher_files.reader import (
     cpus,
     dns_name,
     duration,
-    is_noted_secret,
     number,
     of_groups,
     versions,
@@ -140,83 +140,8 @@ def _note_the_sum(document: Reader, limit: int | None, found: NodeTypes) -> None
             document.at("max_workers").path,
             f"KubeRay has no limit of {limit} over all groups, and the groups' own add up to {together}",
             "lower maxReplicas of the groups, or let the namespace's quota limit them",
+            *(("workerGroups", _group_name(each), "maxReplicas") for each in found.workers),
         )
-
-
-_ENV = ("-e", "--env")
-
-_OPTIONS = {
-    "--shm-size": "KubeRay gives each pod a /dev/shm of its memory; nothing to do",
-    "--gpus": "set gpus; the device plugin passes them to the pod",
-    "--runtime": "set runtimeClassName in podTemplate",
-    "--ulimit": "raise it in the container runtime of the nodes",
-    "--privileged": "set securityContext in podTemplate, if it is necessary",
-    "--cap-add": "set securityContext.capabilities in podTemplate, if it is necessary",
-    "--network": "pods have addresses of their own; nothing to do",
-    "--net": "pods have addresses of their own; nothing to do",
-    "--volume": "use volumes and volumeMounts",
-    "-v": "use volumes and volumeMounts",
-    "--mount": "use volumes and volumeMounts",
-    "-p": "KubeRay creates the head's Service; nothing to do",
-    "--rm": "Kubernetes removes pods; nothing to do",
-}
-
-
-def _image_of(docker: Reader, which: str) -> str | None:
-    special, common = docker.text(f"{which}_image"), docker.text("image")
-    return special or common
-
-
-def run_options(docker: Reader, key: str) -> dict[str, str]:
-    """Environment variables that options of `docker run` set; the other options are noted.
-
-    The launcher joins all texts with spaces (ray/autoscaler/_private/docker.py: docker_start_cmds).
-    """
-    env: dict[str, str] = {}
-    for option, value, part in _options(docker.sequence(key)):
-        name, equals, content = value.partition("=")
-        if option not in _ENV:
-            part.note(
-                f"{option} is an option of docker run",
-                _OPTIONS.get(option, "set its effect in podTemplate, as in a pod's spec"),
-            )
-        elif not equals or "$" in content:
-            part.note(f"{name} gets its value on the machine where the launcher runs", "set it in env")
-        elif not is_noted_secret(name, content, part):
-            env[name] = content
-    return env
-
-
-def _options(texts: Reader) -> list[tuple[str, str, Reader]]:
-    """The options of `docker run`, each with its value and the text that begins it."""
-    found: list[tuple[str, str, Reader]] = []
-    for index, part in texts.items():
-        text = texts.text(index) or ""
-        try:
-            words = shlex.split(text)
-        except ValueError:
-            part.note("a quote is not closed", "correct it")
-            continue
-        for word in words:
-            if word.startswith("--"):
-                option, _, value = word.partition("=")
-                found.append((option, value, part))
-            elif word.startswith("-"):
-                found.append((word[:2], word[2:].removeprefix("="), part))
-            elif found and not found[-1][1]:
-                found[-1] = (found[-1][0], word, found[-1][2])
-            else:
-                part.note("it is not an option of docker run", "remove it")
-    return found
-
-
-def _pull_policy(docker: Reader) -> dict[str, Any]:
-    """`imagePullPolicy`, if the section sets it; the rest of the section is noted."""
-    always = docker.at("pull_before_run")
-    docker.at("container_name").note("KubeRay names the containers", "remove it")
-    for key in ("disable_automatic_runtime_detection", "disable_shm_size_detection", "use_podman"):
-        docker.at(key).note("the nodes' container runtime runs the pods", "remove it")
-    return {"imagePullPolicy": "Always"} if always.use() is True else {}
 
 
 _MACHINES = "the machines belong to the Kubernetes cluster"
@@ -270,16 +195,51 @@ def _note_provider(provider: Reader) -> None:
     """Notes all keys of the provider except the namespace, which was used."""
     provider.at("type").use()
     for key, part in provider.items():
-        if key not in ("type", "namespace"):
+        if key in _RIGHTS:
+            _note_rights(key, part)
+        elif key not in ("type", "namespace"):
             part.note(*PROVIDER.get(str(key), (_MACHINES, "remove it, or do it where the nodes are created")))
 
 
-def _note_machine(node_config: Reader) -> None:
-    """Notes the description of a machine; older files have its `resources` in it."""
-    for key, part in node_config.items():
-        if key != "resources":
+_RIGHTS = {"IamInstanceProfile", "serviceAccounts", "msi_name", "msi_resource_group"}
+"""Keys that give machines rights in the cloud: of AWS, Google Cloud and Azure."""
+
+
+def _note_rights(key: str | int, part: Reader) -> None:
+    part.note(
+        f"{key} gives machines rights in the cloud, and pods get theirs from their ServiceAccount",
+        "set serviceAccount to an account with these rights (docs/clouds.md, Rights in the cloud)",
+        ("serviceAccount",),
+    )
+
+
+def _note_machine(node_config: Reader, of: Path) -> None:
+    """Notes the description of a machine; older files have its `resources` in it. `of`: the place of its settings."""
+    arm = "azure_arm_parameters"
+    for key, part in [*(each for each in node_config.items() if each[0] != arm), *node_config.at(arm).items()]:
+        if key in _RIGHTS:
+            _note_rights(key, part)
+        elif _is_spot(part):
+            part.note(
+                f"{key} asks for spot machines, and these pods run on any node",
+                "describe the spot nodes as a pool with its taint under nodes, and set pool to its name",
+                (*of, "pool"),
+                (*of, "podTemplate"),
+            )
+        elif key != "resources":
             part.note(f"it describes a machine, and {_MACHINES}", NODE_CONFIG)
 
+
+def _is_spot(part: Reader) -> bool:
+    """Whether a part of a machine asks for a spot machine, as AWS, Google Cloud and Azure name it."""
+    for path, value in inside(part.value, part.path):
+        if (path[-1] == "preemptible" and value is True) or (isinstance(value, str) and value.lower() == "spot"):
+            return True
+    return False
+
+
+_SIZE_OF_HEAD = {"cpu": "2", "memory": "16Gi"}
+"""The defaults of `head`, written out where the file has no amounts, so that a person sees what to decide."""
 
 MEMORY_PER_CPU = 4
 """Gi of memory per CPU of a worker if the file sets none: the ratio of general-purpose machines."""
@@ -308,19 +268,21 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     types = _node_types(document)
     docker = document.mapping("docker")
     head_start, worker_start = (
-        ray_start(document.sequence(key)) for key in ("head_start_ray_commands", "worker_start_ray_commands")
+        ray_start(document.sequence(f"{of}_start_ray_commands"), place)
+        for of, place in (("head", _HEAD), ("worker", _GROUPS))
     )
     # SkyPilot and others have providers of their own, whose node types are pods, too.
     pods = provider.text("type") in _KUBERNETES or "containers" in types.head.node_config.at("spec")
     head = _head(types.head, head_start, pods)
-    groups = [_group(each, worker_start, pods, types.head.name) for each in types.workers]
-    image = _image_of(docker, "head") or head.get("image")
-    worker_image = _image_of(docker, "worker")
+    groups = [_group(each, worker_start, pods) for each in types.workers]
+    image = image_of(docker, "head") or head.get("image")
+    worker_image = image_of(docker, "worker")
     cluster |= versions(image, answers, document.log, document.at("docker").path)
-    cluster |= _pull_policy(docker) | _autoscaling(document)
+    cluster |= pull_policy(docker) | _autoscaling(document)
     head.pop("image", None)
     env = run_options(docker, "run_options")
-    head_env, worker_env = run_options(docker, "head_run_options"), run_options(docker, "worker_run_options")
+    head_env = run_options(docker, "head_run_options", _HEAD)
+    worker_env = run_options(docker, "worker_run_options", _GROUPS)
     _add_env(head, head_env)
     for group in groups:
         _add_env(group, worker_env)
@@ -345,6 +307,10 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
         places |= _places(path, each, pods)
     return Imported(cluster, namespace, (), places=places)
 
+
+_HEAD: Path = ("head",)
+_GROUPS: Path = ("workerGroups",)
+"""Places of the cluster."""
 
 _PLACES: dict[str, Path] = {
     **dict.fromkeys(("rayVersion", "image", "verifyImageTag"), ("docker", "image")),
@@ -395,6 +361,7 @@ def _autoscaling(document: Reader) -> dict[str, Any]:
             document.at("upscaling_speed").note(
                 "KubeRay has two speeds: it adds as many workers as exist, or all at once",
                 f"it is {settings['autoScalingMode']} here",
+                ("autoScalingMode",),
             )
     elif mode == "aggressive":
         settings["autoScalingMode"] = "aggressive"
@@ -408,7 +375,7 @@ def _autoscaling(document: Reader) -> dict[str, Any]:
 
 
 def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
-    settings = _node(node_type, start, pods, "ray-head")
+    settings = _node(node_type, start, pods, "ray-head", _HEAD)
     settings.pop("idleTimeout", None)
     gpus, resource = settings.pop("gpus", None), settings.pop("gpuResource", GPU_RESOURCE)
     if gpus:
@@ -420,7 +387,16 @@ def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
         spec.setdefault("containers", [{"name": "ray-head"}])[0].update(container)
         settings.setdefault("rayStartParams", {}).setdefault("num-gpus", number(float(gpus)))
     _tasks_on_the_head(node_type, settings)
-    return settings
+    missing = {key: amount for key, amount in _SIZE_OF_HEAD.items() if key not in settings}
+    if missing:
+        keys, given = " and ".join(missing), " and ".join(" ".join(each) for each in missing.items())
+        node_type.body.log.advise(
+            node_type.node_config.path or node_type.body.path,
+            f"the file does not set the {keys} of the head's machine",
+            f"it has the default here ({given}); set {keys} of the head",
+            *((*_HEAD, key) for key in missing),
+        )
+    return settings | missing
 
 
 def _tasks_on_the_head(node_type: NodeType, settings: dict[str, Any]) -> None:
@@ -433,33 +409,38 @@ def _tasks_on_the_head(node_type: NodeType, settings: dict[str, Any]) -> None:
             node_type.body.path,
             "tasks ran on the head; here none do",
             "add its CPUs to the workers, or set head.rayStartParams.num-cpus",
-            at=("head",),
+            (*_HEAD, "rayStartParams", "num-cpus"),
         )
     elif params["num-cpus"] != "0":
         node_type.body.log.advise(
             node_type.body.path,
             "tasks run on the head, as before",
             "remove num-cpus, so that no task can fill its memory and take the cluster down",
-            at=("head", "rayStartParams", "num-cpus"),
+            (*_HEAD, "rayStartParams", "num-cpus"),
         )
     if not params:
         del settings["rayStartParams"]
 
 
-def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[str, Any]:
-    name = dns_name(node_type.name, 50, "workers")
+def _group_name(node_type: NodeType) -> str:
+    return dns_name(node_type.name, 50, "workers")
+
+
+def _group(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
+    name = _group_name(node_type)
+    place: Path = (*_GROUPS, name)
     if name != node_type.name:
         node_type.body.log.advise(
             node_type.body.path, f"{node_type.name!r} is not a valid name of a worker group", f"it is {name!r} here"
         )
-    settings = _node(node_type, start, pods, "ray-worker")
+    settings = _node(node_type, start, pods, "ray-worker", place)
     if "cpu" not in settings:
         settings |= {"cpu": "1", "memory": settings.get("memory", f"{MEMORY_PER_CPU}Gi")}
         node_type.body.log.advise(
             node_type.node_config.path or node_type.body.path,
             f"the file does not set the resources of a machine of {node_type.name!r}",
             "set cpu, memory and gpus of a worker",
-            at=("workerGroups", name, "cpu"),
+            (*place, "cpu"),
         )
     elif "memory" not in settings:
         settings["memory"] = f"{max(1, round(cpus(settings['cpu']) * MEMORY_PER_CPU))}Gi"
@@ -467,29 +448,29 @@ def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[
             node_type.body.path,
             f"the file does not set the memory of a machine of {node_type.name!r}",
             f"it is {MEMORY_PER_CPU}Gi for each CPU here; set memory",
-            at=("workerGroups", name, "memory"),
+            (*place, "memory"),
         )
     bounds = {"minReplicas": node_type.min_workers, "maxReplicas": node_type.max_workers}
     return {"groupName": name, **bounds, **settings}
 
 
-def _node(node_type: NodeType, start: RayStart, pods: bool, container: str) -> dict[str, Any]:
-    """The settings that head and worker groups share."""
+def _node(node_type: NodeType, start: RayStart, pods: bool, container: str, of: Path) -> dict[str, Any]:
+    """The settings that head and worker groups share. `of`: their place in the cluster."""
     settings: dict[str, Any] = {}
     if pods:
-        settings |= pod_settings(node_type.node_config, container)
+        settings |= pod_settings(node_type.node_config, container, of)
     else:
-        _note_machine(node_type.node_config)
+        _note_machine(node_type.node_config, of)
     body = node_type.body
     params = dict(start.params)
-    _resources(body.mapping("resources"), settings, params)
+    _resources(body.mapping("resources"), settings, params, of)
     labels = {**start.labels, **{str(key): str(part.use()) for key, part in body.mapping("labels").items()}}
     if labels:
         settings["labels"] = labels
     docker = body.mapping("docker")
     if image := docker.text("worker_image"):
         settings["image"] = image
-    _add_env(settings, {**start.env, **run_options(docker, "worker_run_options")})
+    _add_env(settings, {**start.env, **run_options(docker, "worker_run_options", of)})
     docker.at("pull_before_run").note("one policy applies to all pods", "see imagePullPolicy")
     seconds = body.number("idle_timeout_s")
     if seconds is not None:
@@ -502,7 +483,7 @@ def _node(node_type: NodeType, start: RayStart, pods: bool, container: str) -> d
     return settings
 
 
-def _resources(resources: Reader, settings: dict[str, Any], params: dict[str, str]) -> None:
+def _resources(resources: Reader, settings: dict[str, Any], params: dict[str, str], of: Path) -> None:
     custom: dict[str, Any] = {}
     for key, part in resources.items():
         amount = resources.number(key)
@@ -520,7 +501,8 @@ def _resources(resources: Reader, settings: dict[str, Any], params: dict[str, st
             case "object_store_memory":
                 params["object-store-memory"] = number(amount)
             case "TPU":
-                part.note("a pod gets TPUs by its limits", "set google.com/tpu in podTemplate, and its nodeSelector")
+                instead = "set google.com/tpu in podTemplate, and its nodeSelector"
+                part.note("a pod gets TPUs by its limits", instead, (*of, "podTemplate"))
             case _:
                 custom[str(key)] = int(amount) if amount == int(amount) else amount
     if custom:

@@ -4,13 +4,17 @@ group."""
 from typing import Any
 
 from core.nodes import GPU_RESOURCE, gpu_names
+from core.problems import Path
 from core.yaml_reader.scalars import Rewritten
 from kuberay.ports import HEAD_PORTS
 from stacks.launcher_files.reader import Reader, has_content, is_noted_secret
 
 
-def pod_settings(pod: Reader, container_name: str) -> dict[str, Any]:
-    """The pod's `image`, `cpu`, `memory`, `gpus`, `gpuResource`, `env` and `podTemplate`, as far as they are set."""
+def pod_settings(pod: Reader, container_name: str, of: Path) -> dict[str, Any]:
+    """The pod's `image`, `cpu`, `memory`, `gpus`, `gpuResource`, `env` and `podTemplate`, as far as they are set.
+
+    `of`: the place of these settings in the cluster.
+    """
     for key in ("apiVersion", "kind"):
         pod.at(key).use()
     spec = pod.mapping("spec")
@@ -18,7 +22,7 @@ def pod_settings(pod: Reader, container_name: str) -> dict[str, Any]:
     template: dict[str, Any] = {}
     if metadata := _metadata(pod.mapping("metadata")):
         template["metadata"] = metadata
-    if rest := _spec(spec, container_name, settings):
+    if rest := _spec(spec, container_name, settings, of):
         template["spec"] = rest
     if template:
         settings["podTemplate"] = template
@@ -39,11 +43,11 @@ def _metadata(metadata: Reader) -> dict[str, Any]:
     return {key: values for key, values in kept.items() if values}
 
 
-def _spec(spec: Reader, container_name: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _spec(spec: Reader, container_name: str, settings: dict[str, Any], of: Path) -> dict[str, Any]:
     for key in ("serviceAccountName", "serviceAccount"):
-        spec.at(key).note("pods run as the tenant's account", "set serviceAccount if they need this one")
-    if spec.text("restartPolicy") not in (None, "Never"):
-        spec.at("restartPolicy").note("autoscaler v2 replaces pods, so they do not restart", "nothing to do")
+        why, instead = "pods run as the tenant's account", "set serviceAccount if they need this one"
+        spec.at(key).note(why, instead, ("serviceAccount",))
+    spec.at("restartPolicy").use()  # autoscaler v2 replaces pods, so they do not restart
     containers = spec.sequence("containers")
     rest = {
         str(key): part.use()
@@ -53,19 +57,19 @@ def _spec(spec: Reader, container_name: str, settings: dict[str, Any]) -> dict[s
     }
     if containers.value:
         others = [part.use() for _, part in containers.items()[1:]]
-        first = _ray_container(containers.at(0), container_name, settings)
+        first = _ray_container(containers.at(0), container_name, settings, of)
         if first or others:
             rest["containers"] = [{"name": container_name, **first}, *others]
     return rest
 
 
-def _ray_container(container: Reader, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _ray_container(container: Reader, name: str, settings: dict[str, Any], of: Path) -> dict[str, Any]:
     container.at("name").note(f"KubeRay's container of Ray is {name} here", "rename it where a tool looks for it")
     for key in ("command", "args"):
         container.at(key).note("KubeRay starts Ray in the container", "set them in podTemplate if they do more")
     if image := container.text("image"):
         settings["image"] = image
-    _resources(container, settings)
+    _resources(container, settings, of)
     _ports(container)
     env, plain = [], {}
     for _, variable in container.sequence("env").items():
@@ -88,7 +92,7 @@ def _written(value: Any) -> str:
     return value.written if isinstance(value, Rewritten) else "" if value is None else str(value)
 
 
-def _resources(container: Reader, settings: dict[str, Any]) -> None:
+def _resources(container: Reader, settings: dict[str, Any], of: Path) -> None:
     resources = container.mapping("resources")
     limits, requests = resources.mapping("limits"), resources.mapping("requests")
     names = gpu_names(dict.fromkeys(str(key) for part in (limits, requests) for key, _ in part.items()))
@@ -105,6 +109,7 @@ def _resources(container: Reader, settings: dict[str, Any]) -> None:
                 (*requests.path, key),
                 f"the request of {request} is lower than the limit of {limit}",
                 f"the limit counts for both, so that no neighbour takes it; lower {setting} to pay for less",
+                (*of, setting),
             )
 
 

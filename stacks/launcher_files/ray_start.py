@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.problems import Path
 from stacks.launcher_files.reader import Reader, is_noted_secret
 
 _KUBERAYS_OWN = {"head", "block", "address", "redis-address", "autoscaling-config", "no-monitor"}
@@ -50,14 +51,15 @@ class RayStart:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-def ray_start(commands: Reader) -> RayStart:
+def ray_start(commands: Reader, of: Path) -> RayStart:
+    """What the commands set. `of`: the place of the pods' settings in the cluster."""
     start = RayStart()
     for index, command in commands.items():
         text = commands.text(index)
         if text is None:
             continue
         for words in _simple_commands(text, command):
-            _one(words, command, start)
+            _one(words, command, start, of)
     return start
 
 
@@ -85,13 +87,14 @@ def _simple_commands(text: str, command: Reader) -> list[list[str]]:
     return [each for each in found if each]
 
 
-def _one(words: list[str], command: Reader, start: RayStart) -> None:
+def _one(words: list[str], command: Reader, start: RayStart, of: Path) -> None:
     if words[0] == "export":
         words = words[1:]
     while words and (assignment := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
         name, value = assignment.groups()
         if "$" in value or "`" in value:
-            command.note(f"{name} has a value that only a shell can compute", "set it in env")
+            why = f"{name} has a value that only a shell can compute"
+            command.note(why, "set it in env", (*of, "env", name), ("env", name))
         elif not is_noted_secret(name, value, command):
             start.env[name] = value
         words = words[1:]
@@ -130,7 +133,8 @@ def _flag(name: str, value: str, command: Reader, start: RayStart) -> None:
     if name in _KUBERAYS_OWN or (name == "port" and value == "6379"):
         return
     if name == "redis-password":
-        command.note("a password does not belong in a file", "protect the cluster with authOptions.mode token")
+        why, instead = "a password does not belong in a file", "protect the cluster with authOptions.mode token"
+        command.note(why, instead, ("authOptions",))
     elif set(value) & set("$`~"):
         command.note(
             f"--{name} is {_short(value)}, which only a shell can compute",

@@ -39,6 +39,17 @@ class Note:
     line: int | None = None
     """Line of the file, if it cannot be found by the path."""
 
+    or_at: tuple[Path, ...] = ()
+    """Further settings of the cluster, of which each decides the same as the one at `at`."""
+
+    is_open: bool = False
+    """Whether a person has to decide although no setting of the cluster does it: a secret, or an unknown part."""
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether the cluster may work otherwise than the input says; if not, a part only has no counterpart."""
+        return self.at is not None or self.is_open
+
     def __str__(self) -> str:
         place = f"{dotted(self.path)}: " if self.path else ""
         return f"{place}{self.why}{'; ' if self.instead else ''}{self.instead}"
@@ -174,6 +185,9 @@ def documents(file: File) -> list[Document]:
     except DocumentError as error:
         if "{{" in text:
             raise RefusedError(Note((), *TEMPLATE, line=error.span.line)) from error
+        if error.rule == "repeated-key" and error.span.column == 1:
+            another = "if another object begins here, put `---` before it"
+            raise RefusedError(Note((), str(error), another, line=error.span.line)) from error
         raise RefusedError(Note((), str(error), line=error.span.line)) from error
     return [each for each in found if each.value is not None]
 
@@ -198,21 +212,21 @@ class Log:
     def __contains__(self, path: Path) -> bool:
         return path in self._settled
 
-    def note(self, path: Path, why: str, instead: str, at: Path | None = None) -> None:
-        """Covers the part at `path`, with all below it, by a note."""
+    def note(self, path: Path, why: str, instead: str, *at: Path, is_open: bool = False) -> None:
+        """Covers the part at `path`, with all below it, by a note. `at`: the settings that decide."""
         self._settled.add(path)
-        self.notes.append(Note(path, why, instead, at))
+        self.advise(path, why, instead, *at, is_open=is_open)
 
-    def advise(self, path: Path, why: str, instead: str, at: Path | None = None) -> None:
+    def advise(self, path: Path, why: str, instead: str, *at: Path, is_open: bool = False) -> None:
         """A note on a part that still has to be used or covered."""
-        self.notes.append(Note(path, why, instead, at))
+        self.notes.append(Note(path, why, instead, at[0] if at else None, or_at=at[1:], is_open=is_open))
 
     def finish(self, document: Any) -> tuple[Note, ...]:
         """All notes, including one for each part of the document that is neither used nor covered."""
         touched = {path[:length] for path in self._settled for length in range(len(path) + 1)}
         for path in list(_unsettled(document, (), self._settled, touched)):
-            self.note(path, *UNKNOWN)
-        return tuple(self.notes)
+            self.note(path, *UNKNOWN, is_open=True)
+        return tuple(dict.fromkeys(self.notes))  # the head's type may be one of workers, and is read for both
 
 
 class Reader:
@@ -243,10 +257,10 @@ class Reader:
         self.log.use(self.path)
         return self.value
 
-    def note(self, why: str, instead: str, at: Path | None = None) -> None:
+    def note(self, why: str, instead: str, *at: Path, is_open: bool = False) -> None:
         """Covers this part with a note, if it is not empty."""
         if has_content(self.value):
-            self.log.note(self.path, why, instead, at)
+            self.log.note(self.path, why, instead, *at, is_open=is_open)
         else:
             self.log.use(self.path)
 
@@ -391,21 +405,19 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
             path,
             f"Ray {version} cannot ask callers for a token, so everybody who can reach the dashboard can run anything",
             f"use Ray {FIRST_RAY_WITH_TOKENS} or later",
-            at=("rayVersion",),
+            ("rayVersion",),
         )
     if image is None:
         made = f"rayproject/ray:{version}"
-        log.advise(
-            path, "no image is set", f"it is {made} here; use one that has all that your code needs", at=("image",)
-        )
+        log.advise(path, "no image is set", f"it is {made} here; use one that has all that your code needs", ("image",))
         return {"rayVersion": version, "image": made}
     if image_version(image) == version:
         return {"rayVersion": version, "image": image}
     log.advise(
         path,
-        f"the tag of image {image!r} is not {version}",
-        "use an image with that version of Ray in its tag, and remove verifyImageTag",
-        at=("image",),
+        *_unverified(image, version),
+        ("image",),
+        ("verifyImageTag",),
     )
     return {"rayVersion": version, "image": image, "verifyImageTag": False}
 
@@ -418,10 +430,15 @@ def of_groups(cluster: dict[str, Any], log: Log, path: Path) -> None:
             cluster["verifyImageTag"] = False
             log.advise(
                 path,
-                f"the tag of image {image!r} is not {cluster['rayVersion']}",
-                "use an image with that version of Ray in its tag, and remove verifyImageTag",
-                at=("workerGroups", group["groupName"], "image"),
+                *_unverified(image, cluster["rayVersion"]),
+                ("workerGroups", group["groupName"], "image"),
+                ("verifyImageTag",),
             )
+
+
+def _unverified(image: str, version: str) -> tuple[str, str]:
+    why = f"the tag of image {image!r} is not {version}, so verifyImageTag is false here"
+    return why, "use an image with that version of Ray in its tag; with it verifyImageTag can be true"
 
 
 def _release(configured: Any) -> str | None:
@@ -444,5 +461,5 @@ def is_noted_secret(name: str, value: str, part: Reader, annotation: bool = Fals
     """Whether a variable or an annotation is a secret in plain text; if so, it is noted without its value."""
     if not (is_secret_annotation(name, value) if annotation else is_secret(name, value)):
         return False
-    part.note(f"{name!r} looks like a secret, and a stack file is plain text", ADVICE)
+    part.note(f"{name!r} looks like a secret, and a stack file is plain text", ADVICE, is_open=True)
     return True

@@ -23,6 +23,10 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
     more than the nodes have; none if the stack file allows these."""
     if plan.may_overcommit:
         return
+    if plan.left_out and not plan.pools:
+        message = "the file has no ray-platform:nodes, so that no pod has room: add your pools of nodes"
+        yield Problem(SETTING, None, message, "starts-fit-nodes")
+        return
     if plan.left_out:
         where = few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out], MOST_NAMED)
         message = (

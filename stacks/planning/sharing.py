@@ -7,7 +7,7 @@ from components.queues.budget import on_nodes
 from components.tenant.demand import total
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
-from stacks.commands.plan.report import Report, Table, figure, money, numbers, triple
+from stacks.commands.plan.report import WITHOUT_NODES, Report, Table, figure, money, numbers, triple
 from stacks.planning.overcommitment import SETTING, more_than
 from stacks.planning.plan import Plan
 from stacks.settings import StackSettings
@@ -59,7 +59,8 @@ def report(there: Shared) -> Report:
     rows.append(("together", str(sum(int(row[1]) for row in rows)), together, triple(there.promised), "-"))
     rows.append(("the nodes", "-", "-", triple(on_nodes(there.pools)), "-"))
     columns = ("Stack", "Tenants", "GPUs always", "Maximum: GPUs / CPUs / memory", "Cost per hour")
-    sentences = [f"Overcommitted: {each.message}." for each in there.problems]
+    sentences = [] if there.pools else [WITHOUT_NODES]
+    sentences += [f"Overcommitted: {each.message}." for each in there.problems]
     sentences += [
         f"Pool {name} differs between the stack files; the definition with most nodes counts."
         for name in there.defined_differently

@@ -33,7 +33,6 @@ from stacks.commands.importing.other_formats import (
 from stacks.commands.importing.places import place_in
 from stacks.commands.importing.writing import (
     MODELINE,
-    NETWORK,
     dump,
     needed,
     operator_of,
@@ -85,8 +84,15 @@ def _recognized(body: Any) -> tuple[str, str]:
         return "it is a stack file already", "check it with `ray-platform check`"
     if "kind" not in keys and keys & _KUSTOMIZES:
         return "it is a Kustomization", _INSTEAD["Kustomization"]
-    return "it is neither a cluster launcher file nor a manifest", "nothing was made of it"
+    return _UNKNOWN
 
+
+_UNKNOWN = ("it is neither a cluster launcher file nor a manifest", "nothing was made of it")
+
+_NO_CLUSTER = (
+    "has no cluster; import reads files of `ray up` and of ray-serve-cai (start-cai), manifests of KubeRay, and values "
+    "of its Helm chart ray-cluster"
+)
 
 _KUSTOMIZES = {"bases", "patches", "patchesJson6902", "patchesStrategicMerge", "configMapGenerator", "namePrefix"}
 """Keys of a kustomization.yaml, which needs no kind."""
@@ -163,7 +169,7 @@ def _with_owner(body: Mapping[str, Any], answers: Answers) -> Imported:
 
 
 def _below(path: Path, note: Note) -> Note:
-    return Note((*path, *note.path), note.why, note.instead, note.at)
+    return replace(note, path=(*path, *note.path))
 
 
 @dataclass(frozen=True)
@@ -200,7 +206,8 @@ def import_file(file: File, answers: Answers) -> Result:
     if refused:
         return _refused(refused)
     if not imported:
-        return _refused([f"{file}: has no cluster; use a cluster launcher file or KubeRay's manifests", *notes])
+        named = (note for note in notes if not note.endswith("; ".join(_UNKNOWN)))
+        return _refused([f"{file}: {_NO_CLUSTER}", *named])
     made = tenants(imported, answers.namespace)
     notes += [f"{file}: {note}" for tenant in made for note in _of_tenant(tenant)]
     settings = {**operator_of(answers), "tenants": made}
@@ -270,7 +277,14 @@ def _judged(
 def _of_tenant(tenant: dict[str, Any]) -> Iterator[str]:
     """Notes on the settings of a tenant, and on what has to be in its namespace."""
     name = tenant["name"]
-    yield f"tenant {name}: its namespace is closed except for network.egress, which the file does not set; {NETWORK}"
+    yield (
+        f"tenant {name}: the file does not say what the pods may reach, so they may reach public addresses; remove "
+        "network.egress if they need none"
+    )
+    yield (
+        f"tenant {name}: the file does not say who may connect, so nobody outside the namespace may; set "
+        "network.dashboardFrom, clientFrom, serveFrom"
+    )
     if "podSecurity" in tenant:
         yield f"tenant {name}: podSecurity is {tenant['podSecurity']}, because the pods do not meet restricted"
     for address in unknown_redis(tenant):

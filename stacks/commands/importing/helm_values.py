@@ -115,7 +115,7 @@ def rendered(document: Document, answers: Answers) -> Document:
 def _release(body: Any, answers: Answers) -> Release | None:
     """The release that a document is for: values of the chart or of one that depends on it, an Application of Argo CD,
     or a HelmRelease of Flux."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, Mapping) or "available_node_types" in body:  # of a launcher file, one may be named head
         return None
     chart = answers.chart_version or answers.operator_version or OperatorContext().version
     if _has_head(body) or (body and set(body) <= _OF_THE_CHART):

@@ -271,14 +271,32 @@ def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
     """Recommends defaults of the stack file that the manifest does not use."""
     overrides = entry.get("overrides", {})
     if overrides.get("authOptions", {}) is None:
-        log.advise(path, _OPEN, "remove authOptions from overrides, so that callers need a token", _AUTH_OVERRIDES)
+        part, at = _to_delete(entry, _AUTH_OVERRIDES)
+        log.advise(path, _OPEN, f"delete {part}, so that callers need a token", at)
     elif entry.get("authOptions", {}).get("mode") == "disabled":
-        log.advise(path, _OPEN, "remove authOptions, so that callers need a token", ("authOptions",))
-    if "version" in (overrides.get("autoscalerOptions") or {}):
-        advice = "remove autoscalerOptions.version from overrides for version v2"
-        log.advise(path, "the autoscaler is not version v2", advice, ("overrides", "autoscalerOptions"))
-    advice = "remove podDefaults for pods that Pod Security restricted admits, with the stack's priority classes"
-    log.advise(path, "the pods only have what the manifest sets", advice, ("podDefaults",))
+        log.advise(path, _OPEN, "delete `authOptions`, so that callers need a token", ("authOptions",))
+    options = overrides.get("autoscalerOptions", {})
+    if options is None or "version" in options:
+        version = (options or {}).get("version")
+        part, at = _to_delete(entry, ("overrides", "autoscalerOptions", *(() if options is None else ("version",))))
+        set_to = f"sets version {version}" if version else "does not set the version"
+        advice = f"delete {part} to set v2, the stack's default"
+        log.advise(path, f"the manifest {set_to} of Ray's autoscaler", advice, at)
+    advice = (
+        "delete `podDefaults: none` to give the pods the stack's defaults (security context, priority); keep it to "
+        "leave them as they were"
+    )
+    log.advise(path, "the pods have only what the manifest sets", advice, ("podDefaults",))
+
+
+def _to_delete(entry: Mapping[str, Any], path: Path) -> tuple[str, Path]:
+    """What a person deletes to remove the setting at a path, in words, and its place: a parent that would be empty
+    without it goes, too, because an empty one is null and removes the default."""
+    while len(path) > 1 and len(part_of(entry, *path[:-1])) == 1:
+        path = path[:-1]
+    value = part_of(entry, *path)
+    written = "" if isinstance(value, Mapping) else f": {'null' if value is None else value}"
+    return f"`{path[-1]}{written}`", path
 
 
 def _accepted(entry: dict[str, Any]) -> dict[str, Any]:

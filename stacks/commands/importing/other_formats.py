@@ -6,6 +6,7 @@ in the original document.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from core.problems import Path
@@ -78,8 +79,8 @@ def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
     if text := spec.text("configuration"):
         return _configuration(text, reader, metadata, answers)
     cluster: dict[str, Any] = {"name": answers.name or metadata.get("name") or "ray"}
-    head = pod_settings(spec.mapping("head"), "ray-head")
-    worker = pod_settings(spec.mapping("worker"), "ray-worker")
+    head = pod_settings(spec.mapping("head"), "ray-head", ("head",))
+    worker = pod_settings(spec.mapping("worker"), "ray-worker", ("workerGroups", "workers"))
     image = head.pop("image", None)
     cluster |= versions(image, answers, reader.log, ("spec", "head"))
     if head:
@@ -98,7 +99,7 @@ def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
             ("spec", "worker"),
             "the object does not set the resources of a worker",
             "set cpu, memory and gpus of a worker",
-            at=("workerGroups", "workers", "cpu"),
+            ("workerGroups", "workers", "cpu"),
         )
     cluster["workerGroups"] = [{"groupName": "workers", **worker}]
     return Imported(cluster, metadata.get("namespace"), reader.log.finish(document))
@@ -142,8 +143,8 @@ def _moved(note: Note, places: Mapping[Path, Path], rest: Path) -> Note:
     """The note at its place in the original document, by the longest known prefix of its path."""
     for length in range(len(note.path), 0, -1):
         if place := places.get(note.path[:length]):
-            return Note((*place, *note.path[length:]), note.why, note.instead, note.at)
-    return Note((*rest, *note.path), note.why, note.instead, note.at)
+            return replace(note, path=(*place, *note.path[length:]))
+    return replace(note, path=(*rest, *note.path))
 
 
 _NUM_WORKERS = 1

@@ -195,7 +195,9 @@ MODELINE = "# yaml-language-server: $schema=./stack-file.schema.json\n"
 _WIDTH = 110
 
 
-NETWORK = "remove what its pods do not reach, and set who reaches them: dashboardFrom, clientFrom, serveFrom"
+_NETWORK = "delete targets that pods do not need; add who may connect: dashboardFrom, clientFrom, serveFrom"
+
+_NODES = "add ray-platform:nodes, your pools of nodes, or `ray-platform plan` knows no node"
 
 
 def stack_file(imported: Iterable[Imported], answers: Answers) -> str:
@@ -246,11 +248,12 @@ def _decisions(
 ) -> Iterable[tuple[Path, str]]:
     """Places in the stack file, and what a person has to decide there."""
     root: Path = ("config", f"{PROJECT}:tenants")
+    yield root, f"decide: {_NODES}"
     for tenant_index, tenant in enumerate(made):
         tenant_path: Path = (*root, tenant_index)
         if tenant["name"] == _NO_NAMESPACE and not namespace:
             yield (*tenant_path, "name"), "decide: the namespace of these clusters; the imported file sets none"
-        yield (*tenant_path, "network"), f"decide: {NETWORK}"
+        yield (*tenant_path, "network"), f"decide: {_NETWORK}"
         if "podSecurity" in tenant:
             yield (*tenant_path, "podSecurity"), "decide: restricted, once the imported pods meet it (they do not yet)"
         places = Counter[str]()
@@ -270,7 +273,7 @@ def _commented(text: str, comments: list[tuple[Path, str]]) -> str:
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     lines = text.splitlines()
     above: dict[int, list[str]] = {}
-    for path, comment in comments:
+    for path, comment in dict.fromkeys(comments):
         number = _line(root, path)
         indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
         above.setdefault(number, []).append(f"{indent}# {comment}")

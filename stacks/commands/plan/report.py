@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
 from components.capacity.placement import RESOURCES
@@ -27,6 +27,8 @@ from stacks.settings import StackSettings
 NONE = "-"
 
 _UNITS = "GPUs / CPUs / memory"
+
+WITHOUT_NODES = "What fits is unknown, because no ray-platform:nodes is set: add your pools of nodes."
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,14 @@ def report(name: str, plan: Plan) -> Report:
 
 
 def figure(usage: Mapping[str, Decimal], resource: str) -> str:
-    """An amount for people; memory in whole Gi."""
+    """An amount for people; memory in Gi, rounded down: whole ones, but less than 10 with a decimal place."""
     value = _of(usage, resource)
     if value is None:
         return NONE
-    return f"{int(value // 2**30)}Gi" if resource == "memory" else shown(resource, value)
+    if resource != "memory" or 0 < value < 2**30 / 10:
+        return shown(resource, value)
+    rounded = (value / 2**30).quantize(Decimal("0.1" if value < 10 * 2**30 else 1), ROUND_DOWN)
+    return f"{rounded.normalize():f}Gi"
 
 
 def _of(usage: Mapping[str, Decimal], resource: str) -> Decimal | None:
@@ -105,7 +110,7 @@ def _groups(plan: Plan) -> Table:
         for group in cluster.groups:
             workers = group.workers
             most = "any" if workers.most is None else str(workers.most)
-            held = str(group.held) if group.pools else "0, no pool has such nodes"
+            held = str(group.held) if group.pools else "0, no pool has such nodes" if plan.pools else NONE
             one = triple(_zeros(workers.usage))
             drain = NONE if workers.drain is None else duration_of(workers.drain)
             rows.append((cluster.name, workers.group, one, str(workers.least), most, held, drain))
@@ -116,7 +121,7 @@ def _groups(plan: Plan) -> Table:
 def _clusters(plan: Plan) -> Table:
     rows = []
     for each in plan.clusters:
-        usages = (_zeros(each.starts), each.alone, each.beside)
+        usages = (_zeros(each.starts), *((each.alone, each.beside) if plan.pools else ({}, {})))
         rows.append((each.name, each.queue or NONE, *(figure(usage, GPU_RESOURCE) for usage in usages)))
     columns = ("RayCluster", "Queue", "GPUs at first", "Maximum", "Maximum while others start")
     return Table("RayClusters: what can run at once", columns, tuple(rows))
@@ -128,9 +133,9 @@ def _tenants(plan: Plan) -> Table:
             each.settings.name,
             triple(_zeros(each.starts)),
             triple(each.guaranteed),
-            triple(each.maximum),
+            triple(each.maximum if plan.pools else {}),
             _quota(each),
-            figure(each.in_file_order, GPU_RESOURCE),
+            figure(each.in_file_order if plan.pools else {}, GPU_RESOURCE),
             money(each.cost),
         )
         for each in plan.tenants
@@ -139,8 +144,9 @@ def _tenants(plan: Plan) -> Table:
         starts = total(tenant.starts for tenant in plan.tenants)
         guaranteed = total(tenant.guaranteed for tenant in plan.tenants)
         in_file_order = total(tenant.in_file_order for tenant in plan.tenants)
-        sums = (triple(_zeros(starts)), triple(guaranteed), triple(plan.promised))
-        rows.append(("together", *sums, NONE, figure(in_file_order, GPU_RESOURCE), money(plan.cost)))
+        sums = (triple(_zeros(starts)), triple(guaranteed), triple(plan.promised if plan.pools else {}))
+        grown = figure(in_file_order if plan.pools else {}, GPU_RESOURCE)
+        rows.append(("together", *sums, NONE, grown, money(plan.cost)))
     columns = ("Tenant", "Always", "Guaranteed", "Maximum", "Quota", "GPUs in file order", "Cost per hour")
     return Table(f"Tenants ({_UNITS})", columns, tuple(rows))
 
@@ -168,6 +174,10 @@ def _queues(plan: Plan) -> Table:
 
 def _sentences(plan: Plan) -> Iterable[str]:
     number = len(plan.clusters)
+    if number and not plan.pools:
+        yield WITHOUT_NODES
+        yield from map(_too_small, plan.too_small)
+        return
     if number:
         yield _verdict(plan)
     if number and not plan.left_out and not plan.too_small:

@@ -14,9 +14,12 @@ from core.yaml_writer import go_yaml
 from stacks.commands.importing import file as module
 from stacks.commands.importing.command import import_
 from stacks.commands.importing.file import import_file
+from stacks.commands.importing.manifests import _to_delete
 from stacks.commands.importing.writing import stack_file
 from stacks.launcher_files.reader import Answers, Imported, Note
 from stacks.load import load, settings_of
+from stacks.objects.ray_clusters import with_tenant_values
+from tests.unit.importing.test_manifests import PLAIN
 
 HERE = Path(__file__).parent
 AWS = HERE / "launcher_files" / "aws_gpus.yaml"
@@ -95,10 +98,16 @@ def test_objects_of_other_kinds_are_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "expected"),
     [
-        ("", 1, "has no cluster; use a cluster launcher file or KubeRay's manifests"),
+        (
+            "",
+            1,
+            "wrong.yaml: has no cluster; import reads files of `ray up` and of ray-serve-cai (start-cai), manifests",
+        ),
         ("kind: ConfigMap", 1, "has no cluster"),
         ("a: 1\na: 2", 1, "wrong.yaml:2: "),
-        ("just text", 1, "it is neither a cluster launcher file nor a manifest"),
+        ("just text", 1, "of KubeRay, and values of its Helm chart ray-cluster"),
+        ("kind: A\nmetadata: {name: a}\nkind: A", 1, "line 1: keep one; if another object begins here, put `---`"),
+        ("kind: A\nmetadata: {name: a, name: b}", 1, "key 'name' is already set in line 2: keep one\n"),
         ("provider: {type: aws}\nmax_workers: many", 1, ":2: max_workers: 'many' is not a whole number"),
         ("provider: {type: aws, namespace: kube-system}", 1, "the version of Ray is unknown"),
         ("items: 3\nkind: List", 1, "has no cluster"),
@@ -110,6 +119,18 @@ def test_a_file_that_cannot_be_imported_is_reported(text: str, code: int, expect
     result = run(file)
     assert (result.exit_code, result.stdout) == (code, "")
     assert expected in result.stderr
+    assert len(result.stderr.splitlines()) == (2 if "ConfigMap" in text else 1)
+
+
+def test_notes_on_the_network_say_what_pods_may_reach_and_who_may_connect() -> None:
+    lines = run(AWS).stderr.splitlines()[-2:]
+    assert lines[0].startswith(
+        f"{AWS}: tenant imported: the file does not say what the pods may reach, so they may reach"
+    )
+    assert lines[1] == (
+        f"{AWS}: tenant imported: the file does not say who may connect, so nobody outside the namespace may; set "
+        "network.dashboardFrom, clientFrom, serveFrom"
+    )
 
 
 def test_a_missing_file_is_wrong_use_and_a_namespace_that_is_not_a_tenants_is_refused(tmp_path: Path) -> None:
@@ -258,10 +279,11 @@ def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
     text = stack_file([imported("a", None, note, image, image="x", workerGroups=groups)], Answers())
     assert text.partition("\n")[2] == textwrap.dedent("""\
         config:
+          # decide: add ray-platform:nodes, your pools of nodes, or `ray-platform plan` knows no node
           ray-platform:tenants:
           # decide: the namespace of these clusters; the imported file sets none
           - name: imported
-            # decide: remove what its pods do not reach, and set who reaches them: dashboardFrom, clientFrom, serveFrom
+            # decide: delete targets that pods do not need; add who may connect: dashboardFrom, clientFrom, serveFrom
             network:
               egress:
               - internet: true
@@ -314,3 +336,38 @@ def test_a_stack_file_with_other_values_is_not_written(tmp_path: Path, monkeypat
     result = import_file(file, Answers())
     assert (result.text, len(result.lines)) == ("", 1)
     assert result.lines[0].startswith(f"{file}: the resulting stack file would have other values")
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "manifest"),
+    [
+        ({}, "version: null", "does not set the version"),
+        ({"version": "v1"}, "version: v1", "sets version v1"),
+        (None, "autoscalerOptions: null", "does not set the version"),
+        ({"version": "v2"}, None, None),
+    ],
+    ids=str,
+)
+def test_a_line_that_keeps_another_autoscaler_is_named_where_it_is(
+    options: dict[str, Any] | None, line: str | None, manifest: str | None, tmp_path: Path
+) -> None:
+    """Deleting it, and nothing else, sets v2."""
+    spec = {**PLAIN["spec"], "enableInTreeAutoscaling": True, "autoscalerOptions": options}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump({**PLAIN, "spec": spec}))
+    lines = import_file(file, Answers()).text.splitlines()
+    found = [at for at, each in enumerate(lines) if "of Ray's autoscaler" in each]
+    if line is None:
+        assert found == []
+        return
+    [at] = found
+    said = f"# decide: delete `{line}` to set v2, the stack's default (the manifest {manifest} of Ray's autoscaler)"
+    assert (lines[at].strip(), lines[at + 1].strip()) == (said, line)
+    stack = settings_of(read_stack_file("Pulumi.any.yaml", "\n".join([*lines[: at + 1], *lines[at + 2 :]])))
+    made = with_tenant_values(stack.tenants[0], stack.tenants[0].clusters[0])
+    assert made["spec"]["autoscalerOptions"]["version"] == "v2"
+
+
+def test_what_would_be_empty_without_a_line_goes_with_it() -> None:
+    entry = {"overrides": {"autoscalerOptions": {"version": None}}}
+    assert _to_delete(entry, ("overrides", "autoscalerOptions", "version")) == ("`overrides`", ("overrides",))

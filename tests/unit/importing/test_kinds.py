@@ -35,7 +35,8 @@ SPECS: dict[str, dict[str, Any]] = {
 }
 
 ALWAYS = re.compile(
-    r"everybody who can reach|pods only have what|no NetworkPolicy allows|the cluster stays after|: tenant "
+    r"everybody who can reach|pods have only what|does not set the version of Ray's autoscaler|no NetworkPolicy allows|"
+    r"the cluster stays after|: tenant "
 )
 """Notes that each of these objects has."""
 

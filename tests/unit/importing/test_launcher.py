@@ -89,7 +89,7 @@ def test_a_legacy_file_has_one_worker_group() -> None:
     assert cluster["workerGroups"] == [
         {"groupName": "workers", "minReplicas": 1, "maxReplicas": 3, "cpu": "8", "memory": "32Gi", "replicas": 2}
     ]
-    assert (cluster["targetUtilization"], cluster["head"]) == (80, {"rayStartParams": {"dashboard-host": "0.0.0.0"}})  # noqa: S104
+    assert (cluster["targetUtilization"], cluster["head"]["rayStartParams"]) == (80, {"dashboard-host": "0.0.0.0"})  # noqa: S104
 
 
 def test_pods_of_the_kubernetes_provider_become_pod_templates() -> None:
@@ -155,6 +155,67 @@ def test_a_wrong_file_is_refused_with_the_place(change: dict[str, Any], expected
     with pytest.raises(RefusedError, match=r"^") as refused:
         from_launcher(wrong)
     assert str(refused.value).startswith(expected)
+
+
+TYPES = {"head": {"resources": {"CPU": 4, "memory": 2**34}}, "gpu": {"resources": {"CPU": 8, "memory": 2**36}}}
+
+
+def with_types(**changed: dict[str, Any]) -> Imported:
+    """A file with a head and workers; `changed`: keys of their types."""
+    types = {name: {**body, **changed.get(name, {})} for name, body in TYPES.items()}
+    docker = {"image": "rayproject/ray:2.60.0"}
+    first = {"cluster_name": "x", "provider": {"type": "aws"}, "docker": docker, "head_node_type": "head"}
+    return from_launcher({**first, "available_node_types": types})
+
+
+def decisions(result: Imported) -> list[tuple[Any, str]]:
+    return [(note.path[-1], f"{note.at}: {note.instead}") for note in result.notes if note.is_decision]
+
+
+@pytest.mark.parametrize(
+    ("machine", "key", "decision"),
+    [
+        ({"IamInstanceProfile": {"Arn": "arn:x"}}, "IamInstanceProfile", "('serviceAccount',): set serviceAccount"),
+        ({"serviceAccounts": [{"email": "a@b"}]}, "serviceAccounts", "('serviceAccount',): set serviceAccount to an"),
+        *(
+            (machine, *machine, "('workerGroups', 'gpu', 'pool'): describe the spot nodes as a pool with its taint")
+            for machine in (
+                {"InstanceMarketOptions": {"MarketType": "spot"}},
+                {"scheduling": [{"preemptible": True}]},
+                {"scheduling": {"provisioningModel": "SPOT"}},
+            )
+        ),
+        ({"azure_arm_parameters": {"priority": "Spot"}}, "priority", "('workerGroups', 'gpu', 'pool'): describe the"),
+        ({"scheduling": [{"onHostMaintenance": "TERMINATE", "preemptible": False}]}, "scheduling", None),
+        ({"InstanceType": "m5.large"}, "InstanceType", None),
+    ],
+)
+def test_a_machine_with_rights_or_of_a_spot_market_is_a_decision(
+    machine: dict[str, Any], key: str, decision: str | None
+) -> None:
+    result = with_types(gpu={"node_config": machine})
+    found = [said for last, said in decisions(result) if last == key]
+    assert len(found) == (1 if decision else 0)
+    assert all(said.startswith(decision or "") for said in found)
+    assert [note.path[-1] for note in result.notes if "node_config" in note.path] == [key]
+
+
+def test_a_head_without_resources_has_the_defaults_and_a_decision() -> None:
+    result = with_types(head={"resources": {}})
+    assert result.cluster["head"] == {"cpu": "2", "memory": "16Gi"}
+    said = "('head', 'cpu'): it has the default here (cpu 2 and memory 16Gi); set cpu and memory of the head"
+    assert ("node_config", said) in decisions(result)
+    only_memory = with_types(head={"resources": {"CPU": 4}})
+    assert only_memory.cluster["head"]["memory"] == "16Gi"
+    assert any("(memory 16Gi); set memory of the head" in note.instead for note in only_memory.notes)
+
+
+def test_options_of_docker_that_pods_need_not_set_are_not_noted() -> None:
+    options = ["--shm-size=10gb", "--network host", "--net=host", "-p 8265:8265", "--rm", "--volume=/a:/a"]
+    docker = {"image": "rayproject/ray:2.60.0", "run_options": options}
+    result = from_launcher({**document("local_machines"), "docker": docker})
+    noted = [note.path for note in result.notes if note.path[:1] == ("docker",)]
+    assert noted == [("docker", "run_options", 5)]
 
 
 def test_the_version_can_be_set() -> None:

@@ -549,7 +549,7 @@ def test_comments_are_at_the_job_of_their_tenant(tmp_path: Path) -> None:
     ]
     lines = text.splitlines()
     for at in (index for index, line in enumerate(lines) if line.strip() == "podDefaults: none"):
-        assert "remove podDefaults" in lines[at - 1]
+        assert "delete `podDefaults: none` to give the pods the stack's defaults" in lines[at - 1]
     assert sum(line.strip() == "podDefaults: none" for line in lines) == 3
 
 

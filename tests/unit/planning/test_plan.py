@@ -175,6 +175,8 @@ def test_a_stack_without_nodes_has_no_room() -> None:
     alone = {"name": "c", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
     plan = plan_of(stack(tenant("a", alone), nodes=[]))
     assert [each.group for each, _ in plan.left_out] == ["head"]
+    [problem] = overcommitments(plan)
+    assert problem.message == "the file has no ray-platform:nodes, so that no pod has room: add your pools of nodes"
 
 
 def test_a_stack_with_overcommitment_error_is_refused_if_it_promises_too_much() -> None:

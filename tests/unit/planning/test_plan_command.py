@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from core.quantities import amount
+from stacks.commands.plan.report import figure
 from testbed.commands import stacks
 
 NODES = "  ray-platform:nodes:\n    - {pool: a100, count: 2, cpu: 64, memory: 1000Gi, gpus: 8}\n"
@@ -40,6 +42,32 @@ def test_tables_are_printed_whole_on_any_terminal() -> None:
     assert ["team-a/training", "a100-8gpu", "8", "/", "60", "/", "937Gi", "0", "2", "2", "40s"] in lines
     assert "Time to drain (drainTimeout)" in result.output
     assert "…" not in result.output
+
+
+def test_a_stack_without_nodes_has_no_figures_of_what_fits(folder: Path) -> None:
+    group = "{groupName: small, memory: 1G, cpu: 1, maxReplicas: 2}"
+    tenant = TENANT.replace("NAME", "team-a").replace("workers: {pool: a100}", f"workerGroups: [{group}]")
+    (folder / "Pulumi.bare.yaml").write_text(f"config:\n{tenant}")
+    shown = plan("bare").output
+    lines = [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in shown.splitlines()]
+    assert ["team-a/training", "small", "0 / 1 / 0.9Gi", "0", "2", "-", "40 s"] in lines
+    assert ["team-a/training", "-", "0", "-", "-"] in lines
+    assert ["team-a", "0 / 2.5 / 16Gi", "- / - / -", "- / - / -", "- / - / -", "-", "-"] in lines
+    sentence = "- What fits is unknown, because no ray-platform:nodes is set: add your pools of nodes."
+    assert [line for line in shown.splitlines() if line.startswith("- ")] == [sentence]
+    together = plan("bare", "--all-stacks").output
+    assert [line for line in together.splitlines() if line.startswith("- ")] == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("memory", "shown"),
+    [
+        *(("0", "0Gi"), ("50Mi", "50Mi"), ("1G", "0.9Gi"), ("1Gi", "1Gi"), ("1536Mi", "1.5Gi"), ("2047Mi", "1.9Gi")),
+        *(("12800Mi", "12Gi"), ("100Gi", "100Gi")),
+    ],
+)
+def test_memory_is_rounded_down_and_never_to_nothing(memory: str, shown: str) -> None:
+    assert figure({"memory": amount(memory)}, "memory") == shown
 
 
 def test_json_has_numbers_for_each_stack() -> None:

@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 from core.problems import StackFileError
-from core.stack_file import LARGEST_FILE, as_yaml
+from core.stack_file import LARGEST_FILE, as_yaml, stack_file
 from stacks.commands.check.findings import check, show
 from stacks.commands.impact.sources import git
 from stacks.commands.importing.file import import_file
 from stacks.commands.review.reviewed import Touched, change
+from stacks.launcher_files.configuration import with_launcher_files
 from stacks.launcher_files.reader import Answers
 from stacks.load import load, parse, plain_values
 from stacks.program.config import running_stack
@@ -151,8 +152,10 @@ def test_what_a_pod_cannot_have_of_the_file_is_advice_without_its_text(capsys: p
     show([checked])
     shown = capsys.readouterr().out
     key = "ray-platform:tenants[0].clusters[0].configuration"
-    assert f"launcher/cluster.yaml:6: {key}.provider.region: advice: the machines belong to the Kubernetes" in shown
-    assert f"launcher/cluster.yaml:13: {key}.head_start_ray_commands[0]: advice: it runs 'aws', and KubeRay" in shown
+    listing = "`ray-platform import launcher/cluster.yaml`"
+    others = f"2 parts of launcher/cluster.yaml have no counterpart in pods: list them with {listing}"
+    assert f"Pulumi.prod.yaml:6: {key}: advice: {others} [launcher-file]\n" in shown
+    assert f"launcher/cluster.yaml:9: {key}.available_node_types.head: advice: tasks run on the head, as" in shown
     assert "[launcher-file] (part of Pulumi.prod.yaml)" in shown
     assert "hunter2" not in shown
     assert "cluster_name" not in shown
@@ -165,11 +168,95 @@ def advice(file: Path) -> list[str]:
 def test_what_is_set_beside_the_file_is_no_advice(folder: Path) -> None:
     (folder / "launcher" / "cluster.yaml").write_text("cluster_name: x\nprovider: {type: kubernetes, namespace: ray}\n")
     assert sorted(each.partition(":")[0] for each in advice(beside(rayVersion="2.60.0"))) == [
-        *("docker", "head_node", "provider.namespace", "worker_nodes"),
+        *("docker", "head_node", "head_node", "provider.namespace", "worker_nodes"),
     ]
     groups = [{"groupName": "workers", "cpu": 4, "memory": "8Gi"}]
-    file = beside(rayVersion="2.60.0", image="rayproject/ray:2.60.0", workerGroups=groups)
-    assert advice(file)[1:] == ["provider.namespace: 'ray' is not used: the tenant's namespace is 'team-a'"]
+    head = {"cpu": 4, "memory": "8Gi", "rayStartParams": {"num-cpus": "0"}}
+    file = beside(rayVersion="2.60.0", image="rayproject/ray:2.60.0", workerGroups=groups, head=head)
+    assert advice(file) == ["provider.namespace: 'ray' is not used: the tenant's namespace is 'team-a'"]
+
+
+DECIDED = """\
+cluster_name: x
+max_workers: 4
+upscaling_speed: 3.5
+provider: {type: aws, msi_name: reader}
+docker: {image: "acme/app:1.4.2", run_options: [-e HOST]}
+head_node_type: head
+available_node_types:
+  head: {resources: {CPU: 4, memory: 17179869184}}
+  gpu: {max_workers: 3, resources: {CPU: 8, memory: 17179869184, TPU: 4}, node_config: {M: {MarketType: spot}}}
+  cpu: {max_workers: 3, resources: {CPU: 8}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({"head": {"rayStartParams": {"num-cpus": None}}}, "available_node_types.head"),
+        ({"head": {"rayStartParams": None}}, "available_node_types.head"),
+        ({"workerGroups": [{"groupName": "cpu", "maxReplicas": 1}]}, "max_workers"),
+        ({"workerGroups": [{"groupName": "cpu", "memory": "64Gi"}]}, "available_node_types.cpu"),
+        ({"workerGroups": [{"groupName": "cpu", "$patch": "delete"}]}, "available_node_types.cpu"),
+        ({"workerGroups": [{"$patch": "replace"}, {"groupName": "a"}]}, "available_node_types.cpu"),
+        ({"workerGroups": [{"groupName": "gpu", "podTemplate": {}}]}, "available_node_types.gpu.resources.TPU"),
+        ({"workerGroups": [{"groupName": "gpu", "podTemplate": None}]}, "available_node_types.gpu.resources.TPU"),
+        ({"workerGroups": [{"groupName": "gpu", "pool": "spot"}]}, "available_node_types.gpu.node_config.M"),
+        ({"workerGroups": [{"groupName": "gpu", "podTemplate": {}}]}, "available_node_types.gpu.node_config.M"),
+        ({"autoScalingMode": None}, "upscaling_speed"),
+        ({"serviceAccount": "reader"}, "provider.msi_name"),
+        ({"env": {"HOST": "a"}}, "docker.run_options[0]"),
+        ({"verifyImageTag": False}, "docker"),
+    ],
+)
+def test_a_key_beside_the_file_that_decides_or_removes_ends_the_advice(
+    keys: dict[str, Any], place: str, folder: Path
+) -> None:
+    (folder / "launcher" / "cluster.yaml").write_text(DECIDED)
+
+    def places(**more: Any) -> set[str]:
+        found = load_advice(beside(rayVersion="2.60.0", **more))
+        return {each.partition(":")[0] for each in found}
+
+    before = places()
+    assert place in before
+    assert place not in places(**keys)
+
+
+def load_advice(file: Path) -> list[str]:
+    """As `advice`, also of a stack with findings."""
+    found = with_launcher_files(stack_file(file, file.read_text())).advice
+    return [str(each).partition("configuration.")[2] for each in found]
+
+
+def test_what_only_lacks_a_counterpart_is_one_line_with_the_command_that_lists_it(
+    folder: Path,
+) -> None:
+    written = folder / "launcher" / "cluster.yaml"
+    written.write_text(LAUNCHER.replace("image: rayproject/ray:2.60.0", "image: acme/app:1.4.2"))
+    [line] = [str(each) for each in check(beside(rayVersion="2.60.0")).advice if "counterpart" in each.message]
+    [listing] = re.findall("`ray-platform (.*)`", line)
+    result = stacks(*listing.split())
+    assert result.exit_code == 0, result.output
+    for part in ("provider.region", "head_start_ray_commands[0]"):
+        assert f": {part}: " in result.stderr
+    [line] = [str(each) for each in check(beside(configuration=LAUNCHER)).advice if "counterpart" in each.message]
+    assert line.endswith(
+        "2 parts of the launcher file have no counterpart in pods: save it as a file, and list them with "
+        "`ray-platform import FILE`"
+    )
+
+
+def test_a_worker_group_that_the_file_does_not_have_is_advice() -> None:
+    def added(*groups: dict[str, Any]) -> list[str]:
+        found = check(beside(workerGroups=list(groups))).advice
+        return [each.in_file("Pulumi.prod.yaml") for each in found if each.path[-1] == "groupName"]
+
+    assert added({"groupName": "gpu", "maxReplicas": 2}) == []
+    [found] = added({"groupName": "gpus", "cpu": 60}, {"groupName": "gpu", "maxReplicas": 2})
+    assert found.startswith("Pulumi.prod.yaml:8: ray-platform:tenants[0].clusters[0].workerGroups[0].groupName: 'gpus'")
+    assert "is not a worker group of launcher/cluster.yaml, which has gpu: it becomes a further group." in found
+    assert added({"$patch": "replace"}, {"groupName": "gpus", "cpu": 60, "memory": "8Gi"}) == []
 
 
 @pytest.mark.parametrize(
