@@ -82,7 +82,7 @@ OTHER = {
     "numWorkers": 1,
     "port": 6380,
     "dashboardPort": 21266,
-    "readyTimeout": "4m",
+    "readyTimeout": "15m",
 }
 """A second cluster, in another project, which serves."""
 
@@ -143,7 +143,7 @@ class Cml:
             "project": "one",
             "numWorkers": 2,
             "dashboardPort": 21265,
-            "readyTimeout": "2m",
+            "readyTimeout": "15m",
             "drainTimeout": "90s",
             **changes,
         }
