@@ -23,7 +23,7 @@ from local import paths, tools
 from local.plugins import Selection, prepare_home
 from local.pulumi import ENGINE
 
-PULUMI_SECONDS = 180.0
+PULUMI_SECONDS = 900.0
 """Seconds that one command may take before the test fails with its output."""
 
 TAKE_OVER = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}

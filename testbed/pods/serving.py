@@ -121,7 +121,7 @@ def service(version: str, level: str = "1") -> dict[str, Any]:
     return {
         "name": NAME,
         "waitFor": "ready",
-        "waitTimeout": "4m",
+        "waitTimeout": "15m",
         "rayClusterDeletionDelaySeconds": 5,
         "apiKey": {"name": "chat-key", "key": "key"},
         "serveConfigV2": {"applications": [{"name": NAME, "import_path": "chat:build", "args": {"version": version}}]},

@@ -25,7 +25,7 @@ def job() -> dict[str, Any]:
         "submissionMode": "HTTPMode",
         "shutdownAfterJobFinishes": False,
         "waitFor": "succeeded",
-        "waitTimeout": "3m",
+        "waitTimeout": "15m",
         "cluster": {
             **{key: model[key] for key in ("rayVersion", "image")},
             "autoscaling": False,
