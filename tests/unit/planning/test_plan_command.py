@@ -50,7 +50,7 @@ def test_a_stack_without_nodes_has_no_figures_of_what_fits(folder: Path) -> None
     (folder / "Pulumi.bare.yaml").write_text(f"config:\n{tenant}")
     shown = plan("bare").output
     lines = [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in shown.splitlines()]
-    assert ["team-a/training", "small", "0 / 1 / 0.9Gi", "0", "2", "-", "40 s"] in lines
+    assert ["team-a/training", "small", "0 / 1 / 0.9Gi", "0", "2", "-", "40s"] in lines
     assert ["team-a/training", "-", "0", "-", "-"] in lines
     assert ["team-a", "0 / 2.5 / 16Gi", "- / - / -", "- / - / -", "- / - / -", "-", "-"] in lines
     sentence = "- What fits is unknown, because no ray-platform:nodes is set: add your pools of nodes."
