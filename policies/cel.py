@@ -34,9 +34,17 @@ def under(of: str, path: Path) -> str:
     return "".join([of, *(f".?{step}" for step in path)])
 
 
+VARIABLE = re.compile(r"\bvariables\.(\w+)")
+
+
+def about(expression: str, body: str, variable: str) -> str:
+    """The same expression for another object. `variable`: the other one for a variable; `\\1` is its name."""
+    return VARIABLE.sub(variable, re.sub(r"\bobject\b", body, expression))
+
+
 def before(expression: str) -> str:
     """The same expression for the object before an update."""
-    return re.sub(r"\bvariables\.(\w+)", r"variables.\1Before", re.sub(r"\bobject\b", "oldObject", expression))
+    return about(expression, "oldObject", r"variables.\1Before")
 
 
 def quantity(of: str) -> str:
@@ -148,7 +156,7 @@ def variables(expressions: Iterable[str]) -> list[dict[str, str]]:
 
 def _needed(expressions: Iterable[str]) -> Iterator[str]:
     for expression in expressions:
-        for name in re.findall(r"\bvariables\.(\w+)", expression):
+        for name in VARIABLE.findall(expression):
             yield name
             of = _VARIABLES[name.removesuffix("Before")]
             yield from _needed([before(of) if name.endswith("Before") else of])

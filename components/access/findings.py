@@ -2,12 +2,11 @@
 and add nothing to it, and the message has the value. Pure functions.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.body import Body
-from policies.cel import before, text, variables
+from policies.cel import VARIABLE, about, before, text, variables
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,9 @@ def defined(rules: Sequence[Listed]) -> list[Body]:
     parts, each with what is wrong there.
     """
     found = {rule.name: f"({rule.parts}).map(it, {rule.wrong})" for rule in rules}
-    used = dict.fromkeys(_VARIABLE.findall(" ".join(found.values())))
+    used = dict.fromkeys(VARIABLE.findall(" ".join(found.values())))
     side = ", ".join(["'body': dyn(object)", *(f"'{name}': dyn(variables.{name})" for name in used)])
     sides = f"[{{{side}}}] + (oldObject == null ? [] : [{{{before(side)}}}])"
-    own = {"sides": sides, **{name: f"variables.sides.map(side, {_of_a_side(each)})" for name, each in found.items()}}
+    of_sides = {name: about(each, "side.body", r"side.\1") for name, each in found.items()}
+    own = {"sides": sides, **{name: f"variables.sides.map(side, {each})" for name, each in of_sides.items()}}
     return [*variables([sides]), *({"name": name, "expression": each} for name, each in own.items())]
-
-
-_VARIABLE = re.compile(r"\bvariables\.(\w+)")
-
-
-def _of_a_side(expression: str) -> str:
-    return re.sub(r"\bobject\b", "side.body", _VARIABLE.sub(r"side.\1", expression))

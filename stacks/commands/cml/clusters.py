@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from components.cml.manifests import Inputs
     from components.cml.reconcile import Applications
     from stacks.commands.recover.cli import Cli
+    from stacks.settings import StackSettings
 
 _CLAIM, _NODES = "CmlClaim", "CmlNodes"
 """How the types of its resources end (components/dynamic/cml.py)."""
@@ -55,12 +56,15 @@ class CmlCluster:
     the stack, with the `pulumi` on the PATH, because it has Ray's token.
     """
 
-    def __init__(self, stack_file: Path, name: str, pulumi: Cli | None = None) -> None:
+    def __init__(
+        self, stack_file: Path, name: str, pulumi: Cli | None = None, loaded: StackSettings | None = None
+    ) -> None:
         """`name`: the cluster's. `pulumi`: for the stack; by default in the current folder, which has Pulumi.yaml.
+        `loaded`: the settings of the stack file, if they are loaded already.
 
         Raises StackFileError if the stack file is not valid, and NoSuchTargetError if it has no such cluster.
         """
-        stack, self.stack = load(stack_file), stack_name(stack_file)
+        stack, self.stack = loaded or load(stack_file), stack_name(stack_file)
         inputs = inputs_of(stack.cml, self.stack, name)
         if inputs is None:
             known = [each.name for each in stack.cml.clusters] if stack.cml else []
@@ -145,7 +149,7 @@ class CmlCluster:
         return self._cli or Cli(self.stack)
 
 
-def clusters_of(stack_file: Path) -> list[str]:
-    """The names of a stack file's clusters on Cloudera ML. Raises StackFileError."""
-    on_cml = load(stack_file).cml
-    return [each.name for each in on_cml.clusters] if on_cml else []
+def all_clusters(stack_file: Path) -> list[CmlCluster]:
+    """A stack file's clusters on Cloudera ML. Raises StackFileError."""
+    stack = load(stack_file)
+    return [CmlCluster(stack_file, each.name, loaded=stack) for each in stack.cml.clusters] if stack.cml else []

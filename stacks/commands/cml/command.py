@@ -48,15 +48,15 @@ def status(
     use or an invalid file; 130 interrupted.
     """
     with failing():
-        from stacks.commands.cml.clusters import CmlCluster, clusters_of
+        from stacks.commands.cml.clusters import CmlCluster, all_clusters
         from stacks.commands.recover.cli import PulumiError
         from stacks.commands.status.targets import NoSuchTargetError
 
         file = stack_path(stack)
-        if not (names := [name] if name else clusters_of(file)):
+        if not (clusters := [CmlCluster(file, name)] if name else all_clusters(file)):
             raise NoSuchTargetError(f"{file} has no Ray clusters on Cloudera ML: add them to ray-platform:cml")
         with ending(MISUSED, PulumiError):
-            found = [CmlCluster(file, each).get_status() for each in names]
+            found = [each.get_status() for each in clusters]
     _show(found, output)
     if not all(each.ok for each in found):
         raise typer.Exit(FOUND)

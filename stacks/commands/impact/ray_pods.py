@@ -259,8 +259,7 @@ def reached(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str
         safer = f"{_AT_ONCE}add a RayCluster with another name, and remove this one when its work has ended"
         return Effect(Verdict.REFUSED, text, f"{why} does not replace the head", safer, REPLACING)
     if rule.pods == "head":
-        tolerant = OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
-        return replace(plain, safer=(_HEAD_AT_ONCE if tolerant else _AT_ONCE) + rule.safer)
+        return replace(plain, safer=(_HEAD_AT_ONCE if _tolerant(before, after) else _AT_ONCE) + rule.safer)
     there = _running_of(before, groups)
     gone = Range(0, there.most)
     if updates.strategy == "drain":
@@ -278,10 +277,15 @@ def reached(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str
     return Effect(Verdict.NEW_PODS, text, why, safer, REPLACING, gone, gone, tuple(groups))
 
 
+def _tolerant(before: Known, after: ReadOnlyBody) -> bool:
+    """Whether workers continue while the head is recreated: it has fault tolerance before and after the edit."""
+    return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
+
+
 def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], why: str) -> Effect:
     if rule.pods == "workers":
         of, whose, verdict = tuple(groups), "workers of {groups}", Verdict.ENDS
-    elif rule.pods == "head" and OPTIONS in after["spec"] and OPTIONS in before.body["spec"]:
+    elif rule.pods == "head" and _tolerant(before, after):
         of, whose, verdict = (HEAD_GROUP,), "the head", Verdict.ENDS
     else:
         of, whose, verdict = (), "the head and all workers", Verdict.RECREATES
