@@ -60,15 +60,35 @@ def _read_ports(file: Path) -> Ports | None:
 
 
 def free_ports() -> Iterator[int]:
-    """Free ports of loopback, in any order.
+    """Free ports of loopback, in any order. Each is claimed until this process ends, so that no other process gets it
+    from here before its server listens.
 
     They are below the kernel's ephemeral range (32768 up, ip_local_port_range), so that no outgoing connection of the
     machine takes one between the choice and the start.
     """
-    return (port for port in random.sample(range(20000, 32000), 12000) if _free(port))
+    # Tests seed the other generator, alike in all of their processes.
+    return (port for port in random.SystemRandom().sample(range(20000, 32000), 12000) if _claim(port))
+
+
+def _claim(port: int) -> bool:
+    """Binds to a free port without listening.
+
+    The bind fails if anything else is bound there. SO_REUSEADDR, set after it, lets a server with the same option
+    listen, as servers of Go, asyncio, gRPC and Redis do (socket(7): "except when there is an active listening socket").
+    """
+    claim = socket.socket()
+    try:
+        claim.bind(("127.0.0.1", port))
+    except OSError:
+        claim.close()
+        return False
+    claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    claim.detach()  # stays bound until this process ends
+    return True
 
 
 def _free(port: int) -> bool:
+    """Whether a server could listen there. Connections that have ended do not matter."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

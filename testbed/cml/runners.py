@@ -14,13 +14,11 @@ from typing import Any
 import psutil
 from aiohttp import web
 
+from local.control_plane import free_ports
 from testbed.cml.workspace import App
 
 MARK = "LOCAL_CML_APPLICATION"
 """Variable by which all processes of an application are found: Ray starts some in sessions of their own."""
-
-_FIRST_PORT = 22000
-
 
 class Processes:
     """Runs each script as Cloudera ML does: in the project's folder, with an address and a port of its own.
@@ -58,14 +56,14 @@ class Processes:
         script = home / app.body["script"]
         script.parent.mkdir(parents=True, exist_ok=True)
         script.write_bytes(files[app.body["script"]])
-        app.body["port"] = _FIRST_PORT + number
+        app.body["port"], app.body["address"] = next(free_ports()), f"127.0.0.{number}"
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
             "TMPDIR": str(temporary),
             "RAY_TMPDIR": str(temporary),
             MARK: app.id,
-            "CDSW_IP_ADDRESS": f"127.0.0.{number}",
+            "CDSW_IP_ADDRESS": app.body["address"],
             "CDSW_APP_PORT": str(app.body["port"]),
             **self._environment,
             **app.environment,

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import yaml
 from components.cml.client import KEY_VARIABLE
 from components.payloads.cml_application import API_KEYS
 from local import paths
+from local.control_plane import free_ports
 from local.plugins import Selection
 from testbed.cml.runners import Processes
 from testbed.cml.server import HOST, KEY, RUNTIMES, Server
@@ -26,6 +28,9 @@ from testbed.harness import Project
 from testbed.ray_python import serve_python
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(700)]
+
+PORTS = list(islice(free_ports(), 4))
+"""Those of the two heads: a GCS listens at all addresses of the machine."""
 
 PARAMS = {"dashboard-agent-listen-port": "0", "object-store-memory": "100000000"}
 """Nodes of Ray on one machine have different ports."""
@@ -80,8 +85,8 @@ OTHER = {
     "project": "two",
     "runtimeIdentifier": RUNTIMES[1],
     "numWorkers": 1,
-    "port": 6380,
-    "dashboardPort": 21266,
+    "port": PORTS[2],
+    "dashboardPort": PORTS[3],
     "readyTimeout": "15m",
 }
 """A second cluster, in another project, which serves."""
@@ -142,7 +147,8 @@ class Cml:
             "name": "training",
             "project": "one",
             "numWorkers": 2,
-            "dashboardPort": 21265,
+            "port": PORTS[0],
+            "dashboardPort": PORTS[1],
             "readyTimeout": "15m",
             "drainTimeout": "90s",
             **changes,
@@ -284,7 +290,7 @@ class Load:
         }
         script = cml.folder / "load.py"
         script.write_text(LOAD)
-        address = f"127.0.0.{head.body['port'] - 22000}:6379"
+        address = f"{head.body['address']}:{PORTS[0]}"
         self._process = subprocess.Popen(
             [sys.executable, str(script), address, str(self._stop)],
             env=environment,

@@ -29,10 +29,14 @@ PASSWORDS: dict[str, list[str]] = {NODES_USER: ["nodes-1"], "a": ["a-1"], "a-b":
 """Passwords of the nodes' user and of two tenants; the name of one tenant begins with that of the other."""
 
 
+_CHANCE = random.SystemRandom()
+"""pytest-randomly seeds the other generator alike in all processes."""
+
+
 def free_addresses(count: int) -> list[str]:
     """Loopback addresses on which Redis' ports are free."""
     while True:
-        network = f"127.{random.randrange(1, 255)}.{random.randrange(1, 255)}"  # noqa: S311 (to keep tests apart)
+        network = f"127.{_CHANCE.randrange(1, 255)}.{_CHANCE.randrange(1, 255)}"
         found = [f"{network}.{index + 1}" for index in range(count)]
         try:
             for address in found:
@@ -208,7 +212,7 @@ class Pods:
 
     def set_users(self, passwords: Mapping[str, Sequence[str]]) -> None:
         """Changes the Secret and atomically its files, as a kubelet does."""
-        new = self._folder / f"users-{random.getrandbits(32)}"
+        new = self._folder / f"users-{_CHANCE.getrandbits(32)}"
         new.mkdir()
         for name, text in users_files(passwords).items():
             (new / name).write_text(text)
