@@ -20,6 +20,7 @@ from testbed.cml.workspace import App
 MARK = "LOCAL_CML_APPLICATION"
 """Variable by which all processes of an application are found: Ray starts some in sessions of their own."""
 
+
 class Processes:
     """Runs each script as Cloudera ML does: in the project's folder, with an address and a port of its own.
 
