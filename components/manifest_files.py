@@ -23,6 +23,9 @@ Objects = list[dict[str, Any]]
 PINNED = "pinned"
 """Fingerprint of locations that never change."""
 
+_FORMAT = 2
+"""Number of the format of cached files. To be raised when other objects are made of the same text."""
+
 _DOWNLOAD_SECONDS = 60
 """Timeout of a download."""
 
@@ -77,12 +80,15 @@ def kept(location: str, fingerprint: str) -> Objects | None:
     except (OSError, ValueError):
         return None
     objects: Objects = cached["objects"]
-    return objects if cached["fingerprint"] == fingerprint and are_kept(objects) else None
+    current = cached["fingerprint"] == fingerprint and cached.get("format") == _FORMAT
+    return objects if current and are_kept(objects) else None
 
 
 def keep(location: str, fingerprint: str, objects: Objects) -> None:
     """Caches the objects, if the cache can be written to."""
-    keep_file(_folder(), _name(location), json.dumps({"fingerprint": fingerprint, "objects": objects}))
+    keep_file(
+        _folder(), _name(location), json.dumps({"format": _FORMAT, "fingerprint": fingerprint, "objects": objects})
+    )
 
 
 def _text(location: str) -> str:

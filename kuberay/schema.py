@@ -36,6 +36,10 @@ _LIKE = 0.6
 _BITS = 63
 """Bits of the largest number that an API server accepts."""
 
+_WHOLE = 2**53
+"""From there on the API server takes no number with a fraction or an exponent for an integer (swag:
+IsFloat64AJSONInteger)."""
+
 _LISTED = 12
 """Maximum number of allowed names in a message."""
 
@@ -111,6 +115,9 @@ class _Walk:
             return self.object(value, node, path) if node.properties is not None or node.values is not None else {}
         if isinstance(value, int) and value.bit_length() > _BITS:
             self._report(path, value, f"{shown(value)} is too large: give at most {2**_BITS - 1}", "wrong-type")
+            return 0
+        if isinstance(value, float) and abs(value) >= _WHOLE and node.types[:1] == ("integer",):
+            self._report(path, value, f"{shown(value)} is too large: give at most {_WHOLE - 1}", "wrong-type")
             return 0
         if isinstance(value, Rewritten):
             return self._rewritten(value, node, path)

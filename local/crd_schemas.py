@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from kuberay.decoding import decodable
 from local import paths
 from local.tools import KUBERAY
 
@@ -24,16 +25,10 @@ VERSION = "v1"
 """The version of the CRDs that the program uses."""
 
 KEPT = (
-    "type", "required", "enum", "minimum", "minLength", "maxLength", "minItems", "pattern", "default", "nullable",
-    "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
+    "type", "required", "enum", "minimum", "maximum", "minLength", "maxLength", "minItems", "pattern", "default",
+    "nullable", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
 )  # fmt: skip
 """Keywords that are copied unchanged."""
-
-RANGES = {"int32": 31, "int64": 63}
-"""Bits of the integers that Go decodes to: the API server or the operator refuses larger values."""
-
-FLOAT32 = 3.4028235e38
-"""The largest value of KubeRay's integer fields, which all have 32 bits."""
 
 ONE_OF = re.compile(r"self in \[(.*)\]")
 """A CEL rule of the CRDs that is equivalent to an enum."""
@@ -94,7 +89,7 @@ def _kind(file: Path) -> tuple[str, Schema]:
     crd = yaml.load(file.read_text(), yaml.CSafeLoader)["spec"]
     schema = next(each["schema"]["openAPIV3Schema"] for each in crd["versions"] if each["name"] == VERSION)
     kind = crd["names"]["kind"]
-    made = _plain(schema)
+    made = _plain(decodable(schema))
     made["properties"] |= {
         "apiVersion": {"enum": [f"{crd['group']}/{VERSION}"]},
         "kind": {"enum": [kind]},
@@ -111,10 +106,6 @@ def _plain(schema: Schema) -> Schema:
     made = {keyword: schema[keyword] for keyword in KEPT if keyword in schema}
     if schema.get("x-kubernetes-int-or-string"):
         made["type"] = ["integer", "string"]
-    if bits := RANGES.get(schema.get("format", "")):
-        made = {"minimum": -(2**bits), "maximum": 2**bits - 1, **made}
-    if schema.get("type") == "number":
-        made = {"minimum": -FLOAT32, "maximum": FLOAT32, **made}
     for rule in (each["rule"] for each in schema.get("x-kubernetes-validations", ())):
         if one_of := ONE_OF.fullmatch(rule):
             made["enum"] = [value.strip(" '") for value in one_of[1].split(",")]

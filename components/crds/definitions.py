@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from core.body import Body
 from core.files import cache_folders, keep_file
+from core.pods import RAY
 
 KIND = "CustomResourceDefinition"
 
@@ -38,11 +39,12 @@ class Definition:
 
 
 def referred(objects: Iterable[Body]) -> list[Body]:
-    """The objects with a reference in place of each definition. The content is written to the cache.
+    """The objects with a reference in place of each definition. The content is written to the cache, that of KubeRay's
+    definitions narrowed to what its operator can decode.
 
     Raises OSError if no cache folder can be written to.
     """
-    return [_reference(body) if body["kind"] == KIND and "spec" in body else body for body in objects]
+    return [_reference(_narrowed(body)) if body["kind"] == KIND and "spec" in body else body for body in objects]
 
 
 def definitions_of(objects: Iterable[Body]) -> list[Definition]:
@@ -88,6 +90,12 @@ def resource_of(body: Body) -> str:
     spec = body["spec"]
     version = next(each["name"] for each in spec["versions"] if each["storage"])
     return f"{spec['names']['plural']}.{version}.{spec['group']}"
+
+
+def _narrowed(body: Body) -> Body:
+    from kuberay.decoding import decodable_definition  # only when a manifest is read the first time
+
+    return decodable_definition(body) if body["spec"].get("group") == RAY else body
 
 
 def _reference(body: Body) -> Body:

@@ -14,6 +14,7 @@ from kubernetes import client
 from core.body import Body
 from kuberay import OperatorContext
 from kuberay.cron import NEVER, cron_job_fault
+from kuberay.decoding import decodable_definition
 from local.rehearsal import Rehearsal
 from local.tools import KUBERAY
 from tests.conftest import Compared
@@ -36,11 +37,13 @@ Refusal = Callable[[Body], str]
 
 @pytest.fixture(scope="module")
 def refusal(cluster: Rehearsal) -> Iterator[Refusal]:
-    """A real API server's error for a manifest, with KubeRay's CRDs and strict field validation; empty if none."""
+    """A real API server's error for a manifest, with the CRDs that a stack installs and strict field validation; empty
+    if none."""
     definitions = client.ApiextensionsV1Api(cluster.client())
     objects = client.CustomObjectsApi(cluster.client())
-    crds = [
-        yaml.load(file.read_text(), yaml.CSafeLoader) for file in (KUBERAY.share("config") / "crd" / "bases").glob("*")
+    crds: list[Any] = [
+        decodable_definition(yaml.load(file.read_text(), yaml.CSafeLoader))
+        for file in (KUBERAY.share("config") / "crd" / "bases").glob("*")
     ]
     plurals = {crd["spec"]["names"]["kind"]: crd["spec"]["names"]["plural"] for crd in crds}
 
@@ -78,12 +81,11 @@ def _wait_until_served(objects: Any, plural: str) -> None:
 
 
 def agree(operator: Operator, refusal: Refusal, body: Body) -> bool:
-    """Fails if only one of the two refuses the manifest. Returns whether both do."""
+    """Fails if only one of the two refuses the manifest, or if the operator cannot decode what the API server accepts.
+    Returns whether it is refused."""
     error, answer = refusal(body), operator.ask(body, OperatorContext())
-    # From Kubernetes 1.36 on the API server checks the formats of numbers (apiextensions-apiserver: formats.go), which
-    # the program's, of 1.34, leaves to the operator. The definitions have none for a float32.
-    too_large = any("cannot unmarshal number" in each and "float32" not in each for each in answer.operator)
-    assert bool(error) == (bool(answer.api_server) or too_large), f"{error!r} and {answer} on {body}"
+    refused = bool(answer.api_server) or any(each.startswith("decoding: ") for each in answer.operator)
+    assert bool(error) == refused, f"{error!r} and {answer} on {body}"
     return bool(error)
 
 

@@ -52,8 +52,23 @@ PORTS = st.lists(
 )  # fmt: skip
 
 QUANTITIES = st.sampled_from(
-    ["1", 1, "500m", "1.5", 1.5, "", "two", "1Gi", "1gi", "-1", "1e3", "1E", ".5", "1.", "+1", "1 ", "1Ki ", True]
+    ["1", 1, "500m", "1.5", 1.5, "", "two", "1Gi", "1gi", "-1", "1e3", "1E", ".5", "1.", "+1", "1 ", "1Ki ", True,
+     "1e1.5", "1E.5", "1e-3", "1e+3", "1e99999999999999999999", 1e30, 2**63, 1e15]
+)  # fmt: skip
+
+PROBES = st.builds(
+    lambda port: {"httpGet": {"port": port}}, st.sampled_from([8000, "serve", -1, 2**31 - 1, 2**31, -(2**31) - 1, 1.5])
 )
+
+SERVICES = st.builds(
+    lambda time: {"status": {"conditions": [
+        {"type": "a", "status": "True", "reason": "r", "message": "", "lastTransitionTime": time}
+    ]}},
+    st.sampled_from(
+        ["2026-11-29T00:00:00Z", "2026-11-29T00:00:00.5+01:00", "2026-11-29t00:00:00z", "2026-11-29T00:00:00+99:00",
+         "2026-11-29T00:00:00", "2026-13-29T00:00:00Z", "2026-11-29T24:00:00Z", "2026-11-29T00:00:00-23:59", "1", ""]
+    ),
+)  # fmt: skip
 
 WORKER: Values = {
     "groupName": st.sampled_from(["workers", "others", "", "a_b", "A.b", "a" * 64, "-a"]),
@@ -91,13 +106,14 @@ CLUSTER: Values = {
         },
     ),
     "gcsFaultToleranceOptions": st.sampled_from([{}, {"redisAddress": ""}, {"redisAddress": "redis:6379"}]),
-    "headGroupSpec headService": st.sampled_from([{}, {"metadata": {}}, {"metadata": {"name": "mine"}}]),
+    "headGroupSpec headService": st.sampled_from([{}, {"metadata": {}}, {"metadata": {"name": "mine"}}]) | SERVICES,
     "headGroupSpec resources": st.sampled_from([{}, {"CPU": "1"}]),
     "headGroupSpec labels": LABELS,
     "headGroupSpec rayStartParams": PARAMS,
     "headGroupSpec template spec restartPolicy": RESTARTS,
     "headGroupSpec template spec containers 0 env": VARIABLES,
     "headGroupSpec template spec containers 0 ports": PORTS,
+    "headGroupSpec template spec containers 0 livenessProbe": PROBES,
     "headGroupSpec template spec containers": st.sampled_from([[], [{"name": "h"}]]),
     **{f"workerGroupSpecs 0 {place}": values for place, values in WORKER.items()},
     "workerGroupSpecs 1": st.builds(

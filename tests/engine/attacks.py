@@ -44,6 +44,10 @@ JOBS = {
         {**ON_TRAINING, "submitterPodTemplate": SUBMITTER},
         "submitterPodTemplate is for those who may make RayClusters",
     ),
+    "with a number that hides all RayJobs from the operator": (
+        {**ON_TRAINING, "entrypointNumCpus": 1e50},
+        "should be less than or equal to",
+    ),
 }
 """RayJobs of alice, and why they are refused. `annotations`: of the RayJob. `rayClusterSpec: True` is replaced with the
 spec of the running RayCluster."""

@@ -107,6 +107,11 @@ REACHING: dict[str, tuple[Attack, str]] = {
         _with_head(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [OF_OTHERS]}}),
         "",
     ),
+    "an amount that hides all RayClusters from the operator": (_with_head(overhead={"cpu": "1e1.5"}), "should match"),
+    "a port that does": (
+        lambda cluster: _head(cluster)["containers"][0].update(livenessProbe={"httpGet": {"port": 2**31}}),
+        "should be less than or equal to",
+    ),
     "a node by its name": (_with_head(nodeName="a100-0"), f"nodeName a100-0{LEAVES}"),
     "another scheduler": (_with_head(schedulerName="mine"), f"schedulerName mine{LEAVES}"),
     "all taints": (_with_head(tolerations=[{"operator": "Exists"}]), f"a toleration of all taints{LEAVES}"),
