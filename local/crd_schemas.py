@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kuberay.decoding import decodable
+from components.crds.decoding import decodable
 from local import paths
 from local.tools import KUBERAY
 

@@ -82,7 +82,12 @@ for panel, commands in {
     "Bring in": (import_, adopt),
 }.items():
     for each in commands:
-        app.command(each.__name__.strip("_").replace("_", "-"), rich_help_panel=panel)(each)
+        # Options that `run` does not have are the job's, also without `--` before them.
+        app.command(
+            each.__name__.strip("_").replace("_", "-"),
+            rich_help_panel=panel,
+            context_settings={"ignore_unknown_options": each is run},
+        )(each)
 app.add_typer(cml, name="cml", rich_help_panel="Run")
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from core.body import Body
 from core.files import cache_folders, keep_file
-from core.pods import RAY
 
 KIND = "CustomResourceDefinition"
 
@@ -39,12 +38,12 @@ class Definition:
 
 
 def referred(objects: Iterable[Body]) -> list[Body]:
-    """The objects with a reference in place of each definition. The content is written to the cache, that of KubeRay's
-    definitions narrowed to what its operator can decode.
+    """The objects with a reference in place of each definition. The content is written to the cache, narrowed to
+    what the program of the definition can decode.
 
     Raises OSError if no cache folder can be written to.
     """
-    return [_reference(_narrowed(body)) if body["kind"] == KIND and "spec" in body else body for body in objects]
+    return [_reference(body) if body["kind"] == KIND and "spec" in body else body for body in objects]
 
 
 def definitions_of(objects: Iterable[Body]) -> list[Definition]:
@@ -92,14 +91,10 @@ def resource_of(body: Body) -> str:
     return f"{spec['names']['plural']}.{version}.{spec['group']}"
 
 
-def _narrowed(body: Body) -> Body:
-    from kuberay.decoding import decodable_definition  # only when a manifest is read the first time
-
-    return decodable_definition(body) if body["spec"].get("group") == RAY else body
-
-
 def _reference(body: Body) -> Body:
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    from components.crds.decoding import decodable_definition  # only when a manifest is read the first time
+
+    text = json.dumps(decodable_definition(body), sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
     if not any(keep_file(folder, f"{digest}.json", text) for folder in cache_folders(_FILES)):
         raise OSError(f"none of {', '.join(map(str, cache_folders(_FILES)))} can be written to")

@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from kubernetes import client
 
+from components.crds.decoding import decodable_definition
 from core.body import Body
 from kuberay import OperatorContext
 from kuberay.cron import NEVER, cron_job_fault
-from kuberay.decoding import decodable_definition
 from local.rehearsal import Rehearsal
 from local.tools import KUBERAY
 from tests.conftest import Compared

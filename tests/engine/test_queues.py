@@ -129,6 +129,13 @@ def test_objects_without_a_queue_are_not_affected(kubectl: Kubectl) -> None:
     assert kubectl.creates(OTHER, manifest("RayCluster")) == ""
 
 
+def test_no_podgroup_hides_others_from_volcano(kubectl: Kubectl) -> None:
+    """Go decodes no exponent with a fraction."""
+    gang = NAMING["PodGroup"]("free")
+    gang["spec"]["minResources"] = {"cpu": "1e1.5"}
+    assert "should match" in kubectl.creates(ALLOWED, gang)
+
+
 def test_an_existing_object_may_not_move_into_a_queue_of_another_namespace(kubectl: Kubectl) -> None:
     kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free"), NAMING["PodGroup"]("free")])
     moved = {

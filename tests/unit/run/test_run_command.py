@@ -88,8 +88,9 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     return made
 
 
-def test_a_run_is_created_with_its_arguments_and_its_name_printed(api: Api) -> None:
-    done = stacks("run", "prod", "finetune", "--", "--epochs", "3")
+@pytest.mark.parametrize("arguments", [("--", "--epochs", "3"), ("--epochs", "3")])
+def test_a_run_is_created_with_its_arguments_and_its_name_printed(api: Api, arguments: tuple[str, ...]) -> None:
+    done = stacks("run", "prod", "finetune", *arguments)
     assert done.exit_code == 0, done.output
     name = api.created["metadata"]["name"]
     assert done.stdout == f"team-a/{name}\n"

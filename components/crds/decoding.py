@@ -1,8 +1,8 @@
-"""What Go decodes: the schemas of KubeRay's definitions accept more.
+"""What Go decodes: the schemas of definitions accept more.
 
-An object that the operator cannot decode hides all objects of its kind in the cluster from it
-(kubernetes-sigs/controller-runtime issue 2591): anybody who may create a RayJob could stop those of all tenants. What
-the narrowed schemas accept, the operator decodes.
+An object that its controller cannot decode hides all objects of its kind in the cluster from it
+(kubernetes-sigs/controller-runtime issue 2591): anybody who may create a RayJob, or patch a PodGroup, could stop those
+of all tenants. What the narrowed schemas accept, the controller decodes.
 """
 
 from typing import Any
@@ -59,6 +59,8 @@ def decodable_definition(body: Schema) -> Schema:
     """A CustomResourceDefinition with the schemas of all its versions narrowed."""
     versions = [
         {**each, "schema": {"openAPIV3Schema": decodable(each["schema"]["openAPIV3Schema"])}}
+        if "schema" in each
+        else each
         for each in body["spec"]["versions"]
     ]
     return {**body, "spec": {**body["spec"], "versions": versions}}
