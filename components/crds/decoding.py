@@ -33,11 +33,15 @@ _DECODED = {
 """Patterns by the pattern or format that they replace (apimachinery: ParseQuantity; package time)."""
 
 
+_LONGEST = 64
+"""Characters of an amount. Go takes three seconds for one of a million digits, each time that it reads the object."""
+
+
 def decodable(schema: Schema) -> Schema:
     """A structural schema, narrowed to what Go decodes: integers, float32, IntOrString, Quantity and Time."""
     made = dict(schema)
     if pattern := _DECODED.get(str(schema.get("pattern", schema.get("format")))):
-        made["pattern"] = pattern
+        made |= {"pattern": pattern, "maxLength": _LONGEST}
     elif schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int32":
         made = _between(made, *_INT32)
     elif schema.get("type") == "number":

@@ -108,6 +108,10 @@ REACHING: dict[str, tuple[Attack, str]] = {
         "",
     ),
     "an amount that hides all RayClusters from the operator": (_with_head(overhead={"cpu": "1e1.5"}), "should match"),
+    "an amount that takes seconds to read": (
+        _with_head(overhead={"cpu": "1" * 10**5}),
+        "Too long: may not be more than 64",
+    ),
     "a port that does": (
         lambda cluster: _head(cluster)["containers"][0].update(livenessProbe={"httpGet": {"port": 2**31}}),
         "should be less than or equal to",
