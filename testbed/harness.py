@@ -206,16 +206,17 @@ class Project:
 
         The file's layout is that of Pulumi's backends for files (pkg/backend/diy); a stack has one file.
         """
-        [file] = (self._state / ".pulumi" / "stacks" / self._project).glob(f"{self.name}.json")
+        [file] = (self.states / ".pulumi" / "stacks" / self._project).glob(f"{self.name}.json")
         latest = json.loads(file.read_text())["checkpoint"]["latest"] or {}
         return list(latest.get("resources") or [])
 
     def locked(self) -> set[str]:
         """The stacks of the backend that a command has locked."""
-        return {file.parent.name for file in (self._state / ".pulumi" / "locks").rglob("*.json")}
+        return {file.parent.name for file in (self.states / ".pulumi" / "locks").rglob("*.json")}
 
     @property
-    def _state(self) -> Path:
+    def states(self) -> Path:
+        """The folder of the backend."""
         return Path(urlsplit(self.environment["PULUMI_BACKEND_URL"]).path)
 
     @property
@@ -224,7 +225,7 @@ class Project:
 
     def files(self) -> str:
         """The content of all files: the state with its history and backups, and the project's own."""
-        found = [file for root in (self.folder, self._state) for file in root.rglob("*") if file.is_file()]
+        found = [file for root in (self.folder, self.states) for file in root.rglob("*") if file.is_file()]
         return "\n".join(file.read_text(errors="replace") for file in found)
 
 

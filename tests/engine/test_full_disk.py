@@ -4,7 +4,6 @@ Needs root and the right to mount. With CI=true it has to run.
 """
 
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from local.errors import RehearsalError
 from local.plugins import Selection
 from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
-from testbed.machine import lacks
+from testbed.machine import empty, fill, small_disk
 from testbed.platform_stack import Rays, existing, on_operator
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
@@ -30,27 +29,12 @@ SECONDS = 180.0
 
 
 @pytest.fixture
-def small_disk(cluster: Rehearsal) -> Iterator[Path]:
+def state_disk(cluster: Rehearsal) -> Iterator[Path]:
     """The folder of Pulumi's states, on a separate disk during the test."""
     folder = cluster.run / "pulumi"
     folder.mkdir(exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lacks(f"a small disk cannot be mounted here: {done.stderr.strip()}")
-    try:
+    with small_disk(folder, MEGABYTES):
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
-def fill(disk: Path) -> None:
-    with (disk / "ballast").open("ab", buffering=0) as ballast:
-        try:
-            while True:
-                ballast.write(bytes(4096))
-        except OSError:
-            return
 
 
 @pytest.fixture
@@ -71,7 +55,7 @@ def cordoned(core: client.CoreV1Api) -> Iterator[Callable[[], None]]:
 
 
 def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
-    small_disk: Path,
+    state_disk: Path,
     cordoned: Callable[[], None],
     cluster: Rehearsal,
     operator: None,
@@ -82,7 +66,7 @@ def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
     """The update's objects are in the cluster, but not in the restored state."""
     stack = RehearsalStack(cluster, plugins, "full", on_operator(tmp_path / "Pulumi.full.yaml"))
     ended = threading.Event()
-    fills = threading.Thread(target=_fill_while_it_waits, args=(small_disk, rays, cordoned, ended))
+    fills = threading.Thread(target=_fill_while_it_waits, args=(state_disk, rays, cordoned, ended))
     fills.start()
     try:
         with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"):
@@ -90,14 +74,14 @@ def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
     finally:
         ended.set()
         fills.join()
-    state = next((small_disk / ".pulumi" / "stacks").glob("*/full.json"))
+    state = next((state_disk / ".pulumi" / "stacks").glob("*/full.json"))
     assert "resources" not in json.loads(state.read_text())["checkpoint"]["latest"]
 
-    fill(small_disk)
+    fill(state_disk)
     with pytest.raises(RehearsalError, match=r"0\.\d MB are free under .*free at least 1\.\d MB"):
         stack.up("--skip-preview")
 
-    (small_disk / "ballast").unlink()
+    empty(state_disk)
     stack.up("--skip-preview")
     assert rays.read("team-a", "training")["status"]["state"] == "ready"
     assert stack.run("preview", "--expect-no-changes") == 0

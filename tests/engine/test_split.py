@@ -16,6 +16,7 @@ from local.rehearsal import Rehearsal
 from stacks.commands.review.reports import changes
 from stacks.load import load
 from stacks.objects.ownership import stack_of
+from testbed.machine import empty, fill, small_disk
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 
@@ -23,6 +24,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_clust
 
 NAMES = ("amber", "blue", "green", "red")
 """The namespaces of the tenants."""
+
+MEGABYTES = 16
+"""Of a disk for the states of the stacks."""
 
 MOMENT = 0.7
 """Seconds for which all tenants' stacks work before they are killed. An idle machine needs some 2 for the update."""
@@ -230,6 +234,25 @@ def a_killed_move_to_several_stacks_is_finished_by_the_next_run(
     assert "every resource is in its stack" in environment.run("move-state", "--yes")
 
 
+def a_full_disk_loses_nothing(environment: Environment, shared_cluster: Rehearsal) -> None:
+    def another_quota(settings: dict[str, Any]) -> None:
+        for tenant in settings["tenants"]:
+            tenant["quota"]["cpu"] += 1
+
+    before = identities(shared_cluster)
+    environment.edit(another_quota)
+    states = environment.own.states / ".pulumi"
+    with small_disk(states, MEGABYTES):
+        fill(states)
+        assert "no space left on device" in environment.run("up", "--yes", fails=True)
+        empty(states)
+        assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover wide\n")
+        environment.run("recover", "--yes")
+        environment.run("up", "--yes")
+        assert environment.changes() == set()
+    assert identities(shared_cluster) == before
+
+
 def a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment: Environment) -> None:
     def never_ready(settings: dict[str, Any]) -> None:
         for tenant in settings["tenants"]:
@@ -268,5 +291,6 @@ def test_an_environment_of_several_stacks(
     one_command_recovers_an_update_that_was_killed_in_all_stacks(environment, shared_cluster)
     moving_to_one_stack_changes_no_live_object(environment, shared_cluster)
     a_killed_move_to_several_stacks_is_finished_by_the_next_run(environment, shared_cluster)
+    a_full_disk_loses_nothing(environment, shared_cluster)
     a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment)
     all_stacks_are_destroyed_with_one_command(environment, core)

@@ -19,6 +19,7 @@ from rich.text import Text
 from core.environment import group_of
 from stacks.commands.environment.state_move import ROOT_TYPE, is_default_provider
 from stacks.commands.environment.workspace import Stacks, StacksError, configuration_of
+from stacks.commands.recover.cli import TORN_LOCK
 from stacks.objects.ownership import stack_of, stacks_of
 from stacks.settings import StackSettings
 
@@ -129,8 +130,10 @@ def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome],
             out.print(f"\n{each.stack}: {each.errors[0]}", soft_wrap=True)
             only = f" --only {each.stack}" if len(outcomes) > 1 else ""
             out.print(f"  run again: ray-platform {operation} {environment}{only}", soft_wrap=True)
-    if any(_LOCKED in error for each in outcomes for error in each.errors):
-        out.print(f"\nIf the other command was killed: ray-platform recover {environment}", soft_wrap=True)
+    errors = "\n".join(error for each in outcomes for error in each.errors)
+    if _LOCKED in errors or TORN_LOCK in errors:
+        ended = "the other command was killed" if _LOCKED in errors else "a command was killed, or the disk was full"
+        out.print(f"\nIf {ended}: ray-platform recover {environment}", soft_wrap=True)
 
 
 def _line(outcome: Outcome) -> str:

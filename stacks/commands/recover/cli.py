@@ -73,7 +73,7 @@ class Cli:
 
     def _captured(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         done = self._run(*arguments, "--stack", self.stack, stdin=stdin)
-        if done.returncode != 0 and done.stderr.rstrip().endswith("EOF") and mend(self._backend()):
+        if done.returncode != 0 and done.stderr.rstrip().endswith(_TORN) and mend(self._backend()):
             return self._run(*arguments, "--stack", self.stack, stdin=stdin)
         return done
 
@@ -96,21 +96,28 @@ def _found() -> Iterator[None]:
         raise PulumiError("`pulumi` is not on the PATH: install it (https://www.pulumi.com/docs/install/)") from None
 
 
-_FOLDERS = ("stacks", "locks")
+TORN_LOCK = "unexpected end of JSON input"
+"""Pulumi's error for an empty file among the locks."""
+
+_TORN = ("EOF", TORN_LOCK)
+
+_UNFINISHED = ("stacks/**/*.attrs", "locks/**/*.attrs", "locks/**/*.tmp")
 
 
 def mend(url: str) -> bool:
-    """Removes attribute files of states and locks that a killed Pulumi left empty. Returns whether there were any.
+    """Removes files beside states and locks that a killed Pulumi or a full disk left empty. Returns whether there were
+    any.
 
     Each file has an attribute file beside it, which is truncated before it is written
     (gocloud.dev/blob/fileblob/attrs.go: setAttrs). A file with an empty attribute file cannot be read (`EOF`); a file
-    without one can. `url`: of any backend; if it is not a folder, nothing is removed.
+    without one can. A lock is written to a temporary file, which Pulumi reads as a lock (pkg/backend/diy/lock.go).
+    `url`: of any backend; if it is not a folder, nothing is removed.
     """
     where = urlsplit(url)
     if where.scheme != "file":
         return False
     bookkeeping = Path(where.netloc + where.path).expanduser() / ".pulumi"
-    empty = [file for part in _FOLDERS for file in (bookkeeping / part).rglob("*.attrs") if file.stat().st_size == 0]
+    empty = [file for form in _UNFINISHED for file in bookkeeping.glob(form) if file.stat().st_size == 0]
     for file in empty:
         file.unlink(missing_ok=True)
     return bool(empty)

@@ -88,13 +88,19 @@ def test_a_split_environment_is_repaired_whole_and_then_updated(
 
 
 @pytest.mark.parametrize("query", ["", "?no_tmp_dir=true"])
-def test_empty_attributes_are_removed_and_nothing_else(tmp_path: Path, query: str) -> None:
-    stacks = tmp_path / ".pulumi" / "stacks" / "shop"
-    stacks.mkdir(parents=True)
-    for name, text in {"dev.json": "", "dev.json.attrs": "", "dev.json.bak.attrs": "{}"}.items():
-        (stacks / name).write_text(text)
+def test_what_was_left_empty_is_removed_and_nothing_else(tmp_path: Path, query: str) -> None:
+    stacks, locks = (tmp_path / ".pulumi" / folder / "shop" for folder in ("stacks", "locks"))
+    files = {
+        stacks: {"dev.json": "", "dev.json.attrs": "", "dev.json.bak.attrs": "{}"},
+        locks: {"1.json.2.tmp": "", "3.json.4.tmp": "{}"},
+    }
+    for folder, texts in files.items():
+        folder.mkdir(parents=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text)
     assert mend(f"file://{tmp_path}{query}")
-    assert {file.name for file in stacks.iterdir()} == {"dev.json", "dev.json.bak.attrs"}
+    kept = {file.name for folder in files for file in folder.iterdir()}
+    assert kept == {"dev.json", "dev.json.bak.attrs", "3.json.4.tmp"}
     assert not mend(f"file://{tmp_path}{query}")
 
 
