@@ -363,10 +363,15 @@ def _auth(settings: RayClusterSettings) -> Body:
 
 def _ports_of_template(template: Body) -> set[str]:
     """The names of the ports that a pod template gives the head's container: merged by their numbers, a name would
-    stand twice."""
-    containers = (template.get("spec") or {}).get("containers") or ()
-    ray = next((each for each in containers if isinstance(each, dict) and each.get("name") == HEAD_CONTAINER), {})
-    return {str(each["name"]) for each in ray.get("ports") or () if isinstance(each, dict) and "name" in each}
+    stand twice. Values of other types have none; the CRD's schema refuses them."""
+    spec = template.get("spec")
+    containers = _mappings(spec.get("containers")) if isinstance(spec, dict) else []
+    ray = next((each for each in containers if each.get("name") == HEAD_CONTAINER), {})
+    return {str(each["name"]) for each in _mappings(ray.get("ports")) if "name" in each}
+
+
+def _mappings(value: Any) -> list[Body]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, beside: Beside) -> Body:

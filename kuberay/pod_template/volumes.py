@@ -25,7 +25,7 @@ from kuberay.pod_template.findings import (
     wrong,
 )
 from kuberay.pod_template.references import VOLUME_FIELDS, field_reference, resource_reference
-from kuberay.rules import Found
+from kuberay.rules import Found, problem
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
@@ -66,7 +66,7 @@ def volumes(spec: Body, path: Path) -> Found:
         if name in names:
             yield repeated((*at, "name"), name, "the name")
         names.add(name)
-        sources = [key for key in volume if key != "name"]
+        sources = [key for key, source in volume.items() if key != "name" and source is not None]
         for second in sources[1:]:
             yield conflict(
                 (*at, second),
@@ -75,6 +75,9 @@ def volumes(spec: Body, path: Path) -> Found:
             )
         if sources:
             yield from _source(volume[sources[0]], (*at, sources[0]))
+        for key in (each for each in volume if volume[each] is None):
+            message = "with nothing in it the volume is an emptyDir: give its fields, or remove it"
+            yield problem("pod-value", (*at, key), None, message)
 
 
 def _source(source: Body, path: Path) -> Found:

@@ -43,6 +43,9 @@ STARTS = {
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
 
+MORE = 3 if sys.version_info >= (3, 12) else 0
+"""Modules that later versions of Python add of their own."""
+
 
 @pytest.mark.parametrize("start", STARTS)
 def test_a_start_imports_no_more_than_its_budget(start: str) -> None:
@@ -51,7 +54,7 @@ def test_a_start_imports_no_more_than_its_budget(start: str) -> None:
     done = subprocess.run([sys.executable, "-c", count], cwd=ROOT, capture_output=True, text=True, check=True)
     number, *packages = done.stdout.split()
     assert not not_needed & set(packages)
-    assert int(number) <= most
+    assert int(number) <= most + MORE
 
 
 def test_of_the_sdk_for_kubernetes_only_the_provider_is_imported() -> None:
