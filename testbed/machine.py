@@ -28,11 +28,11 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
     """During the block a folder with its content is on a disk of its own, in memory. Needs root and the right to
     mount."""
     kept = folder.with_name(f"{folder.name}.kept")
-    folder.rename(kept)
-    folder.mkdir()
+    shutil.copytree(folder, kept, symlinks=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        shutil.rmtree(kept)
         lacks(f"a small disk cannot be mounted here: {done.stderr.strip()}")
     try:
         shutil.copytree(kept, folder, symlinks=True, dirs_exist_ok=True)
@@ -42,7 +42,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
         shutil.rmtree(kept)
         shutil.copytree(folder, kept, symlinks=True)
         subprocess.run(["umount", str(folder)], check=True)
-        folder.rmdir()
+        shutil.rmtree(folder)
         kept.rename(folder)
 
 

@@ -5,9 +5,7 @@ An object that its controller cannot decode hides all objects of its kind in the
 of all tenants. What the narrowed schemas accept, the controller decodes.
 """
 
-from typing import Any
-
-Schema = dict[str, Any]
+from core.body import Body
 
 _INT32 = (-(2**31), 2**31 - 1)
 """Numbers of 32 bits. API servers themselves compare with the format from Kubernetes 1.36 on (apiextensions-apiserver:
@@ -32,12 +30,11 @@ _DECODED = {
 }
 """Patterns by the pattern or format that they replace (apimachinery: ParseQuantity; package time)."""
 
-
 _LONGEST = 64
 """Characters of an amount. Go takes three seconds for one of a million digits, each time that it reads the object."""
 
 
-def decodable(schema: Schema) -> Schema:
+def decodable(schema: Body) -> Body:
     """A structural schema, narrowed to what Go decodes: integers, float32, IntOrString, Quantity and Time."""
     made = dict(schema)
     if pattern := _DECODED.get(str(schema.get("pattern", schema.get("format")))):
@@ -54,12 +51,12 @@ def decodable(schema: Schema) -> Schema:
     return made
 
 
-def _between(schema: Schema, least: int, most: int) -> Schema:
+def _between(schema: Body, least: int, most: int) -> Body:
     """A definition's own limits are narrower."""
     return {"minimum": least, "maximum": most, **schema}
 
 
-def decodable_definition(body: Schema) -> Schema:
+def decodable_definition(body: Body) -> Body:
     """A CustomResourceDefinition with the schemas of all its versions narrowed."""
     versions = [
         {**each, "schema": {"openAPIV3Schema": decodable(each["schema"]["openAPIV3Schema"])}}

@@ -66,7 +66,8 @@ def volumes(spec: Body, path: Path) -> Found:
         if name in names:
             yield repeated((*at, "name"), name, "the name")
         names.add(name)
-        sources = [key for key, source in volume.items() if key != "name" and source is not None]
+        given = {key: source for key, source in volume.items() if key != "name"}
+        sources = [key for key, source in given.items() if source is not None]
         for second in sources[1:]:
             yield conflict(
                 (*at, second),
@@ -75,7 +76,7 @@ def volumes(spec: Body, path: Path) -> Found:
             )
         if sources:
             yield from _source(volume[sources[0]], (*at, sources[0]))
-        for key in (each for each in volume if volume[each] is None):
+        for key in (each for each in given if given[each] is None):
             message = "with nothing in it the volume is an emptyDir: give its fields, or remove it"
             yield problem("pod-value", (*at, key), None, message)
 

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,6 @@ from testbed.harness import Project
 from testbed.ray_python import serve_python
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(700)]
-
-PORTS = list(islice(free_ports(), 4))
-"""Those of the two heads: a GCS listens at all addresses of the machine."""
 
 PARAMS = {"dashboard-agent-listen-port": "0", "object-store-memory": "100000000"}
 """Nodes of Ray on one machine have different ports."""
@@ -85,8 +81,6 @@ OTHER = {
     "project": "two",
     "runtimeIdentifier": RUNTIMES[1],
     "numWorkers": 1,
-    "port": PORTS[2],
-    "dashboardPort": PORTS[3],
     "readyTimeout": "15m",
 }
 """A second cluster, in another project, which serves."""
@@ -98,6 +92,9 @@ class Cml:
     def __init__(self, folder: Path, server: Server, runner: Processes, project: Project) -> None:
         self.folder, self.server, self.runner, self.project = folder, server, runner, project
         self.shown = ""
+        free = free_ports()
+        self.ports = [{"port": next(free), "dashboardPort": next(free)} for _ in range(2)]
+        """Those of the two heads: a GCS listens at all addresses of the machine."""
         self.others: list[dict[str, Any]] = []
 
     def greet(self, greeting: str) -> None:
@@ -106,7 +103,12 @@ class Cml:
         deployment = {"name": "Hello", "user_config": {"greeting": greeting}, "ray_actor_options": no_cpu}
         application = {"name": "hello", "import_path": "hello:app", "deployments": [deployment]}
         self.others = [
-            {**OTHER, "env": {"PYTHONPATH": str(self.folder)}, "serveConfigV2": {"applications": [application]}}
+            {
+                **OTHER,
+                **self.ports[1],
+                "env": {"PYTHONPATH": str(self.folder)},
+                "serveConfigV2": {"applications": [application]},
+            }
         ]
         self.set()
         self.run("up", "--yes", "--skip-preview")
@@ -147,8 +149,7 @@ class Cml:
             "name": "training",
             "project": "one",
             "numWorkers": 2,
-            "port": PORTS[0],
-            "dashboardPort": PORTS[1],
+            **self.ports[0],
             "readyTimeout": "15m",
             "drainTimeout": "90s",
             **changes,
@@ -290,7 +291,7 @@ class Load:
         }
         script = cml.folder / "load.py"
         script.write_text(LOAD)
-        address = f"{head.body['address']}:{PORTS[0]}"
+        address = f"{head.body['address']}:{cml.ports[0]['port']}"
         self._process = subprocess.Popen(
             [sys.executable, str(script), address, str(self._stop)],
             env=environment,

@@ -106,13 +106,17 @@ class Environment:
         return {each["name"] for each in listed if each["name"].startswith(self.own.name)}
 
 
-@pytest.fixture(scope="module")
-def environment(stack_on_operator: MakeStack) -> Environment:
+def environment_of(stack: Stack) -> Environment:
     """Three stacks after their first `up`."""
-    made = Environment(stack_on_operator("wide"))
+    made = Environment(stack)
     made.edit(four_tenants, split(2))
     made.run("up", "--yes")
     return made
+
+
+@pytest.fixture
+def environment(stack_on_operator: MakeStack) -> Environment:
+    return environment_of(stack_on_operator("wide"))
 
 
 def identities(cluster: Rehearsal) -> dict[str, str]:
@@ -234,25 +238,6 @@ def a_killed_move_to_several_stacks_is_finished_by_the_next_run(
     assert "every resource is in its stack" in environment.run("move-state", "--yes")
 
 
-def a_full_disk_loses_nothing(environment: Environment, shared_cluster: Rehearsal) -> None:
-    def another_quota(settings: dict[str, Any]) -> None:
-        for tenant in settings["tenants"]:
-            tenant["quota"]["cpu"] += 1
-
-    before = identities(shared_cluster)
-    environment.edit(another_quota)
-    states = environment.own.states / ".pulumi"
-    with small_disk(states, MEGABYTES):
-        fill(states)
-        assert "no space left on device" in environment.run("up", "--yes", fails=True)
-        empty(states)
-        assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover wide\n")
-        environment.run("recover", "--yes")
-        environment.run("up", "--yes")
-        assert environment.changes() == set()
-    assert identities(shared_cluster) == before
-
-
 def a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment: Environment) -> None:
     def never_ready(settings: dict[str, Any]) -> None:
         for tenant in settings["tenants"]:
@@ -291,6 +276,26 @@ def test_an_environment_of_several_stacks(
     one_command_recovers_an_update_that_was_killed_in_all_stacks(environment, shared_cluster)
     moving_to_one_stack_changes_no_live_object(environment, shared_cluster)
     a_killed_move_to_several_stacks_is_finished_by_the_next_run(environment, shared_cluster)
-    a_full_disk_loses_nothing(environment, shared_cluster)
     a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment)
     all_stacks_are_destroyed_with_one_command(environment, core)
+
+
+def test_a_full_disk_loses_nothing(stack_on_operator: MakeStack, shared_cluster: Rehearsal) -> None:
+    def another_quota(settings: dict[str, Any]) -> None:
+        for tenant in settings["tenants"]:
+            tenant["quota"]["cpu"] += 1
+
+    environment = environment_of(stack_on_operator("full-split"))
+    before = identities(shared_cluster)
+    environment.edit(another_quota)
+    states = environment.own.states / ".pulumi"
+    with small_disk(states, MEGABYTES):
+        fill(states)
+        assert "no space left on device" in environment.run("up", "--yes", fails=True)
+        empty(states)
+        assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover full-split\n")
+        environment.run("recover", "--yes")
+        environment.run("up", "--yes")
+        assert environment.changes() == set()
+    assert identities(shared_cluster) == before
+    environment.run("destroy", "--yes")

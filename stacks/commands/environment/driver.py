@@ -19,7 +19,6 @@ from rich.text import Text
 from core.environment import group_of
 from stacks.commands.environment.state_move import ROOT_TYPE, is_default_provider
 from stacks.commands.environment.workspace import Stacks, StacksError, configuration_of
-from stacks.commands.recover.cli import TORN_LOCK
 from stacks.objects.ownership import stack_of, stacks_of
 from stacks.settings import StackSettings
 
@@ -34,6 +33,9 @@ UNCHANGED = "same"
 
 _LOCKED = "the stack is currently locked"
 """In Pulumi's error (pkg/backend/diy/lock.go: checkForLock)."""
+
+_TORN_LOCK = "error: unexpected end of JSON input"
+"""The error for an empty file among the locks. For a truncated state it says more before the reason."""
 
 
 Step = Mapping[str, Any]
@@ -131,7 +133,7 @@ def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome],
             only = f" --only {each.stack}" if len(outcomes) > 1 else ""
             out.print(f"  run again: ray-platform {operation} {environment}{only}", soft_wrap=True)
     errors = "\n".join(error for each in outcomes for error in each.errors)
-    if _LOCKED in errors or TORN_LOCK in errors:
+    if _LOCKED in errors or _TORN_LOCK in errors:
         ended = "the other command was killed" if _LOCKED in errors else "a command was killed, or the disk was full"
         out.print(f"\nIf {ended}: ray-platform recover {environment}", soft_wrap=True)
 

@@ -96,10 +96,8 @@ def _found() -> Iterator[None]:
         raise PulumiError("`pulumi` is not on the PATH: install it (https://www.pulumi.com/docs/install/)") from None
 
 
-TORN_LOCK = "unexpected end of JSON input"
-"""Pulumi's error for an empty file among the locks."""
-
-_TORN = ("EOF", TORN_LOCK)
+_TORN = ("EOF", "unexpected end of JSON input")
+"""How Pulumi's errors end if it cannot read an attribute file, or a file among the locks."""
 
 _UNFINISHED = ("stacks/**/*.attrs", "locks/**/*.attrs", "locks/**/*.tmp")
 

@@ -96,6 +96,12 @@ def test_after_a_killed_command_the_summary_has_the_command_that_recovers(capsys
     assert last == "If the other command was killed: ray-platform recover prod"
 
 
+def test_a_truncated_state_is_to_be_restored_first(capsys: pytest.CaptureFixture[str]) -> None:
+    errors = ("error: failed to load checkpoint: unexpected end of JSON input",)
+    summary("prod", "up", [Outcome("prod", "failed", errors=errors)])
+    assert "recover" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("operation", "failing", "skipped"),
     [("up", "prod", ["prod.tenants-01", "prod.tenants-02"]), ("destroy", "prod.tenants-02", ["prod"])],
