@@ -53,6 +53,12 @@ SLOWEST = 40
 WAITING = ("tests/gateway/", "tests/redis/", "tests/rollout/")
 """Tests that mostly wait until Redis or Ray has noticed something, and need no control plane."""
 
+ENDS = 8
+"""Number of lines shown of the beginning and of the end of a failed test's message, each with LINE characters."""
+
+LINE = 240
+"""Maximum number of characters of a line in the summary."""
+
 JUDGED = "judged by us and by the real thing"
 """The property of a test's report that `compared` records."""
 
@@ -157,8 +163,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The times of the slowest engine tests, a line for each tier with its counts, why tests were skipped, and the
-    seeds of the order and of generated cases."""
+    """The times of the slowest engine tests, a line for each tier with its counts, why tests were skipped, the seeds of
+    the order and of generated cases, and last what failed, in a few lines each."""
     engine = [report for report in terminalreporter.stats.get("passed", []) if _in_tier(report, "engine")]
     if engine:
         terminalreporter.section("engine tests, seconds")
@@ -179,6 +185,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line(f"generated cases: to repeat them, add --hypothesis-seed={config.getoption(SEED)}")
     if order := config.getoption("randomly_seed", None):
         terminalreporter.write_line(f"order of the tests: to repeat it, add --randomly-seed={order}")
+    _write_failures(terminalreporter)
+
+
+def _write_failures(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each failed test with the ends of its message. pytest's own summary, which `-rN` turns off, has with CI=true the
+    whole of it, such as the output of `pulumi up`."""
+    failed = [*terminalreporter.stats.get("failed", []), *terminalreporter.stats.get("error", [])]
+    if failed:
+        terminalreporter.section("failed")
+    for report in failed:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        lines = (crash.message if crash else str(report.longrepr)).splitlines()
+        short = lines if len(lines) <= 2 * ENDS else [*lines[:ENDS], "[...]", *lines[-ENDS:]]
+        terminalreporter.write_line(f"{report.nodeid} ({report.when})")
+        for line in short:
+            terminalreporter.write_line(f"  {line[:LINE]}")
 
 
 def _write_compared(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -20,6 +21,7 @@ from policies.judge import Judge
 from policies.rules import ENFORCEABLE
 from policies.values import Object
 from testbed.kubectl import Kubectl
+from testbed.pods.steps import until
 from testbed.policies.bodies import body, deployment, pod, ray_cluster, ray_job, service
 from testbed.policies.case import Case, case, put
 from tests.engine.conftest import MakeStack
@@ -253,16 +255,19 @@ def test_a_stack_with_the_policies_works_and_violations_of_others_are_refused(
         settings["admissionPolicies"] = {"rules": {"ray-head-zero-cpu": "Warn"}}
 
     made.edit(enforced)
-    made.up()
-    [head] = core.list_namespaced_pod("team-a", label_selector="ray.io/node-type=head").items
-    assert head.metadata.labels["ray.io/cluster"] == "training"
-    kubectl = Kubectl(shared_cluster)
-    latest, open_ = pod(), ray_cluster()
-    latest["spec"]["containers"][0]["image"] = "rayproject/ray:latest"
-    open_["spec"]["headGroupSpec"]["serviceType"] = "LoadBalancer"
-    for each, rule in ((latest, "img-no-latest"), (open_, "ray-no-public-dashboard")):
-        refused = kubectl.creates("team-a", each)
-        assert f"ValidatingAdmissionPolicy 'ray-platform-{rule}'" in refused
-        assert f"{rule}: {ENFORCEABLE[rule].what} {ENFORCEABLE[rule].fix}" in refused
-    assert kubectl.creates("team-a", ray_cluster()) == ""
-    made.destroy()
+    try:
+        made.up()
+        [head] = core.list_namespaced_pod("team-a", label_selector="ray.io/node-type=head").items
+        assert head.metadata.labels["ray.io/cluster"] == "training"
+        kubectl = Kubectl(shared_cluster)
+        latest, open_ = pod(), ray_cluster()
+        latest["spec"]["containers"][0]["image"] = "rayproject/ray:latest"
+        open_["spec"]["headGroupSpec"]["serviceType"] = "LoadBalancer"
+        for each, rule in ((latest, "img-no-latest"), (open_, "ray-no-public-dashboard")):
+            until(partial(kubectl.creates, "team-a", each), f"{rule} is enforced", SETTLES)
+            refused = kubectl.creates("team-a", each)
+            assert f"ValidatingAdmissionPolicy 'ray-platform-{rule}'" in refused
+            assert f"{rule}: {ENFORCEABLE[rule].what} {ENFORCEABLE[rule].fix}" in refused
+        assert kubectl.creates("team-a", ray_cluster()) == ""
+    finally:
+        made.destroy()
