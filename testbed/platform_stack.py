@@ -14,7 +14,7 @@ import yaml
 from kubernetes import client, watch
 
 from components.crds.definitions import whole
-from components.manifest_files import render
+from components.manifest_files import parsed
 from components.operator.manifests import operator_objects
 from components.operator.settings import NAME, OperatorSettings
 from core.nodes import NodePool
@@ -120,10 +120,11 @@ def rehearsing(run: Path, pool: NodePool) -> Iterator[Rehearsal]:
 def install_operator(cluster: Rehearsal) -> None:
     """Installs the operator like a stack, but without Pulumi."""
     settings = OperatorSettings(location=str(tools.KUBERAY.share("config") / "default"))
-    tree = whole(render(settings.tree))
+    does = Kubectl(cluster).does
+    # Rendered by the cluster's kubectl: a machine may have none on its PATH.
+    tree = whole(parsed(does("kustomize", settings.tree), settings.tree))
     definitions = [body for body in tree if body["kind"] == "CustomResourceDefinition"]
     objects = [*definitions, *(body for stage in operator_objects(tree, settings) for body in stage)]
-    does = Kubectl(cluster).does
     does("apply", "--server-side", "--filename=-", bodies=objects)
     deployment = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
     does("wait", "--for=condition=Available", "--timeout=300s", *deployment)
