@@ -34,7 +34,7 @@ from stacks.commands.plan.command import plan
 from stacks.commands.recover.command import recover
 from stacks.commands.render.command import render
 from stacks.commands.review.command import changes, review
-from stacks.commands.run.command import cancel, run
+from stacks.commands.run.command import RunCommand, cancel, run
 from stacks.commands.runs.command import runs
 from stacks.commands.schema.command import schema
 from stacks.commands.show.command import show
@@ -82,9 +82,9 @@ for panel, commands in {
     "Bring in": (import_, adopt),
 }.items():
     for each in commands:
-        # Options that `run` does not have are the job's, also without `--` before them.
         app.command(
             each.__name__.strip("_").replace("_", "-"),
+            cls=RunCommand if each is run else None,
             rich_help_panel=panel,
             context_settings={"ignore_unknown_options": each is run},
         )(each)

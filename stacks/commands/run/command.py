@@ -1,8 +1,9 @@
 """`ray-platform run` and `cancel`: run a job template of the stack file with arguments, and stop the run."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending
 from stacks.commands.status.command import SIMULATED, Context, failing, meant, settings_of
@@ -12,6 +13,24 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 10 * 365 * 24 * 3600
 """Seconds: a run ends by its own deadlines."""
+
+
+_LIKE = 0.75
+"""How similar a misspelt option is to the right one: `--wiat`, and not `--weight`."""
+
+
+class RunCommand(TyperCommand):
+    """Options that `run` does not have are the job's, also without `--` before them, unless they look like its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from difflib import get_close_matches
+
+        own = [name for each in self.params for name in each.opts if name.startswith("--")]
+        for word in args[: args.index("--")] if "--" in args else args:
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in own and (meant := get_close_matches(option, own, 1, _LIKE)):
+                ctx.fail(f"No such option: {option}. Did you mean {meant[0]}? If it is the job's, write `--` before it")
+        return super().parse_args(ctx, args)
 
 
 def run(

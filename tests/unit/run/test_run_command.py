@@ -100,6 +100,14 @@ def test_a_run_is_created_with_its_arguments_and_its_name_printed(api: Api, argu
     assert ("POST", "/apis/ray.io/v1/namespaces/team-a/rayjobs") in api.sent
 
 
+def test_a_misspelt_option_of_run_is_not_the_jobs(api: Api) -> None:
+    done = stacks("run", "prod", "finetune", "--wiat", "--epochs", "3")
+    assert (done.exit_code, api.sent) == (2, [])
+    assert "No such option: --wiat. Did you mean --wait?" in done.stderr
+    assert stacks("run", "prod", "finetune", "--", "--wiat").exit_code == 0
+    assert api.created["spec"]["entrypoint"] == "python train.py --wiat"
+
+
 def test_an_administrator_is_told_that_the_templates_options_do_not_bind_them(api: Api) -> None:
     api.template = {**TEMPLATE, "metadata": {**TEMPLATE["metadata"], "annotations": {OPTIONS_ANNOTATION: "--epochs"}}}
     done = stacks("run", "prod", "finetune", "--", "--epochs=3", "--lr", "3")
