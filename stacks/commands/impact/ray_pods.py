@@ -290,7 +290,14 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
     else:
         of, whose, verdict = (), "the head and all workers", Verdict.RECREATES
     ended = _running_of(before, of) if of else all_running(before)
-    text = f"{whose}: {ended.pods()} deleted at once and recreated, busy or not; what runs there is lost"
+    text = f"{whose}: {ended.pods()} deleted at once and recreated, busy or not"
+    # Workers drain while there is a head.
+    stays = before.body["spec"]["headGroupSpec"] == after["spec"]["headGroupSpec"] or _tolerant(before, after)
+    drained = {drains(before, group) for group in groups} if rule.pods == "workers" and stays else {""}
+    if len(drained) == 1 and all(drained):
+        why += drained.pop()
+    else:
+        text += "; what runs there is lost"
     safer = "apply the edit when nothing runs; or set `updates: {strategy: drain}` if only workers change"
     return Effect(verdict, text, why, safer, REPLACING, ended, ended, of)
 
@@ -324,7 +331,7 @@ def removed_group(before: Known, after: ReadOnlyBody, effect: Effect, updates: U
         return Effect(Verdict.REFUSED, text, f"{why} ends no worker", _WAIT, _RETIREMENT)
     if updates.strategy == "immediate":
         text = f"ends {there.pods()} of worker group {name}, busy or not, and removes it"
-        return Effect(Verdict.ENDS, text, why, _WAIT, _RETIREMENT, there, groups=(group,))
+        return Effect(Verdict.ENDS, text, f"{why}{drains(before, group)}", _WAIT, _RETIREMENT, there, groups=(group,))
     gone = Range(0, there.most)
     if updates.strategy == "drain":
         text = (

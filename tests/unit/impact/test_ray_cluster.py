@@ -158,6 +158,17 @@ def test_updates_decide_when_an_edit_reaches_running_pods(
     assert text in " ".join(each.text for each in found if each.verdict is verdict)
 
 
+def test_workers_that_are_replaced_at_once_drain_first_if_there_is_a_head_then() -> None:
+    at_once = {"updates": {"strategy": "immediate"}}
+    drained = "A worker drains first: work that does not end within 40 s is lost"
+    _, kept = effects(ray(**KEPT, **at_once), ray(**KEPT, **ENV, **at_once), redis={})
+    [alone] = effects(ray(**at_once), ray(**at_once, workers={**WORKERS, **ENV}))
+    for each in (kept, alone):
+        assert ("lost" in each.text, drained in each.reason) == (False, True)
+    for each in effects(ray(**at_once), ray(**ENV, **at_once)):
+        assert ("lost" in each.text, drained in each.reason) == (True, False)
+
+
 def test_the_stamp_of_updates_on_templates_is_no_edit() -> None:
     before = stack(tenant("a", ray()))
     body = ray_clusters(before)["a/training"]
