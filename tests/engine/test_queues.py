@@ -366,8 +366,9 @@ def test_nor_do_pods_of_its_code(namespace: str, spec: Body, scheduler: str, jud
 
 
 def test_what_was_there_before_stays_and_can_be_changed(judging: Kubectl) -> None:
-    judging.does("create", "-n", OF_KUEUE, "-f", "-", bodies=[manifest("RayCluster")])
-    patched = ("patch", "-n", OF_KUEUE, "--as", "ada", "rayclusters/ray", "--type=merge", "-p")
+    before = manifest("RayCluster") | {"metadata": {"name": "before"}}
+    judging.does("create", "-n", OF_KUEUE, "-f", "-", bodies=[before])
+    patched = ("patch", "-n", OF_KUEUE, "--as", "ada", "rayclusters/before", "--type=merge", "-p")
     judging.does(*patched, '{"spec": {"suspend": true}}')
     labels = '{"metadata": {"labels": {"volcano.sh/queue-name": "free"}}}'
     assert "scheduler volcano is not for this namespace" in judging.tries(*patched, labels).stderr
