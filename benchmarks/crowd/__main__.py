@@ -21,6 +21,7 @@ from benchmarks.page import write_tables
 from core.body import Body
 from core.nodes import NodePool
 from local import paths
+from local.host_pods.states import read_states
 from local.plugins import select
 from local.rehearsal import Rehearsal
 from testbed.platform_stack import Stack, rehearsing
@@ -79,7 +80,6 @@ def main(
         before = _measured(stack, cluster, runs)
         crowd(cluster, objects)
         after = _measured(stack, cluster, runs)
-        stack.destroy()
     text = "\n".join(_table(objects, before, after))
     typer.echo(text)
     if write:
@@ -132,7 +132,7 @@ def _measured(stack: Stack, cluster: Rehearsal, runs: int) -> dict[str, float]:
     }
     found = {title: min(_cpu_seconds(command) for _ in range(runs)) for title, command in commands.items()}
     [server] = [each.pid for each in cluster.states() if each.name == "kube-apiserver"]
-    [operator] = [each.pid for each in cluster.states() if each.name.endswith("kuberay-operator")]
+    [operator] = [each.pid for each in read_states(cluster.run) if each.deployment.endswith("kuberay-operator")]
     for title, pid in (("API server, MiB", server), ("Operator, MiB", operator)):
         found[title] = psutil.Process(pid).memory_info().rss / 2**20
     return found
