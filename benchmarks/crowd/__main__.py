@@ -4,20 +4,21 @@ them in the tenant's namespace, the rest in namespaces that the stack does not k
 Both are measured in one run on one control plane, so the ratio shows what the objects of others cost.
 """
 
-import resource
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 import psutil
 import typer
-from kubernetes import client
 
+from benchmarks.cpu import children_cpu
 from benchmarks.page import write_tables
+from components.cluster import Connection, path_of
+from components.kubernetes_cluster import KubernetesCluster
 from core.body import Body
 from core.nodes import NodePool
 from local import paths
@@ -25,6 +26,7 @@ from local.host_pods.states import read_states
 from local.plugins import select
 from local.rehearsal import Rehearsal
 from testbed.platform_stack import Stack, rehearsing
+from testbed.policies.bodies import body
 
 PAGE = paths.ROOT / "docs" / "measurements" / "crowded-cluster.md"
 
@@ -50,6 +52,8 @@ _RAY_CLUSTER: Body = {
     "headGroupSpec": {"template": {"spec": {"containers": [{"name": "ray-head", "image": IMAGE}]}}},
 }
 
+_RAY_JOB: Body = {"suspend": True, "entrypoint": "true", "rayClusterSpec": _RAY_CLUSTER}
+
 _FAILED = {"reason": "FailedScheduling", "message": "0/4 nodes are available", "type": "Warning"}
 
 OBJECTS: Mapping[str, tuple[int, Body]] = MappingProxyType(
@@ -58,8 +62,8 @@ OBJECTS: Mapping[str, tuple[int, Body]] = MappingProxyType(
         "secrets": (20, {"stringData": {"text": "x" * 300}}),
         "events": (12, {"involvedObject": {"kind": "Pod", "name": "main"}, **_FAILED}),
         "pods": (16, {"spec": _POD_SPEC}),
-        "rayjobs": (10, {"spec": {"suspend": True, "entrypoint": "true", "rayClusterSpec": _RAY_CLUSTER}}),
-        "rayclusters": (2, {"spec": {"suspend": True, **_RAY_CLUSTER}}),
+        "rayjobs": (10, body("ray.io/v1", "RayJob", spec=_RAY_JOB)),
+        "rayclusters": (2, body("ray.io/v1", "RayCluster", spec={"suspend": True, **_RAY_CLUSTER})),
     }
 )
 """Percent of the objects by kind, and the content of each. No scheduler takes the pods, and what is Ray's is
@@ -88,36 +92,24 @@ def main(
 
 def crowd(cluster: Rehearsal, count: int) -> None:
     """Creates the objects of others."""
-    api = cluster.client()
-    api.rest_client.pool_manager.connection_pool_kw["maxsize"] = THREADS
-    core, ray = client.CoreV1Api(api), client.CustomObjectsApi(api)
+    session = KubernetesCluster(Connection(kubeconfig=cluster.kubeconfig.read_text()))
+    post = partial(session.request, "POST", headers={"Content-Type": "application/json"})
+
     for namespace in OTHERS:
-        core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=namespace)))
+        post(path_of("v1", "namespaces"), body={"metadata": {"name": namespace}})
 
     def create(plural: str, content: Body, number: int) -> None:
         # The tenant's quota has room for few pods and objects of Ray.
         shared = (TENANT, *OTHERS) if plural in ("configmaps", "secrets", "events") else OTHERS
         namespace = shared[number % len(shared)]
-        body: Any = {"metadata": {"name": f"other-{number}"}, **content}
+        made: Body = {**content, "metadata": {"name": f"other-{number}"}}
         if plural == "events":
-            body["involvedObject"] = {**content["involvedObject"], "namespace": namespace}
-        if plural.startswith("ray"):
-            kind = {"rayjobs": "RayJob", "rayclusters": "RayCluster"}[plural]
-            body |= {"apiVersion": "ray.io/v1", "kind": kind}
-            ray.create_namespaced_custom_object("ray.io", "v1", namespace, plural, body)
-        else:
-            creates: Mapping[str, Callable[[str, Any], object]] = {
-                "configmaps": core.create_namespaced_config_map,
-                "secrets": core.create_namespaced_secret,
-                "events": core.create_namespaced_event,
-                "pods": core.create_namespaced_pod,
-            }
-            creates[plural](namespace, body)
+            made["involvedObject"] = {**content["involvedObject"], "namespace": namespace}
+        post(path_of(content.get("apiVersion", "v1"), plural, namespace), body=made)
 
     with ThreadPoolExecutor(THREADS) as threads:
         for plural, (percent, content) in OBJECTS.items():
-            made = range(count * percent // 100)
-            list(threads.map(partial(create, plural, content), made))
+            list(threads.map(partial(create, plural, content), range(count * percent // 100)))
 
 
 def _measured(stack: Stack, cluster: Rehearsal, runs: int) -> dict[str, float]:
@@ -140,10 +132,9 @@ def _measured(stack: Stack, cluster: Rehearsal, runs: int) -> dict[str, float]:
 
 def _cpu_seconds(command: Callable[[], object]) -> float:
     """User and system CPU seconds of a command and its child processes."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_cpu()
     command()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return children_cpu() - before
 
 
 def _table(objects: int, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:

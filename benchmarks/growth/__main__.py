@@ -4,7 +4,6 @@ The peer reads the file with PyYAML's parser in Python and validates it against 
 linear and runs beside each command, so that the ratio to it shows the growth of a command regardless of other load.
 """
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.cpu import children_cpu
 from benchmarks.growth.stack_files import stack_file
 from benchmarks.page import write_tables
 
@@ -78,10 +78,9 @@ def _best(command: list[str], runs: int) -> float:
 
 def _cpu_seconds(command: list[str]) -> float:
     """User and system CPU seconds of a Python process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_cpu()
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return children_cpu() - before
 
 
 if __name__ == "__main__":

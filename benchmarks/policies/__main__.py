@@ -9,7 +9,6 @@ fast as possible. On a machine with other load only CPU seconds are meaningful.
 import itertools
 import json
 import os
-import resource
 import statistics
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from typing import Annotated, cast
 
 import typer
 
+from benchmarks.cpu import children_cpu
 from benchmarks.page import write_tables
 from benchmarks.policies.served import Took, asked
 from core.body import Body
@@ -110,12 +110,12 @@ def previewed(objects: list[Body], runs: int) -> dict[str, list[Took]]:
 
 def _timed(project: Project, pack: Path | None, levels: Path) -> Took:
     options = ("--policy-pack", str(pack), "--policy-pack-config", str(levels)) if pack else ()
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, begun = children_cpu(), time.perf_counter()
     output = project.pulumi("preview", *options).output
-    wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall, used = time.perf_counter() - begun, children_cpu() - before
     if options and "Policies:" not in output:
         raise RuntimeError(f"the pack was not asked:\n{output[-2000:]}")
-    return Took(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Took(wall, used)
 
 
 def table(

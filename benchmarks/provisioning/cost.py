@@ -1,6 +1,5 @@
 """Cost of a Pulumi command: seconds, and CPU seconds of each program that it starts."""
 
-import resource
 import signal
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from types import MappingProxyType
 
 import psutil
 
+from benchmarks.cpu import children_cpu
 from testbed.harness import Project
 
 PROGRAMS = {
@@ -63,7 +63,7 @@ def measured(
 
     Raises CommandFailedError.
     """
-    before, begun = _children(), time.perf_counter()
+    before, begun = children_cpu(), time.perf_counter()
     process = project.start(*arguments, environment={**CHECKPOINTS, **environment})
     stopped = False
     with _watched(process.pid) as seen:
@@ -75,16 +75,11 @@ def measured(
                 if not stopped and enough(time.perf_counter() - begun):
                     stopped = True
                     process.send_signal(signal.SIGINT)
-    wall, cpu = time.perf_counter() - begun, _children() - before
+    wall, cpu = time.perf_counter() - begun, children_cpu() - before
     if process.returncode and not stopped:
         raise CommandFailedError(f"`pulumi {' '.join(arguments)}` ended with {process.returncode}:\n{output}")
     programs = seen.seconds()
     return Cost(wall, cpu, {**programs, "rest": max(0.0, cpu - sum(programs.values()))}, seen.processes(), stopped)
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 @dataclass

@@ -7,7 +7,6 @@ processes that the command starts, without the control plane.
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import typer
 import yaml
 from kubernetes import client
 
+from benchmarks.cpu import children_cpu
 from benchmarks.page import write_tables
 from core.body import Body
 from core.nodes import NodePool
@@ -93,15 +93,10 @@ def measure(folder: Path, plugins: Selection, tenants: int, stacks: int) -> Row:
 
 def _run(stack: Stack, command: str, *arguments: str) -> tuple[float, float]:
     """Wall and CPU seconds of a command."""
-    before, begun = _cpu(), time.perf_counter()
+    before, begun = children_cpu(), time.perf_counter()
     process = [sys.executable, "-m", "stacks", command, stack.name, *arguments]
     subprocess.run(process, cwd=paths.ROOT, env=stack.environment, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begun, _cpu() - before
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return time.perf_counter() - begun, children_cpu() - before
 
 
 def _stacks(stack: Stack) -> list[str]:
