@@ -183,9 +183,10 @@ def _by_rules(
             continue
         else:
             found.setdefault(rule_for(below, scales(dict(after)), before.release), []).append(below)
+    head = any(rule.pods not in (None, "workers") for rule in found)
     for rule, paths in found.items():
         groups = list(dict.fromkeys(path[1] for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1))
-        effect = reached(before, after, rule, groups, updates)
+        effect = reached(before, after, rule, groups, updates, head=head)
         text = effect.text.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(map(shown, groups))}")
         namespace, own = before.body["metadata"].get("namespace", "NAMESPACE"), after["metadata"]["name"]
         safer = effect.safer.replace("-n NAMESPACE", f"-n {namespace}").replace("cluster=NAME", f"cluster={own}")

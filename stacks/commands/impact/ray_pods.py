@@ -246,14 +246,19 @@ _HEAD_AT_ONCE = "`updates: {strategy: immediate}` recreates the head, and worker
 _WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, which waits for busy workers"
 
 
-def reached(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], updates: UpdatesSettings) -> Effect:
-    """The effect on running pods of editing a rule's fields; `{groups}` in its text stands for `groups`."""
+def reached(
+    before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], updates: UpdatesSettings, *, head: bool
+) -> Effect:
+    """The effect on running pods of editing a rule's fields; `{groups}` in its text stands for `groups`.
+
+    `head`: whether the whole edit reaches the head's pod.
+    """
     plain = Effect(rule.verdict, rule.text, rule.reason, rule.safer, rule.source)
     if rule.pods is None or updates.strategy == "none" or recreates(after["spec"]):
         return plain
     why = f"`updates: {{strategy: {updates.strategy}}}`"
     if updates.strategy == "immediate":
-        return _at_once(before, after, rule, groups, why)
+        return _at_once(before, after, rule, groups, why, head)
     if rule.verdict is Verdict.STRANDS:
         text = "the preview refuses the edit: new workers could not join the head, which does not change"
         safer = f"{_AT_ONCE}add a RayCluster with another name, and remove this one when its work has ended"
@@ -282,7 +287,7 @@ def _tolerant(before: Known, after: ReadOnlyBody) -> bool:
     return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 
-def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], why: str) -> Effect:
+def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[str], why: str, head: bool) -> Effect:
     if rule.pods == "workers":
         of, whose, verdict = tuple(groups), "workers of {groups}", Verdict.ENDS
     elif rule.pods == "head" and _tolerant(before, after):
@@ -292,9 +297,9 @@ def _at_once(before: Known, after: ReadOnlyBody, rule: Rule, groups: Sequence[st
     ended = _running_of(before, of) if of else all_running(before)
     text = f"{whose}: {ended.pods()} deleted at once and recreated, busy or not"
     # Workers drain while there is a head.
-    stays = before.body["spec"]["headGroupSpec"] == after["spec"]["headGroupSpec"] or _tolerant(before, after)
-    drained = {drains(before, group) for group in groups} if rule.pods == "workers" and stays else {""}
-    if len(drained) == 1 and all(drained):
+    alone = rule.pods == "workers" and (not head or _tolerant(before, after))
+    drained = {drains(before, group) for group in groups} if alone else set()
+    if len(drained) == 1 and "" not in drained:
         why += drained.pop()
     else:
         text += "; what runs there is lost"

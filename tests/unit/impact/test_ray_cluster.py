@@ -163,7 +163,8 @@ def test_workers_that_are_replaced_at_once_drain_first_if_there_is_a_head_then()
     drained = "A worker drains first: work that does not end within 40 s is lost"
     _, kept = effects(ray(**KEPT, **at_once), ray(**KEPT, **ENV, **at_once), redis={})
     [alone] = effects(ray(**at_once), ray(**at_once, workers={**WORKERS, **ENV}))
-    for each in (kept, alone):
+    [live] = effects_on_pods(running(outdated("immediate")), {**outdated("immediate"), "workers": {**WORKERS, **ENV}})
+    for each in (kept, alone, live):
         assert ("lost" in each.text, drained in each.reason) == (False, True)
     for each in effects(ray(**at_once), ray(**ENV, **at_once)):
         assert ("lost" in each.text, drained in each.reason) == (True, False)
