@@ -86,7 +86,6 @@ for panel, commands in {
             each.__name__.strip("_").replace("_", "-"),
             cls=RunCommand if each is run else None,
             rich_help_panel=panel,
-            context_settings={"ignore_unknown_options": each is run},
         )(each)
 app.add_typer(cml, name="cml", rich_help_panel="Run")
 

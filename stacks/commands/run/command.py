@@ -22,6 +22,8 @@ _LIKE = 0.75
 class RunCommand(TyperCommand):
     """Options that `run` does not have are the job's, also without `--` before them, unless they look like its own."""
 
+    ignore_unknown_options = True
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from difflib import get_close_matches
 
