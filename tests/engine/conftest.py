@@ -14,13 +14,11 @@ from local.rehearsal import Rehearsal
 from testbed.harness import Project
 from testbed.platform_stack import Rays, Stack, install_operator, on_operator, rehearsing
 from testbed.warm_python import warm_python
+from tests.conftest import LINE
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 
 PROGRAMS = Path(__file__).parent / "programs"
-
-LINE = 240
-"""Maximum number of characters of a log line in a report."""
 
 MakeProject = Callable[..., Project]
 
@@ -106,14 +104,20 @@ def operator(shared_cluster: Rehearsal) -> None:
 @pytest.fixture(scope="module")
 def stack_on_operator(
     tmp_path_factory: pytest.TempPathFactory, shared_cluster: Rehearsal, plugins: Selection, operator: None
-) -> MakeStack:
-    """Creates a stack like `stack`, but with the existing operator."""
+) -> Iterator[MakeStack]:
+    """Creates a stack like `stack`, but with the existing operator. What its tests leave of it is destroyed: the next
+    file has the same control plane."""
+    made: list[Stack] = []
 
     def make(name: str) -> Stack:
         folder = tmp_path_factory.mktemp("stack")
-        return Stack(name, folder, shared_cluster, plugins, original=on_operator(folder / "original.yaml"))
+        made.append(Stack(name, folder, shared_cluster, plugins, original=on_operator(folder / "original.yaml")))
+        return made[-1]
 
-    return make
+    yield make
+    for each in made:
+        if each.resources():
+            each.destroy()
 
 
 @pytest.hookimpl(wrapper=True)

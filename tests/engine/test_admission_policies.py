@@ -245,7 +245,8 @@ def test_a_large_raycluster_is_judged_within_the_api_servers_budget(judged: Judg
 
 def until_refused(kubectl: Kubectl, body: Body, rule: str) -> None:
     """Waits until a rule of the stack refuses an object, with what is wrong and what to change."""
-    says = (f"ValidatingAdmissionPolicy 'ray-platform-{rule}'", ENFORCEABLE[rule].what, ENFORCEABLE[rule].fix)
+    each = ENFORCEABLE[rule]
+    says = (f"ValidatingAdmissionPolicy 'ray-platform-{rule}'", f"{rule}: {each.what} {each.fix}")
     deadline = time.monotonic() + SETTLES
     while not all(text in (refused := kubectl.creates("team-a", body)) for text in says):
         assert time.monotonic() < deadline, f"{rule} does not refuse it: {refused or 'it is accepted'}"
@@ -262,16 +263,14 @@ def test_a_stack_with_the_policies_works_and_violations_of_others_are_refused(
         settings["admissionPolicies"] = {"rules": {"ray-head-zero-cpu": "Warn"}}
 
     made.edit(enforced)
-    try:
-        made.up()
-        [head] = core.list_namespaced_pod("team-a", label_selector="ray.io/node-type=head").items
-        assert head.metadata.labels["ray.io/cluster"] == "training"
-        kubectl = Kubectl(shared_cluster)
-        latest, open_ = pod(), ray_cluster()
-        latest["spec"]["containers"][0]["image"] = "rayproject/ray:latest"
-        open_["spec"]["headGroupSpec"]["serviceType"] = "LoadBalancer"
-        for each, rule in ((latest, "img-no-latest"), (open_, "ray-no-public-dashboard")):
-            until_refused(kubectl, each, rule)
-        assert kubectl.creates("team-a", ray_cluster()) == ""
-    finally:
-        made.destroy()
+    made.up()
+    [head] = core.list_namespaced_pod("team-a", label_selector="ray.io/node-type=head").items
+    assert head.metadata.labels["ray.io/cluster"] == "training"
+    kubectl = Kubectl(shared_cluster)
+    latest, open_ = pod(), ray_cluster()
+    latest["spec"]["containers"][0]["image"] = "rayproject/ray:latest"
+    open_["spec"]["headGroupSpec"]["serviceType"] = "LoadBalancer"
+    for each, rule in ((latest, "img-no-latest"), (open_, "ray-no-public-dashboard")):
+        until_refused(kubectl, each, rule)
+    assert kubectl.creates("team-a", ray_cluster()) == ""
+    made.destroy()

@@ -17,11 +17,8 @@ SEED = 7
 def test_five_ray_clusters_are_edited_twice_each(shared_cluster: Rehearsal, stack_on_operator: MakeStack) -> None:
     stack = stack_on_operator("edits")
     rounds = Rounds(stack, shared_cluster.client(), SEED)
-    try:
-        for line in rounds.run(0, sequences=5, edits=2):
-            print(line)
-    finally:
-        stack.destroy()
+    for line in rounds.run(0, sequences=5, edits=2):
+        print(line)
     tally = rounds.tally
     assert tally.unpredicted == []
     assert tally.set_back == []

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,11 +66,9 @@ def add(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+def dev(stack_on_operator: MakeStack) -> Stack:
     """The dev stack with a RayJob. Each test needs `up`."""
-    made = stack_on_operator("dev")
-    yield made
-    made.destroy()
+    return stack_on_operator("dev")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Previews and updates of a live stack: edits of its file, and external changes."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,11 +12,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 
 
 @pytest.fixture(scope="module")
-def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+def dev(stack_on_operator: MakeStack) -> Stack:
     """The dev stack. Each test needs `up`."""
-    made = stack_on_operator("dev")
-    yield made
-    made.destroy()
+    return stack_on_operator("dev")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A RayCluster with a new name or namespace is ready before the earlier one is deleted."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,13 +15,12 @@ OLD, RENAMED, MOVED = ("team-a", "training"), ("team-a", "tuning"), ("team-a-new
 
 
 @pytest.fixture(scope="module")
-def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
+def stack(stack_on_operator: MakeStack) -> Stack:
     """A stack with one RayCluster, after `pulumi up`, whose tenant may leave its namespace."""
     made = stack_on_operator("renamed")
     made.edit(lambda settings: settings["tenants"][0].update(allowDelete=True))
     made.up()
-    yield made
-    made.destroy()
+    return made
 
 
 def creates_before_it_deletes(stack: Stack, rays: Rays, old: tuple[str, str], new: tuple[str, str]) -> bool:

@@ -1,6 +1,5 @@
 """Edits reach the running pods of a RayCluster, as the stack file configures."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,11 +17,9 @@ NAMESPACE, NAME = "team-a", "training"
 
 
 @pytest.fixture(scope="module")
-def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+def dev(stack_on_operator: MakeStack) -> Stack:
     """A stack with a RayCluster. Each test needs `rolling`."""
-    made = stack_on_operator("rolling")
-    yield made
-    made.destroy()
+    return stack_on_operator("rolling")
 
 
 @pytest.fixture

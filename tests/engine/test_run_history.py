@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,12 @@ def add(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def up(stack_on_operator: MakeStack) -> Iterator[Stack]:
+def up(stack_on_operator: MakeStack) -> Stack:
     """The dev stack with this job and a run history."""
     made = stack_on_operator("dev")
     made.edit(add)
     made.up()
-    yield made
-    made.destroy()
+    return made
 
 
 @pytest.fixture

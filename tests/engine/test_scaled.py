@@ -59,11 +59,9 @@ class Autoscaler:
 
 
 @pytest.fixture(scope="module")
-def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+def dev(stack_on_operator: MakeStack) -> Stack:
     """A stack with a RayCluster that scales. Each test needs `scaling`."""
-    made = stack_on_operator("scaling")
-    yield made
-    made.destroy()
+    return stack_on_operator("scaling")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ test_ray_services.py shows both.
 """
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -49,11 +48,9 @@ def add(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+def dev(stack_on_operator: MakeStack) -> Stack:
     """The dev stack. Each test needs `up`."""
-    made = stack_on_operator("dev")
-    yield made
-    made.destroy()
+    return stack_on_operator("dev")
 
 
 @pytest.fixture

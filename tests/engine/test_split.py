@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -106,17 +108,23 @@ class Environment:
         return {each["name"] for each in listed if each["name"].startswith(self.own.name)}
 
 
-def environment_of(stack: Stack) -> Environment:
-    """Three stacks after their first `up`."""
+@contextmanager
+def environment_of(stack: Stack) -> Iterator[Environment]:
+    """Three stacks after their first `up`, which are destroyed afterwards if there is anything left."""
     made = Environment(stack)
     made.edit(four_tenants, split(2))
-    made.run("up", "--yes")
-    return made
+    try:
+        made.run("up", "--yes")
+        yield made
+    finally:
+        if made.own.resources():
+            made.run("destroy", "--yes")
 
 
 @pytest.fixture
-def environment(stack_on_operator: MakeStack) -> Environment:
-    return environment_of(stack_on_operator("wide"))
+def environment(stack_on_operator: MakeStack) -> Iterator[Environment]:
+    with environment_of(stack_on_operator("wide")) as made:
+        yield made
 
 
 def identities(cluster: Rehearsal) -> dict[str, str]:
@@ -285,17 +293,16 @@ def test_a_full_disk_loses_nothing(stack_on_operator: MakeStack, shared_cluster:
         for tenant in settings["tenants"]:
             tenant["quota"]["cpu"] += 1
 
-    environment = environment_of(stack_on_operator("full-split"))
-    before = identities(shared_cluster)
-    environment.edit(another_quota)
-    states = environment.own.states / ".pulumi"
-    with small_disk(states, MEGABYTES):
-        fill(states)
-        assert "no space left on device" in environment.run("up", "--yes", fails=True)
-        empty(states)
-        assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover full-split\n")
-        environment.run("recover", "--yes")
-        environment.run("up", "--yes")
-        assert environment.changes() == set()
-    assert identities(shared_cluster) == before
-    environment.run("destroy", "--yes")
+    with environment_of(stack_on_operator("full-split")) as environment:
+        before = identities(shared_cluster)
+        environment.edit(another_quota)
+        states = environment.own.states / ".pulumi"
+        with small_disk(states, MEGABYTES):
+            fill(states)
+            assert "no space left on device" in environment.run("up", "--yes", fails=True)
+            empty(states)
+            assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover full-split\n")
+            environment.run("recover", "--yes")
+            environment.run("up", "--yes")
+            assert environment.changes() == set()
+        assert identities(shared_cluster) == before

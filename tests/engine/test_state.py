@@ -32,13 +32,10 @@ def tenants(count: int) -> Edit:
 def test_a_further_tenant_stays_within_its_budget(stack_on_operator: MakeStack) -> None:
     stack = stack_on_operator("rows")
     held = []
-    try:
-        for count in (1, 3):
-            stack.edit(tenants(count))
-            stack.up()
-            held.append(stack.resources())
-    finally:
-        stack.destroy()
+    for count in (1, 3):
+        stack.edit(tenants(count))
+        stack.up()
+        held.append(stack.resources())
     one, three = held
     resources = (len(three) - len(one)) / 2
     size = (len(json.dumps(three)) - len(json.dumps(one))) / 2
