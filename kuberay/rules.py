@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from core.body import ReadOnlyBody
+from core.body import Body, ReadOnlyBody
 from core.problems import Path, Problem
 from kuberay.releases import OperatorContext
-
-Body: TypeAlias = dict[str, Any]
 
 Found: TypeAlias = Iterator[Problem]
 """The problems that a rule finds."""
