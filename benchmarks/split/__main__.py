@@ -126,7 +126,9 @@ def _with_kubectl(cluster: Rehearsal, bodies: list[Body], tenants: int) -> float
     others = [body for body in bodies if body["kind"] != "RayCluster"]
     kubectl.does(*apply, bodies=sorted(others, key=lambda body: body["kind"] not in FIRST))
     # The API server refuses an object that a quota counts until a controller has looked at the quota.
-    kubectl.does("wait", "--for=jsonpath={.status.hard}", "--timeout=300s", "resourcequota", "--all", "--all-namespaces")
+    kubectl.does(
+        "wait", "--for=jsonpath={.status.hard}", "--timeout=300s", "resourcequota", "--all", "--all-namespaces"
+    )
     kubectl.does(*apply, bodies=[body for body in bodies if body["kind"] == "RayCluster"])
     rays = client.CustomObjectsApi(cluster.client())
     while (ready := _ready(rays)) < tenants:

@@ -60,8 +60,11 @@ class Box:
         """The cgroup of the node's pods, as a path below each hierarchy."""
         return f"/ray-platform-{self.id}"
 
-    def start(self, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
-        """Runs a command as the first process of a new box. Inside, `folder` is at /run/node.
+    def start(
+        self, command: Sequence[str | Path], environment: Mapping[str, str], log: Path, cgroups: Sequence[str] = ()
+    ) -> None:
+        """Runs a command as the first process of a new box. Inside, `folder` is at /run/node. `cgroups`: paths below
+        that of the box.
 
         Raises:
             RehearsalError: the box could not be created; with the output.
@@ -71,6 +74,8 @@ class Box:
         for hierarchy in hierarchies():
             folder = hierarchy / self.cgroup.strip("/")
             folder.mkdir(exist_ok=True)
+            for each in cgroups:
+                (folder / each).mkdir(exist_ok=True)
             for setting in CPU_WEIGHTS.keys() & {file.name for file in folder.iterdir()}:
                 (folder / setting).write_text(f"{CPU_WEIGHTS[setting]}\n")
         inside = [sys.executable, "-m", "local.real_node.inside", self.inside, self.folder, *command]

@@ -18,7 +18,7 @@ from local.nodes import labelled, pool_labels
 from local.pki import Credentials
 from local.real_node import network_policies
 from local.real_node.box import Box
-from local.real_node.programs import CONTAINERD_SOCKET, NODE, programs
+from local.real_node.programs import Member, members, programs
 from local.real_node.requirements import unmet
 from local.supervision import URGENT, Program
 
@@ -33,13 +33,15 @@ class RealNode:
     """The placement in a box: one node, `real-0`, with the labels and GPUs of the stack's first pool.
 
     The GPUs are counted, but do not exist. CPUs and memory are this machine's. The pool's other nodes and the other
-    pools do not exist: pods that fit only there stay Pending.
+    pools do not exist: pods that fit only there stay Pending. `count`: more such nodes, `real-1` and so on, so that
+    one of them can be drained; each counts the whole machine as its own.
     """
 
     node_program = "kubelet"
 
-    def __init__(self, run_folder: Path) -> None:
+    def __init__(self, run_folder: Path, count: int = 1) -> None:
         self._run = run_folder
+        self._nodes = members(count)
         self.box = Box(run_folder)
 
     @property
@@ -56,7 +58,7 @@ class RealNode:
             self.address,
             servers={"kubelet-serving": (self.address,)},
             clients={
-                "kubelet": (f"system:node:{NODE}", "system:nodes"),
+                **{each.kubelet: (f"system:node:{each.name}", "system:nodes") for each in self._nodes},
                 "kube-proxy": ("system:kube-proxy", None),
                 # These are programs of the rehearsal.
                 "coredns": ("coredns", "system:masters"),
@@ -93,49 +95,56 @@ class RealNode:
             image.build()
 
     def programs(self) -> list[Program]:
-        return programs(self._run, self.address, self.box.cgroup)
+        return programs(self._run, self.address, self.box.cgroup, self._nodes)
 
     def begin(self, supervisord: Sequence[str | Path], environment: Mapping[str, str]) -> None:
-        self.box.start([*supervisord, "--nodaemon"], environment, self._run / "logs" / "box.log")
+        cgroups = [each.folder for each in self._nodes]
+        self.box.start([*supervisord, "--nodaemon"], environment, self._run / "logs" / "box.log", cgroups)
 
     def started(self, program: str) -> None:
-        if program == "containerd":
-            self._wait_for_containerd()
-            self._load(images.PAUSE)
+        for node in self._nodes:
+            if program == node.containerd:
+                self._wait_for_containerd(node)
+                self._load(node, images.PAUSE)
 
     def load(self, references: Iterable[str]) -> None:
         for image in images.named(references):
-            self._load(image)
+            for node in self._nodes:
+                self._load(node, image)
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
         """The node joins by its kubelet."""
 
     def ready(self, api: client.ApiClient, pools: Sequence[NodePool]) -> bool:
+        return all(self._ready(api, pools, each.name) for each in self._nodes)
+
+    def clean(self) -> None:
+        self.box.clean()
+
+    @staticmethod
+    def _ready(api: client.ApiClient, pools: Sequence[NodePool], name: str) -> bool:
         core = client.CoreV1Api(api)
         try:
-            node: Any = api.sanitize_for_serialization(core.read_node(NODE))
+            node: Any = api.sanitize_for_serialization(core.read_node(name))
         except client.ApiException as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
         labels, resource, gpus = _of_pool(pools)
-        core.patch_node(NODE, {"metadata": labelled(node, labels)})
+        core.patch_node(name, {"metadata": labelled(node, labels)})
         # The kubelet keeps unknown (extended) resources that are in the status, so they are set there.
         if node["status"]["allocatable"].get(resource, "0") != gpus:
             amounts = {resource: gpus}
-            core.patch_node_status(NODE, {"status": {"capacity": amounts, "allocatable": amounts}})
+            core.patch_node_status(name, {"status": {"capacity": amounts, "allocatable": amounts}})
             return False
         conditions = {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
         return conditions.get("Ready") == "True"
 
-    def clean(self) -> None:
-        self.box.clean()
-
-    def _wait_for_containerd(self) -> None:
+    def _wait_for_containerd(self, node: Member) -> None:
         deadline = time.monotonic() + SOCKET_SECONDS
         while True:
             try:
-                self._ctr("version")
+                self._ctr(node, "version")
             except RehearsalError:
                 if time.monotonic() > deadline:
                     raise
@@ -143,16 +152,16 @@ class RealNode:
             else:
                 return
 
-    def _load(self, image: Image) -> None:
+    def _load(self, node: Member, image: Image) -> None:
         """Loads an image into containerd, unless it was loaded from the same archive."""
         with image.held() as archive:
-            if not self._ctr("images", "list", "-q", f'labels."{ARCHIVE_LABEL}"=={archive.name}'):
-                self._ctr("images", "import", str(archive))
-                self._ctr("images", "label", image.reference, f"{ARCHIVE_LABEL}={archive.name}")
+            if not self._ctr(node, "images", "list", "-q", f'labels."{ARCHIVE_LABEL}"=={archive.name}'):
+                self._ctr(node, "images", "import", str(archive))
+                self._ctr(node, "images", "label", image.reference, f"{ARCHIVE_LABEL}={archive.name}")
 
-    def _ctr(self, *arguments: str) -> str:
+    def _ctr(self, node: Member, *arguments: str) -> str:
         # The socket's path relative to its folder, because the path of a Unix socket may have 107 characters.
-        socket = f"/proc/self/cwd/{CONTAINERD_SOCKET}"
+        socket = f"/proc/self/cwd/{node.socket}"
         return run("ctr", "--address", socket, "--namespace", "k8s.io", *arguments, cwd=self.box.folder)
 
 

@@ -20,6 +20,7 @@ from core.stack_file import PROJECT
 from local import paths
 from local.control_plane import write_kubeconfig
 from local.plugins import Mode, Selection, select
+from local.real_node import RealNode
 from local.rehearsal import Rehearsal
 from stacks.commands.images.used import used
 from stacks.load import load
@@ -179,10 +180,13 @@ def plugins() -> Selection:
 
 
 @contextmanager
-def brought_up(folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = ()) -> Iterator[Platform]:
-    """The stack for real pods, edited, on a node of its own. `further`: images that later edits need. The node pulls
-    what its stack has on the mirror, and has all other images."""
+def brought_up(
+    folder: Path, steps: Steps, edit: Edit, further: Iterable[str] = (), nodes: int = 1
+) -> Iterator[Platform]:
+    """The stack for real pods, edited, on a node of its own, or several. `further`: images that later edits need. The
+    nodes pull what their stack has on the mirror, and have all other images."""
     rehearsal = Rehearsal(folder / "run", "real")
+    rehearsal.placement = RealNode(rehearsal.run, nodes)
     platform = Platform.of(rehearsal, "pods", folder, edit)
     try:
         settings = load(platform.stack.file)

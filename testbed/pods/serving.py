@@ -21,6 +21,8 @@ CLIENTS = "clients"
 KEY = "not-a-secret-of-anybody"
 
 CODE = """
+    import asyncio
+
     from fastapi import FastAPI
     from ray import serve
 
@@ -28,10 +30,11 @@ CODE = """
 
     @serve.deployment(ray_actor_options={"num_cpus": 0.1})
     class Model:
-        def __init__(self, version):
-            self.version = version
+        def __init__(self, version, seconds=0):
+            self.version, self.seconds = version, seconds
 
         async def chat(self, messages):
+            await asyncio.sleep(self.seconds)
             return {"version": self.version}
 
         async def __call__(self, request):
@@ -50,7 +53,7 @@ CODE = """
     def build(args):
         if not args["version"]:
             raise ValueError("the version is not set")
-        return OpenAiIngress.bind(Model.bind(args["version"]))
+        return OpenAiIngress.bind(Model.bind(**args))
 
     def build_model(args):
         return Model.options(num_replicas=2).bind(args["version"])
@@ -60,7 +63,7 @@ a model that names its version; or the model alone. It asks for no key."""
 
 ASK = """
     import collections, http.client, json, sys, threading
-    address, key, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    address, key, pause, clients = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
     answers, lock, ended = collections.Counter(), threading.Lock(), threading.Event()
 
     def ask(has_key):
@@ -84,7 +87,7 @@ ASK = """
             with lock:
                 answers[f"{'with' if has_key else 'without'} key: {answer}"] += 1
 
-    threads = [threading.Thread(target=ask_on) for _ in range(4)]
+    threads = [threading.Thread(target=ask_on) for _ in range(clients)]
     [thread.start() for thread in threads]
     sys.stdin.read()
     ended.set()
@@ -93,7 +96,7 @@ ASK = """
 """
 """A client that asks until its input ends, with a connection for each request, each tenth without the key."""
 
-CLIENT = {
+CLIENT: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "client", "namespace": CLIENTS},
@@ -136,9 +139,9 @@ def service(version: str, level: str = "1") -> dict[str, Any]:
     }
 
 
-def prepare(platform: Platform) -> None:
-    """Creates what the service needs beside the stack, and the client. The tenant has to have the clients' namespace in
-    `network.serveFrom`."""
+def prepare(platform: Platform, node: str = "real-0") -> None:
+    """Creates what the service needs beside the stack, and the client on a node. The tenant has to have the clients'
+    namespace in `network.serveFrom`."""
     code = {"chat.py": textwrap.dedent(CODE)}
     beside = [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "chat-code"}, "data": code},
@@ -146,7 +149,8 @@ def prepare(platform: Platform) -> None:
     ]
     platform.kubectl("apply", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump_all(beside))
     platform.create_namespace(CLIENTS)
-    platform.kubectl("create", "-f", "-", given=yaml.safe_dump(CLIENT))
+    client = {**CLIENT, "spec": {**CLIENT["spec"], "nodeSelector": {"kubernetes.io/hostname": node}}}
+    platform.kubectl("create", "-f", "-", given=yaml.safe_dump(client))
 
 
 @dataclass
@@ -160,11 +164,11 @@ class Answers:
 
 
 @contextmanager
-def asked(platform: Platform) -> Iterator[Answers]:
-    """The client asks while the block runs, at least once; then the answers are counted."""
+def asked(platform: Platform, clients: int = 4) -> Iterator[Answers]:
+    """So many clients ask while the block runs, each at least once; then the answers are counted."""
     path = "jsonpath={.spec.clusterIP}"
     address = platform.kubectl("get", "service", "-n", NAMESPACE, f"{NAME}-serve-svc", "-o", path)
-    client = platform.start_in("client", "client", ASK, address, KEY, "0.05", namespace=CLIENTS)
+    client = platform.start_in("client", "client", ASK, address, KEY, "0.05", str(clients), namespace=CLIENTS)
     answers = Answers()
     try:
         yield answers

@@ -18,7 +18,6 @@ from local.images import OPERATOR, RAY
 from local.nodes import LABELS, apply, manifests
 from local.real_node import RealNode, node, requirements
 from local.real_node.box import Box
-from local.real_node.programs import NODE
 from local.rehearsal import Rehearsal
 from local.volumes import SELECTED_NODE, STORAGE_CLASS, storage_class, volume
 from stacks.load import load
@@ -74,13 +73,13 @@ def test_an_existing_node_loses_the_gpus_and_labels_that_its_pool_lost(api_serve
 def test_the_real_node_loses_the_labels_that_its_pool_lost(tmp_path: Path, api_server: ApiServer) -> None:
     node: dict[str, Any] = {
         "metadata": {
-            "name": NODE,
+            "name": "real-0",
             "labels": {"kubernetes.io/os": "linux", "tier": "spot", "ray-platform.dev/pool": "a"},
             "annotations": {LABELS: "ray-platform.dev/pool tier"},
         },
         "status": {"allocatable": {"nvidia.com/gpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]},
     }
-    api_server.answers = {f"GET /api/v1/nodes/{NODE}": node, f"PATCH /api/v1/nodes/{NODE}": node}
+    api_server.answers = {"GET /api/v1/nodes/real-0": node, "PATCH /api/v1/nodes/real-0": node}
     pool = GPUS.model_copy(update={"gpu_product": None, "labels": {}})
     assert RealNode(tmp_path).ready(client_of(api_server), [pool])
     [patch] = [body for request, body in api_server.got if request.startswith("PATCH")]
