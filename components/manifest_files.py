@@ -137,7 +137,7 @@ def render(location: str, *, pinned: bool = False) -> list[dict[str, Any]]:
     its files or the renderer has changed. Any other location, and a folder that may refer to other files, is rendered
     each time.
     Raises KustomizeError if neither kubectl nor kustomize is on the PATH, or the rendering fails;
-    ManifestError if the result is no manifest.
+    ManifestError if the result is not a manifest.
     """
     fingerprint = PINNED if pinned else _fingerprint(location)
     if fingerprint and (cached := kept(location, fingerprint)):

@@ -93,7 +93,7 @@ def not_allowed(body: Mapping[str, Any], registries: Sequence[str]) -> Iterator[
 
 
 def _begins_with(name: str, prefix: str) -> bool:
-    """Whether a full name is in a registry, or below a path in it: `quay.io/kube` is no prefix of
+    """Whether a full name is in a registry, or below a path in it: `quay.io/kube` is not a prefix of
     `quay.io/kuberay/operator`."""
     whole = _prefix(prefix)
     return name.startswith(whole) and (name[len(whole) :] or ":")[0] in "/:@"

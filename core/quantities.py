@@ -24,7 +24,7 @@ LARGEST = 2**63 - 1
 
 
 class NotAQuantityError(ValueError):
-    """The text is no quantity."""
+    """The text is not a quantity."""
 
     def __init__(self, text: str, meant: str | None) -> None:
         """`meant`: the quantity that it means, if that is known."""

@@ -22,7 +22,7 @@ ABOUT_A_SECRET = re.compile(
 HARMLESS = re.compile(
     r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\)|(?:/[\w.-]+){2,}|<[^<>]*>|\[[A-Z]{2,8}\])", re.IGNORECASE
 )
-"""Values that are no secrets: a boolean, Kubernetes' reference to another variable, the path of a file, a placeholder,
+"""Values that are not secrets: a boolean, Kubernetes' reference to another variable, the path of a file, a placeholder,
 and a token of a language model such as `</s>` and `[PAD]`."""
 
 PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Za-z_][\w.-]*\})|\{\{[^{}]*\}\}")

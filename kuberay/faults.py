@@ -31,7 +31,7 @@ class Fault:
     """By the spec of a RayCluster; by that of a RayJob; by a RayService's Serve config and spec."""
 
     def problems(self, ray_version: str | None, *given: Any) -> Iterator[Problem]:
-        """`ray_version`: nothing is known of one that is no release, or of none."""
+        """`ray_version`: nothing is known of one that is not a release, or of none."""
         release = release_numbers(ray_version)
         if release is None or (self.before and release >= version_tuple(self.before)):
             return

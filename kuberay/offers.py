@@ -48,7 +48,7 @@ _OF_RAY = (
     (re.compile(r"furiosa\.ai/.+"), "FURIOSA"),
     (re.compile(r"rebellions\.ai/.+"), "RBLN"),
 )
-"""Resources of accelerators that are no `GPU` to Ray, and its names of them (ray, python/ray/_private/accelerators).
+"""Resources of accelerators that are not `GPU` to Ray, and its names of them (ray, python/ray/_private/accelerators).
 None: a device of AWS has two cores or more, by its kind."""
 
 _BY_RAY = ("node:", "accelerator_type:", "TPU-", "object_store_memory", "bundle")

@@ -170,7 +170,7 @@ def problems_of_params(params: Mapping[str, str], ray_version: str | None, head:
             yield problem("ray-start-option", at, value, message)
         elif fault := _fault(name, option.kind, value):
             yield problem(
-                "ray-start-value", at, value, f"{shown(value)} is no value of {name} for `ray start`: {fault}"
+                "ray-start-value", at, value, f"{shown(value)} is not a value of {name} for `ray start`: {fault}"
             )
         elif misplaced := _misplaced(name, value, head):
             yield problem("ray-start-option", at, value, misplaced)
@@ -211,7 +211,7 @@ def is_gpu(resource: str) -> bool:
 def _unknown(name: str) -> str:
     like = difflib.get_close_matches(name.replace("_", "-").lower(), OPTIONS, 1)
     hint = f"did you mean {like[0]!r}?" if like else "`ray start --help` lists them; remove it"
-    return f"{name!r} is no option of `ray start`: {hint}"
+    return f"{name!r} is not an option of `ray start`: {hint}"
 
 
 def _known(option: Option, ray_version: str) -> bool:
@@ -407,7 +407,9 @@ def _of_two(params: Mapping[str, str], head: bool, at: Path) -> Found:
     listens = {**_LISTENS, **(_HEAD_LISTENS if head else {}), **given}
     for name, port in given.items():
         if port > _HIGHEST_PORT:
-            yield problem("ray-start-value", (*at, name), params[name], f"is no port: give one up to {_HIGHEST_PORT}")
+            yield problem(
+                "ray-start-value", (*at, name), params[name], f"is not a port: give one up to {_HIGHEST_PORT}"
+            )
     if _HIGHEST in params and _LOWEST in params and high < low:
         message = f"is less than {_LOWEST} {low}: raise it"
         yield problem("ray-start-value", (*at, _HIGHEST), params[_HIGHEST], message)

@@ -108,7 +108,7 @@ def _placed(values: Mapping[str, Any]) -> list[tuple[Path, str]]:
 
 
 def _archives(values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Remote URIs of what is no archive."""
+    """Remote URIs of what is not an archive."""
     for path, uri in _placed(values):
         scheme, separator, rest = uri.partition("://")
         ends = _ARCHIVES[str(path[0])]

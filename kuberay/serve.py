@@ -23,7 +23,7 @@ _CONFIG = "serve-config"
 
 
 def read_config(text: str) -> tuple[ServeConfigSettings | None, list[Problem]]:
-    """A Serve config, or why Ray refuses it; paths are in it. A text that is no mapping is neither."""
+    """A Serve config, or why Ray refuses it; paths are in it. A text that is not a mapping is neither."""
     try:
         values = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -192,7 +192,7 @@ def _first_bundle(deployment: DeploymentSettings) -> Iterator[Problem]:
 
 
 def _gangs(deployment: DeploymentSettings) -> Iterator[Problem]:
-    """Replicas that are no whole gangs (ray, python/ray/serve/schema.py: validate_gang_scheduling_config)."""
+    """Replicas that are not whole gangs (ray, python/ray/serve/schema.py: validate_gang_scheduling_config)."""
     size, scaling = (deployment.gang_scheduling_config or {}).get("gang_size"), deployment.autoscaling_config
     if not isinstance(size, int) or size < 1:
         return

@@ -11,7 +11,7 @@ CML_CLUSTER = "CmlRayCluster"
 
 def cluster_on_cml(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """A cluster. `inputs`: of its applications (components/cml/manifests.py: nodes). What Pulumi adds to them, and the
-    token, is no part of it."""
+    token, is not part of it."""
     spec = {key: value for key, value in inputs.items() if not key.startswith("__") and key != "token"}
     metadata = {"name": inputs.get("cluster", UNKNOWN)}
     return {"apiVersion": "cml/v2", "kind": CML_CLUSTER, "metadata": metadata, "spec": spec}

@@ -120,7 +120,7 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A file that cannot be read, or a part of one that is no Kubernetes object."""
+    """A file that cannot be read, or a part of one that is not a Kubernetes object."""
 
     source: str
     message: str

@@ -235,7 +235,7 @@ def difference(step: Step) -> str:
 
 
 def _joined(node: str | None) -> str | None:
-    """Whether a task runs is no difference for a preview."""
+    """Whether a task runs is not a difference for a preview."""
     return "ALIVE" if node in ("IDLE", "RUNNING") else node
 
 

@@ -186,7 +186,7 @@ class CmlRayClusterSettings(CheckedSettings):
                 yield Problem((key,), port, message, "cml-ports")
 
     def _start_params(self) -> Iterator[Problem]:
-        """Flags that `ray start` of the version does not know, or not there. Values are no words of a shell here."""
+        """Flags that `ray start` of the version does not know, or not there. Values are not words of a shell here."""
         placed: list[tuple[Path, Mapping[str, str]]] = [
             (("headRayStartParams",), self.head_ray_start_params),
             (("workerRayStartParams",), self.worker_ray_start_params),

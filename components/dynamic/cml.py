@@ -159,7 +159,7 @@ class NodesProvider(_Provider):
             return {**inputs, **applications.make()}
 
     def _differs(self, inputs: dict[str, Any]) -> bool:
-        """Whether an application is missing, has failed, or differs. What cannot be read is no difference."""
+        """Whether an application is missing, has failed, or differs. What cannot be read is not a difference."""
         if not isinstance(inputs.get("token"), str):
             return False
         try:

@@ -169,7 +169,7 @@ def _until(cluster: Cluster, what: str, job: str, stage: Literal["running", "suc
 
 
 def _reported(message: str) -> dict[str, Any]:
-    """What a check has reported in its message. That of a simulated node is no JSON."""
+    """What a check has reported in its message. That of a simulated node is not JSON."""
     with suppress(ValueError):
         return dict(json.loads(message))
     return {}

@@ -50,7 +50,7 @@ class DnsSettings(Settings):
     """Labels of their pods."""
 
     cidrs: tuple[Cidr, ...] = (LINK_LOCAL,)
-    """Addresses of DNS servers that are no pods. Default: link-local ones, for a node's own DNS cache."""
+    """Addresses of DNS servers that are not pods. Default: link-local ones, for a node's own DNS cache."""
 
     port: Port = DNS_PORT
     """Port that the pods listen on, if not 53; 5353 on OpenShift."""

@@ -31,7 +31,7 @@ class RequireKey:
         self._app = app
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Passes on what has a key, health checks, and what is no request."""
+        """Passes on what has a key, health checks, and what is not a request."""
         kind = scope["type"]
         if kind not in ("http", "websocket") or scope["path"] == HEALTH or admitted(scope["headers"]):
             await self._app(scope, receive, send)

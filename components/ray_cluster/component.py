@@ -86,7 +86,7 @@ class RayCluster(pulumi.ComponentResource):
     Raises pulumi.RunError if the cluster's Kubernetes is too old for the gateway, or if workers of a new version could
     not join a head that stays.
 
-    The autoscaler owns the numbers of workers once it runs. No edit changes them, and they are no difference in a
+    The autoscaler owns the numbers of workers once it runs. No edit changes them, and they are not a difference in a
     preview. An update is refused if the autoscaler has scaled the cluster meanwhile and the update would revert that.
 
     Outputs:

@@ -237,7 +237,7 @@ def completed(settings: RayClusterSettings, template: Body) -> Body:
     """The template with defaults that depend on the pod templates that were merged into it.
 
     Containers without a security context get one. Without a named account the pod gets no token.
-    A value that is no template stays unchanged; the CRD's schema refuses it.
+    A value that is not a template stays unchanged; the CRD's schema refuses it.
     """
     spec = template.get("spec")
     if settings.pod_defaults == "none" or not isinstance(spec, dict):

@@ -72,7 +72,7 @@ def _why_not_reached(host: str | _IpAddress) -> str | None:
     else:
         local = host.is_loopback or host.is_unspecified
         if host.is_link_local or host.is_multicast or (host.version == 4 and host.is_reserved):
-            return "is an address of one network segment, of a group or of nobody, so it is no server's"
+            return "is an address of one network segment, of a group or of nobody, so it is not a server's"
     return "is the head's own pod, where no Redis runs" if local else None
 
 

@@ -179,7 +179,7 @@ class VolcanoSchedulerSettings(CheckedSettings):
     """Other plugins."""
 
     ignored_provisioners: tuple[NonEmptyText, ...] = ()
-    """Provisioners of StorageClasses that are no CSI drivers of the nodes: `rancher.io/local-path`. A pod with a claim
+    """Provisioners of StorageClasses that are not CSI drivers of the nodes: `rancher.io/local-path`. A pod with a claim
     of such a class that is not bound yet stays Pending otherwise: Volcano counts the claim as a volume of a CSI driver
     (pkg/scheduler/cache/event_handlers.go: getPodCSIVolumes), and no node has that driver."""
 

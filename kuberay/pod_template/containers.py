@@ -180,7 +180,7 @@ def _file_volume(source: Body | None, path: Path, volumes: Mapping[str, Body]) -
     if name not in volumes:
         yield absent((*path, "volumeName"), name, "volume", volumes)
     elif volumes[name].keys() - {"name", "emptyDir"}:
-        yield conflict((*path, "volumeName"), name, "is no emptyDir volume: name one")
+        yield conflict((*path, "volumeName"), name, "is not an emptyDir volume: name one")
 
 
 def _is_name_or_prefix(name: str) -> bool:
@@ -234,7 +234,7 @@ def _devices(container: Body, path: Path, volumes: Mapping[str, Body]) -> Found:
         if name not in volumes:
             yield absent((*at, "name"), name, "volume", volumes)
         elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
-            yield conflict((*at, "name"), name, "is no persistentVolumeClaim or ephemeral volume: mount it instead")
+            yield conflict((*at, "name"), name, "is not a persistentVolumeClaim or ephemeral volume: mount it instead")
         if name in names:
             yield repeated((*at, "name"), name, "the volume")
         yield from required(device, at, "devicePath")

@@ -100,7 +100,7 @@ def _url(address: str, pinned: bool) -> str:
         parts = urlsplit(address)
         host = parts.hostname
     except ValueError as error:
-        raise RehearsalError(f"TOOLS is {address!r}, which is no URL: {error}") from None
+        raise RehearsalError(f"TOOLS is {address!r}, which is not a URL: {error}") from None
     if parts.username is not None or parts.query or parts.fragment:
         raise RehearsalError(
             f"TOOLS names a mirror on {host} with a user, a query or a fragment in its URL; "

@@ -20,7 +20,7 @@ _PUBLIC = ("ca.crt", "tls.crt")
 
 _ARGO_CDS_LABEL = "argocd.argoproj.io/secret-type"
 _ARGO_CD = ("type", "url", "name", "project", "server", "insecure", "enableLfs", "enableOCI", "proxy", "noProxy")
-"""Keys of Secrets of Argo CD that are no secrets (argo-cd.readthedocs.io, Declarative Setup)."""
+"""Keys of Secrets of Argo CD that are not secrets (argo-cd.readthedocs.io, Declarative Setup)."""
 
 
 @rule(

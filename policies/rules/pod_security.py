@@ -205,7 +205,7 @@ def no_host_path(pod: Pod, options: HostPaths) -> Violations:
 @rule(
     "volume-no-host-path",
     Severity.HIGH,
-    what="PersistentVolumes are no folders of a node.",
+    what="PersistentVolumes are not folders of a node.",
     why="By a claim for it a pod mounts files of its node, and Pod Security does not look into claims.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#hostpath",
     fix="Use a CSI driver, or `local` with nodeAffinity for a disk that is for pods alone.",

@@ -82,7 +82,7 @@ def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     tagged = None if ray_version.is_set else ray_image_version(image.given or "")
     version = version_tuple(tagged) if tagged else _version(ray_version)
     if version is None:
-        yield ray_version.wrong(f"{ray_version.shown()} is no release" if ray_version.is_set else "is not set")
+        yield ray_version.wrong(f"{ray_version.shown()} is not a release" if ray_version.is_set else "is not set")
     elif version < version_tuple(options.version):
         place = image if tagged else ray_version
         yield place.wrong(f"{place.shown()} is older than {options.version}")

@@ -83,7 +83,7 @@ def _name_length_in_cel(options: NameLengths) -> str:
     "ray-name-length",
     Severity.HIGH,
     what="Names leave room for what KubeRay adds to them.",
-    why="KubeRay refuses longer ones, and those that are no DNS-1035 label, with an event only.",
+    why="KubeRay refuses longer ones, and those that are not a DNS-1035 label, with an event only.",
     source=f"{_VALIDATION}: ValidateRayClusterMetadata",
     fix="Choose a shorter name of lower-case letters, digits and hyphens that begins with a letter.",
     cel=CelCheck(tuple((RAY, kind) for kind in _NAMED), _name_length_in_cel),
@@ -98,7 +98,7 @@ def name_length(owner: Object, options: NameLengths) -> Violations:
     if len(name) > longest:
         yield name_node.wrong(f"{name_node.shown()} has {len(name)} characters; at most {longest} are allowed")
     elif name and not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
-        yield name_node.wrong(f"{name_node.shown()} is no DNS-1035 label")
+        yield name_node.wrong(f"{name_node.shown()} is not a DNS-1035 label")
 
 
 @rule(

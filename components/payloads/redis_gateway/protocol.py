@@ -105,7 +105,7 @@ class Answers:
         """The answers that are complete with these bytes.
 
         Raises:
-            ProtocolError: They are no answers. The connection must be closed.
+            ProtocolError: They are not answers. The connection must be closed.
         """
         self._buffer += data
         try:

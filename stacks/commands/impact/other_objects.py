@@ -166,7 +166,7 @@ def _step(path: Steps, before: Any, after: Any) -> str:
 
 
 def _shown(value: Any) -> str | None:
-    """A value in a line; None for values that are no scalars."""
+    """A value in a line; None for values that are not scalars."""
     if value is None:
         return "none"
     if isinstance(value, str | int | bool):

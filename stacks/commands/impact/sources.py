@@ -54,7 +54,7 @@ def file_at(revision: str, file: Path) -> StackFile | None:
 
 
 def _shown(revision: str, file: Path, path: str) -> str:
-    """The text at a revision of what is at a path from the folder of a file. Raises StackFileError if it is no text."""
+    """What is at a path from the folder of a file at a revision. Raises StackFileError if it is not text."""
     text = git(file.parent, "show", f"{revision}:./{path}")
     if any("\udc80" <= each <= "\udcff" for each in text):
         raise StackFileError([Finding((), None, "is not UTF-8 there", "encoding")], f"{revision}:{file.parent / path}")

@@ -78,7 +78,7 @@ def _answered(body: Any, answers: Answers) -> Any:
 
 
 def _recognized(body: Any) -> tuple[str, str]:
-    """What a document is that is no object, and what to do with it."""
+    """What a document is that is not an object, and what to do with it."""
     keys = set(body) if isinstance(body, Mapping) else set()
     if "config" in keys and any(str(key).startswith(PREFIX) for key in body["config"] or ()):
         return "it is a stack file already", "check it with `ray-platform check`"

@@ -17,8 +17,8 @@ def render(
 ) -> None:
     """Write a stack as plain manifests in the order in which they are applied, for Argo CD, Flux or kubectl.
 
-    The README of the folder lists what of the stack is no plain manifest. Secrets are references. Exit code: 0, 1 the
-    folder has other files, KubeRay's manifests cannot be read or the stack has none, 2 the stack file is invalid.
+    The README of the folder lists what is not a plain manifest. Secrets are references. Exit code: 0, 1 the folder has
+    other files, KubeRay's manifests cannot be read or the stack has none, 2 the stack file is invalid.
     """
     from components.crds.definitions import MissingDefinitionError
     from components.manifest_files import ManifestError

@@ -1,4 +1,4 @@
-"""The objects of a stack in the order in which they are applied, and what of it is no plain object. Pure functions.
+"""The objects of a stack in the order in which they are applied, and what of it is not a plain object. Pure functions.
 
 The objects are those of `render`, and those of KubeRay's own manifests, as the component of the operator adapts them.
 """
@@ -75,7 +75,7 @@ Stages = Mapping[str, Sequence[Body]]
 
 @dataclass(frozen=True)
 class Omission:
-    """A part of a stack that is no plain manifest."""
+    """A part of a stack that is not a plain manifest."""
 
     what: str
     why: str

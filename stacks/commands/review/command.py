@@ -71,7 +71,7 @@ def changes(
     """Print a line for each change of a preview: operation, resource and the fields that differ, without values.
 
     Previews that would do the same print the same lines, so that `diff` compares what was approved with what an update
-    would do now. Exit code: 0, 2 the file is no preview.
+    would do now. Exit code: 0, 2 the file is not a preview.
     """
     from stacks.commands.review.reports import NoPreviewError
     from stacks.commands.review.reports import changes as found

@@ -27,7 +27,7 @@ _WRITE = "write it with `ray-platform preview STACK --json` or `pulumi preview -
 
 
 class NoPreviewError(Exception):
-    """A file is no preview; the text names it."""
+    """A file is not a preview; the text names it."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _read_preview(file: Path) -> Mapping[str, Any]:
         raise NoPreviewError(f"{file}: cannot be read as JSON: {_WRITE}") from error
     steps = found.get("steps", []) if isinstance(found, Mapping) else None
     if not isinstance(steps, list) or not all(isinstance(each, Mapping) for each in steps):
-        raise NoPreviewError(f"{file}: is no preview: {_WRITE}")
+        raise NoPreviewError(f"{file}: is not a preview: {_WRITE}")
     if not steps:
         raise NoPreviewError(f"{file}: has no step, so its stack is unknown: the preview ended before the first one")
     return cast("Mapping[str, Any]", found)
@@ -112,7 +112,7 @@ def _fields(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class NoRehearsalError(Exception):
-    """A file is no report of a rehearsal; the text names it."""
+    """A file is not a report of a rehearsal; the text names it."""
 
 
 class _Part(BaseModel, frozen=True):
@@ -174,4 +174,4 @@ def _read_rehearsal(file: Path) -> Rehearsal:
         return Rehearsal.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
         command = 'make rehearse STACK=NAME ARGS="--format json"'
-        raise NoRehearsalError(f"{file}: is no report of a rehearsal: write it with `{command}`") from error
+        raise NoRehearsalError(f"{file}: is not a report of a rehearsal: write it with `{command}`") from error

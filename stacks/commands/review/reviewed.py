@@ -81,7 +81,7 @@ def change(base: str, folder: Path) -> Change:
 
 
 def _shared(base: str, folder: Path) -> str:
-    unknown = f"{base!r} is no revision of git here: give one, such as origin/main, and fetch it first"
+    unknown = f"{base!r} is not a revision of git here: give one, such as origin/main, and fetch it first"
     tip = git(folder, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}", missing=unknown).strip()
     apart = (
         f"git finds no commit that {base} and this branch share: fetch the whole history (`git fetch --unshallow`; in "

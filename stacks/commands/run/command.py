@@ -98,7 +98,7 @@ def cancel(
         from stacks.commands.run.live import cancel as delete
 
         if target.kind != "RayJob":
-            raise ended(f"{target.title} is no RayJob: `cancel` stops jobs", MISUSED)
+            raise ended(f"{target.title} is not a RayJob: `cancel` stops jobs", MISUSED)
         tenant = next((each for each in settings.tenants if each.namespace_name == target.namespace), None)
         if tenant and target.name in (*(job.name for job in tenant.jobs), *tenant.job_names):
             of = " of the tenant's own stack" if target.name in tenant.job_names else ""

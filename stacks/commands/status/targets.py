@@ -237,7 +237,7 @@ def wake_patch(target: Target, settings: StackSettings) -> dict[str, Any] | None
     Raises NotWokenError.
     """
     if target.kind != "RayCluster":
-        raise NotWokenError(f"{target.title} is no RayCluster: only a RayCluster is woken")
+        raise NotWokenError(f"{target.title} is not a RayCluster: only a RayCluster is woken")
     body = target.body
     if deleted := body["metadata"].get("deletionTimestamp"):
         raise NotWokenError(f"{target.title} is being deleted since {deleted}")

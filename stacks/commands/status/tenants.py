@@ -128,7 +128,7 @@ def stack_status(
 
 
 def queue_names(stack: StackSettings, tenants: Sequence[TenantSettings], backend: Backend) -> list[str]:
-    """The queues of the stack; of some of its tenants, those that they use. Kueue's parents are no queues."""
+    """The queues of the stack; of some of its tenants, those that they use. Kueue's parents are not queues."""
     below = children(queues_of(stack))
     own = [each.name for each in queues_of(stack) if backend == "volcano" or not below[each.name]]
     used = [queue_of(tenant, cluster) for tenant in tenants for cluster in tenant.all_clusters or (None,)]

@@ -51,7 +51,7 @@ CASES = (
         summary="Node ray-redis-1 of Redis in namespace ray-system does not answer.",
         quiet={redis("redis_up", 1): over((1, 5), (0, 4), (1, 60)), redis("up", 1): over((1, 60))},
     ),
-    # A pod that waits for a node is no target.
+    # A pod that waits for a node is not a target.
     Case(
         "RayRedisNodeDown",
         {redis("up", 1): over((1, 5), ("_", 20), (1, 30))},

@@ -113,5 +113,5 @@ def test_a_rehearsal_without_problems_is_one_line(report: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", "{}", "no JSON", '{"stack": "prod", "well": 1}'])
 def test_another_report_is_refused(report: Path, text: str) -> None:
     report.write_text(text)
-    with pytest.raises(NoRehearsalError, match=r"rehearsal\.json: is no report of a rehearsal: write it with"):
+    with pytest.raises(NoRehearsalError, match=r"rehearsal\.json: is not a report of a rehearsal: write it with"):
         rehearsals([report])

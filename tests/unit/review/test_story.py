@@ -148,7 +148,7 @@ def test_a_comment_on_very_many_stacks_is_cut(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--base", "nowhere"], "'nowhere' is no revision of git here"),
+        (["--base", "nowhere"], "'nowhere' is not a revision of git here"),
         (["--base", "alone"], "git finds no commit that alone and this branch share"),
         (["--base", "main", "--preview-json", "base.yaml"], "base.yaml: cannot be read as JSON"),
         (["--base", "main", "--policies", "none.yaml"], "none.yaml: cannot be read"),

@@ -206,7 +206,7 @@ def test_a_run_of_somebody_else_is_not_deleted(api: Api) -> None:
             "weekly",
             "RayJob team-b/weekly is in the stack file of the tenant's own stack, and the next `up` would",
         ),
-        ("training", "RayCluster team-a/training is no RayJob"),
+        ("training", "RayCluster team-a/training is not a RayJob"),
         ("finetune-x7k2", "did you mean 'finetune-x7k2p'?"),
     ],
 )

@@ -144,7 +144,7 @@ FILE = yaml.safe_load((Path(__file__).parents[2] / "stack_files" / "good" / "eve
 
 
 def texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of each value of a stack file that is no mapping or list."""
+    """The path of each value of a stack file that is not a mapping or list."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield from texts(item, (*path, key))

@@ -50,7 +50,7 @@ HOSTILE = {
         "config:\n  ray-platform:operator:\n" + "".join(f"    replicaz{n}: 1\n" for n in range(90_000)),
         "unknown key 'replicaz",
     ),
-    "very many tenants that are no mappings": (
+    "very many tenants that are not mappings": (
         f"config:\n  ray-platform:tenants: [{'1, ' * 150_000}]",
         "1 is not allowed: a mapping",
     ),

@@ -258,7 +258,7 @@ def test_waking_sets_suspend_to_false_because_kuberay_ignores_its_absence() -> N
     ("name", "suspended", "why"),
     [
         ("training", lambda: resting(labels={"kueue.x-k8s.io/queue-name": "research"}), "suspended by Kueue"),
-        ("nightly", resting, "RayJob team-a/nightly is no RayCluster"),
+        ("nightly", resting, "RayJob team-a/nightly is not a RayCluster"),
         ("training", lambda: resting(deletionTimestamp=SINCE), f"is being deleted since {SINCE}"),
     ],
 )

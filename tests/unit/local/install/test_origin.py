@@ -38,7 +38,7 @@ def test_allowed_values(setting: str, kind: type) -> None:
         ("/no/such/folder", "there is no folder of that name"),
         ("ftp://tools.example.com", "a mirror is the https:// URL of a folder, or the folder's path"),
         ("https://", "a mirror is the https:// URL of a folder"),
-        ("https://[::1", "is no URL: Invalid IPv6 URL"),
+        ("https://[::1", "is not a URL: Invalid IPv6 URL"),
         ("https://tools.example.com#sha256=12", "pins the checksums of its mirror by '12'; a SHA-256 digest is 64"),
         ("http://tools.example.com", "over http:// anybody on the way can change what arrives"),
         ("https://tools.example.com/?token=1", "TOOLS names a mirror on tools.example.com with a user, a query"),
