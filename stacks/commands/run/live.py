@@ -62,6 +62,9 @@ def _bring(cluster: Cluster, run: Body, package: Package) -> None:
     try:
         body = code_of(run, package.content)
         cluster.request("POST", path_of("v1", "configmaps", namespace), headers=_JSON, body=body)
+    except KeyboardInterrupt:
+        cancel(cluster, namespace, name)
+        raise
     except ClusterUnreachableError as error:
         cancel(cluster, namespace, name)
         raise RefusedError(f"run {namespace}/{name} was deleted, because its code was not stored: {error}") from error

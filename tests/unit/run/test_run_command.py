@@ -51,7 +51,7 @@ class Api(FakeCluster):
         self.created: dict[str, Any] = {}
         self.template: dict[str, Any] | None = TEMPLATE
         self.refuses: ClusterUnreachableError | None = None
-        self.refuses_code: ClusterUnreachableError | None = None
+        self.refuses_code: BaseException | None = None
         self.code: dict[str, Any] = {}
         self.looking: ClusterUnreachableError | None = None
         self.found: dict[str, Any] | None = None
@@ -201,6 +201,13 @@ def test_a_run_whose_code_is_refused_is_deleted(api: Api, code: Path) -> None:
         f"run {run} was deleted, because its code was not stored: the API server refuses: exceeded quota\n"
     )
     assert api.sent[-1] == ("DELETE", f"/apis/ray.io/v1/namespaces/team-a/rayjobs/{run.partition('/')[2]}")
+
+
+def test_a_run_that_is_interrupted_before_its_code_is_stored_is_deleted(api: Api, code: Path) -> None:
+    api.refuses_code = KeyboardInterrupt()
+    done = stacks("run", "prod", "finetune", "--working-dir", str(code))
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert api.sent[-1][0] == "DELETE"
 
 
 def test_a_template_of_local_code_needs_a_folder_and_another_takes_none(api: Api, code: Path) -> None:
