@@ -47,7 +47,7 @@ def run(
     working_dir: Annotated[
         Path | None,
         typer.Option(
-            "--working-dir", metavar="FOLDER", help="Run the code of this folder; for templates of localCode."
+            "--working-dir", metavar="FOLDER", help="Run the code of this folder, if the template has localCode."
         ),
     ] = None,
     context: Context = None,

@@ -29,7 +29,7 @@ class Package:
     files: int
 
     def __str__(self) -> str:
-        return f"{self.uri}, {self.files} files, {_size(len(self.content))}"
+        return f"{self.uri}, {self.files} file{'' if self.files == 1 else 's'}, {_size(len(self.content))}"
 
 
 def pack(folder: Path) -> Package:

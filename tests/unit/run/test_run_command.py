@@ -185,7 +185,7 @@ def test_a_run_brings_the_code_of_a_folder(api: Api, code: Path) -> None:
     done = stacks("run", "prod", "finetune", "--working-dir", str(code), "--", "--epochs", "3")
     assert done.exit_code == 0, done.output
     uri = api.created["metadata"]["annotations"]["ray-platform/code"]
-    assert f"# code: {uri}, 1 files, 1 KiB\n" in done.stderr
+    assert f"# code: {uri}, 1 file, 1 KiB\n" in done.stderr
     [owner] = api.code["metadata"]["ownerReferences"]
     assert (owner["name"], owner["uid"]) == (api.created["metadata"]["name"], "1")
     [volume] = api.created["spec"]["submitterPodTemplate"]["spec"]["volumes"]
