@@ -10,6 +10,7 @@ The policies serve all tenants of a stack, and each asks the API server about th
   `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
   (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
   administrators.
+- `local-code` leaves to those who may create ConfigMaps but not change them the code of their own runs.
 - `redis` restricts cluster admins, who may change the StatefulSet of Redis: its pods could run as any account of the
   namespace, which may be the operator's.
 - `connected` only warns: of RayClusters, RayJobs and RayServices whose pods no NetworkPolicy lets reach each other.
@@ -32,8 +33,18 @@ from components.access.neighbours import (
 from components.access.personas import ALL_RAY_KINDS, RAY_GROUP, RAY_WRITE, RUN
 from components.access.restricted import Restricted, by_namespace
 from components.bodies import FIELD_MANAGER_ANNOTATION
-from components.job_template.manifests import AUTHOR_ANNOTATION, LETTERS, OPTIONS_ANNOTATION, RANDOM, TEMPLATE_LABEL
-from components.job_template.settings import WORD
+from components.job_template.manifests import (
+    AUTHOR_ANNOTATION,
+    CODE_ANNOTATION,
+    CODE_URI,
+    CODE_VOLUME,
+    LETTERS,
+    LONGEST_CODE,
+    OPTIONS_ANNOTATION,
+    RANDOM,
+    TEMPLATE_LABEL,
+)
+from components.job_template.settings import CODE_FILE, WORD
 from components.objects import Object
 from components.payloads.idle_termination import NAME as IDLE_TERMINATION
 from components.ray_cluster.manifests import API_VERSION as RAY_VERSION
@@ -73,6 +84,8 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         ("own-workers", _own_workers(), tenants),
         ("neighbours", neighbours(admitted), tenants),
     ]
+    if admitted.local_code:
+        policies.append(("local-code", _local_code(), tenants))
     if admitted.hosts:
         policies.append(("ingress-hosts", own_hosts(admitted), named("In", admitted.hosts)))
     if admitted.redis:
@@ -313,10 +326,17 @@ def _runs_of_templates() -> Body:
     template = "params.spec.jobTemplate"
     arguments = f"object.spec.entrypoint.substring(size({template}.entrypoint))"
     options = f"params.metadata.?annotations[?'{OPTIONS_ANNOTATION}']"
+    given, brings = (f"{of}.metadata.?annotations[?'{CODE_ANNOTATION}']" for of in ("object", "params"))
+    submitter = "submitterPodTemplate"
     same = [
-        *_same_but("object.spec", template, listed(["entrypoint", "suspend"])),
+        *_same_but("object.spec", template, listed(["entrypoint", "suspend", submitter])),
+        f"{brings}.hasValue() || object.spec.?{submitter} == {template}.?{submitter}",
+        *(
+            f"!{brings}.hasValue() || {each}"
+            for each in _same_but_the_code(f"object.spec.{submitter}", f"{template}.{submitter}")
+        ),
         "object.metadata.labels == params.metadata.labels",
-        *_same_but(_annotations("object"), _annotations("params"), listed([AUTHOR_ANNOTATION])),
+        *_same_but(_annotations("object"), _annotations("params"), listed([AUTHOR_ANNOTATION, CODE_ANNOTATION])),
     ]
     rules = [
         (
@@ -337,6 +357,11 @@ def _runs_of_templates() -> Body:
             f"!{options}.hasValue() || {arguments}.split(' ').all(word, !word.startsWith('-')"
             f" || word.split('=')[0] in {options}.orValue('').split(' '))",
             f"the template has a list of options (annotation {OPTIONS_ANNOTATION}), and this run gives another",
+        ),
+        (
+            f"{brings}.hasValue() ? {given}.orValue('').matches('^{CODE_URI}$') : !{given}.hasValue()",
+            f"a run has Ray's URI of its code (annotation {CODE_ANNOTATION}) if its template has localCode, and not "
+            "otherwise",
         ),
         (
             f"{_AUTHOR}.orValue('') == request.userInfo.username",
@@ -363,6 +388,69 @@ def _runs_of_templates() -> Body:
         "paramKind": {"apiVersion": RAY_VERSION, "kind": "RayCronJob"},
         # Until the API server knows the parameter's kind, it refuses all that the policy is for.
         "matchConstraints": {**spec["matchConstraints"], "objectSelector": labelled},
+    }
+
+
+_NAME_OF_CODE = "'.' + '%x'.format([request.userInfo.username])"
+"""CEL: what follows a run's name in the name of the ConfigMap with its code (job_template/manifests.py: code_of)."""
+
+
+def _same_but_the_code(now: str, before: str) -> tuple[str, ...]:
+    """CEL: two pod templates are equal except for the ConfigMap with the code, which is the author's own."""
+    volumes, earlier = (f"{each}.spec.?volumes.orValue([])" for each in (now, before))
+    own = (
+        *_same_but("volume", "before", listed(["configMap"])),
+        *_same_but("volume.configMap", "before.configMap", listed(["name"])),
+        f"volume.configMap.name == object.metadata.name + {_NAME_OF_CODE}",
+    )
+    return (
+        f"has({now})",
+        *_same_but(now, before, listed(["spec"])),
+        *_same_but(f"{now}.spec", f"{before}.spec", listed(["volumes"])),
+        f"{volumes}.size() == {earlier}.size()",
+        f"{volumes}.all(volume, {earlier}.exists(before,"
+        f" volume.name == '{CODE_VOLUME}' ? {' && '.join(own)} : volume == before))",
+    )
+
+
+def _local_code() -> Body:
+    """Who may create ConfigMaps, but not change them, creates only the code of a run of their own. Without labels and
+    annotations no controller takes it for its configuration, and with its owner it is deleted."""
+    owner = "object.metadata.ownerReferences[0]"
+    owned = (
+        "object.metadata.?ownerReferences.orValue([]).size() == 1",
+        f"{owner}.apiVersion == '{RAY_VERSION}' && {owner}.kind == 'RayJob'",
+        *(f"{owner}.?{each}.orValue(false) == false" for each in ("controller", "blockOwnerDeletion")),
+        f"object.metadata.?name.orValue('') == {owner}.name + {_NAME_OF_CODE}",
+    )
+    alone = (
+        *(f"object.metadata.?{each}.orValue({{}}).size() == 0" for each in ("labels", "annotations")),
+        "object.metadata.?finalizers.orValue([]).size() == 0",
+        "object.?immutable.orValue(false) == true && object.?data.orValue({}).size() == 0",
+        f"object.?binaryData.orValue({{}}).size() == 1 && '{CODE_FILE}' in object.binaryData",
+    )
+    most = (LONGEST_CODE + 2) // 3 * 4
+    rules = (
+        (
+            " && ".join((*owned, *alone)),
+            "you may only create the ConfigMap with the code of a run of yours, which is immutable and has the run as "
+            "its owner: use `ray-platform run --working-dir`",
+        ),
+        (
+            f"object.?binaryData.orValue({{}}).all(key, size(object.binaryData[key]) <= {most})",
+            f"the code of a run has at most {LONGEST_CODE // 2**10} KiB, packed",
+        ),
+    )
+    may_only_create = {
+        "name": "may-only-create",
+        "expression": "!authorizer.group('').resource('configmaps').namespace(request.namespace).check('update')"
+        ".allowed()",
+    }
+    rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    return {
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [may_only_create],
+        "validations": [{"expression": expression, "message": message} for expression, message in rules],
     }
 
 

@@ -8,6 +8,7 @@ from components.access.personas import (
     CLUSTER_ADMIN,
     CLUSTER_ADMIN_INSIDE,
     EDIT,
+    LOCAL_CODE,
     RAY_DEPLOYER,
     RAY_JOB_SUBMITTER,
     RAY_PORT_FORWARDER,
@@ -155,14 +156,17 @@ def tenant_access(
     accounts: Sequence[str],
     ingresses: bool,
     templates: Sequence[str],
+    with_code: Sequence[str] = (),
 ) -> dict[str, Body]:
     """The access objects of a tenant's namespace, by part: accounts and roles.
 
     `accounts`: those to create for
     RayClusters. `ingresses`: whether admins may create Ingresses. `templates`: names of the tenant's job templates.
+    `with_code`: of those whose runs bring their code.
     """
     made = {f"account:{each}": in_namespace(service_account(each), namespace) for each in accounts}
-    for grant in [*tenant_grants(admins, users, clusters, ingresses, templates), *pods_grants(clusters, namespace)]:
+    grants = tenant_grants(admins, users, clusters, ingresses, templates, with_code)
+    for grant in [*grants, *pods_grants(clusters, namespace)]:
         for part, body in bodies(grant).items():
             made[f"{grant.name}-{part}"] = in_namespace(body, namespace)
     for cluster in clusters:
@@ -180,6 +184,7 @@ def tenant_grants(
     clusters: Sequence[NamedCluster],
     ingresses: bool = False,
     templates: Sequence[str] = (),
+    with_code: Sequence[str] = (),
 ) -> list[Grant]:
     """The Roles in a tenant's namespace; none is without subjects.
 
@@ -187,6 +192,7 @@ def tenant_grants(
     """
     users = list(users)
     running = {each: [user.subject for user in users if user.runs(each)] for each in templates}
+    bringing = [*admins, *itertools.chain(*(running[each] for each in with_code))] if with_code else []
     submitting = [user.subject for user in users if user.submit_jobs]
     using = {
         cluster.name: [user.subject for user in users if user.clusters is None or cluster.name in user.clusters]
@@ -199,6 +205,7 @@ def tenant_grants(
         *(Grant(f"ray-user:{cluster.name}", use_of([cluster]), using[cluster.name]) for cluster in clusters),
         Grant("ray-job-submitter", RAY_JOB_SUBMITTER, _each_once(submitting, *running.values())),
         *(Grant(f"ray-job-template:{each}", run_of(each), subjects) for each, subjects in running.items()),
+        Grant("ray-local-code", LOCAL_CODE, _each_once(bringing)),
     ]
     made: dict[str, Grant] = {}
     for grant in grants:

@@ -215,6 +215,11 @@ def run_of(template: str) -> tuple[Rule, ...]:
     return (rule(RAY_GROUP, ["raycronjobs"], [RUN], [template]),)
 
 
+LOCAL_CODE = (rule("", ["configmaps"], ["create"]),)
+"""In the tenant's namespace: bring code to a run. An admission policy allows only the ConfigMap of a run of one's own.
+RBAC knows no names of objects that do not exist."""
+
+
 def schedule_of(template: str) -> tuple[Rule, ...]:
     """For the account that runs a job template on schedule. It sees the runs; the admission policies leave to it those
     that it creates."""

@@ -46,6 +46,9 @@ class Restricted:
     templates: Sequence[str] = ()
     """Names of the job templates of all tenants."""
 
+    local_code: bool = False
+    """Whether runs of a job template bring their code."""
+
     connected: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Objects of KubeRay with NetworkPolicies, as `rayclusters/NAME`, by the namespaces where the pods of others cannot
     reach each other."""

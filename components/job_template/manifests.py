@@ -5,6 +5,7 @@ The object is a suspended RayCronJob, as a suspended CronJob is the template of 
 serves the kind with all defaults of a RayJob, and its operator starts nothing from it.
 """
 
+import base64
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -14,11 +15,18 @@ from typing import Any
 from components import payloads
 from components.access.manifests import PREFIX, account, role, role_binding, service_account
 from components.access.personas import schedule_of
-from components.job_template.settings import NOT_A_WORD, WORD, CronSettings, JobTemplateSettings
+from components.job_template.settings import (
+    CODE_FILE,
+    CODE_FOLDER,
+    NOT_A_WORD,
+    WORD,
+    CronSettings,
+    JobTemplateSettings,
+)
 from components.objects import Object
 from components.ray_cluster.manifests import API_VERSION
 from components.ray_cluster.objects import beside_ray_clusters
-from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
+from components.ray_cluster.pods import PodIdentity, container, merged_over, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.ray_job.settings import JOB_LABEL
@@ -34,6 +42,23 @@ AUTHOR_ANNOTATION = "ray-platform/created-by"
 
 OPTIONS_ANNOTATION = "ray-platform/options"
 """Annotation of a template and of its runs: the options that a run may give."""
+
+CODE_ANNOTATION = "ray-platform/code"
+"""Annotation of a template whose runs bring code, with _LOCAL. Of a run: Ray's URI of the code."""
+
+_LOCAL = "local"
+
+CODE_URI = "gcs://_ray_pkg_[0-9a-f]{40}[.]zip"
+"""Ray's URIs of archives: by the SHA-1 of their bytes (ray/_private/runtime_env/packaging.py: get_uri_for_package)."""
+
+CODE_VOLUME = "ray-platform-code"
+"""Volume of the pod that submits with the code of the run. In a template it names no ConfigMap that anybody makes."""
+
+LONGEST_CODE = 512 * 2**10
+"""Bytes of the code of a run. Kubernetes allows twice as much in a ConfigMap; etcd has those of all runs that exist."""
+
+_LONGEST_NAME = 253
+"""Characters of a ConfigMap's name."""
 
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Those of Kubernetes' generated names, which make no words (apimachinery, pkg/util/rand)."""
@@ -58,6 +83,10 @@ def job_template(settings: JobTemplateSettings, job: Body) -> Body:
     annotations = {key: value for key, value in metadata["annotations"].items() if key != RUN_ANNOTATION}
     if settings.options is not None:
         annotations[OPTIONS_ANNOTATION] = " ".join(settings.options)
+    spec = job["spec"]
+    if settings.local_code:
+        annotations[CODE_ANNOTATION] = _LOCAL
+        spec = _with_code(spec, CODE_VOLUME)
     return {
         "apiVersion": API_VERSION,
         "kind": "RayCronJob",
@@ -66,8 +95,26 @@ def job_template(settings: JobTemplateSettings, job: Body) -> Body:
             "labels": {**(metadata.get("labels") or {}), TEMPLATE_LABEL: settings.name},
             **({"annotations": annotations} if annotations else {}),
         },
-        "spec": {"schedule": _SCHEDULE, "suspend": True, "jobTemplate": job["spec"]},
+        "spec": {"schedule": _SCHEDULE, "suspend": True, "jobTemplate": spec},
     }
+
+
+def brings_code(template: Mapping[str, Any]) -> bool:
+    """Whether the runs of a template bring their code. `template`: as for `run_of`."""
+    return CODE_ANNOTATION in (template["metadata"].get("annotations") or {})
+
+
+def _with_code(spec: Body, name: str) -> Body:
+    """The spec of a RayJob whose pod that submits mounts the ConfigMap of this name. Without such a pod `check` refuses
+    the template."""
+    pod = spec.get("submitterPodTemplate")
+    if not pod:
+        return spec
+    mount = {"name": CODE_VOLUME, "mountPath": CODE_FOLDER, "readOnly": True}
+    submits = {"name": pod["spec"]["containers"][0]["name"], "volumeMounts": [mount]}
+    volume = {"name": CODE_VOLUME, "configMap": {"name": name}}
+    mounted = merged_over(pod, {"spec": {"containers": [submits], "volumes": [volume]}}, ("submitterPodTemplate",))
+    return {**spec, "submitterPodTemplate": mounted}
 
 
 def beside_runs(own: RayClusterSettings) -> list[Object]:
@@ -75,9 +122,9 @@ def beside_runs(own: RayClusterSettings) -> list[Object]:
     return beside_ray_clusters(own, JOB_LABEL, _ALL)
 
 
-def run_of(template: Mapping[str, Any], arguments: Sequence[str], author: str) -> Body:
+def run_of(template: Mapping[str, Any], arguments: Sequence[str], author: str, code: str | None = None) -> Body:
     """A run: the RayJob that the template describes, with arguments. `template`: the RayCronJob as the API server has
-    it. `author`: the user who creates it.
+    it. `author`: the user who creates it. `code`: Ray's URI of the code, if runs of the template bring it.
 
     Raises BadArgumentsError.
     """
@@ -85,18 +132,52 @@ def run_of(template: Mapping[str, Any], arguments: Sequence[str], author: str) -
     for each in arguments:
         if not re.fullmatch(WORD, each):
             raise BadArgumentsError(f"{each!r} {NOT_A_WORD}")
-    suffix = "".join(secrets.choice(LETTERS) for _ in range(RANDOM))
+    name = f"{metadata['name']}-{''.join(secrets.choice(LETTERS) for _ in range(RANDOM))}"
+    annotations = {**(metadata.get("annotations") or {}), AUTHOR_ANNOTATION: author}
+    if code:
+        annotations[CODE_ANNOTATION], spec = code, _with_code(spec, _name_of_code(name, author))
     return {
         "apiVersion": API_VERSION,
         "kind": "RayJob",
         "metadata": {
-            "name": f"{metadata['name']}-{suffix}",
+            "name": name,
             "namespace": metadata["namespace"],
             "labels": dict(metadata["labels"]),
-            "annotations": {**(metadata.get("annotations") or {}), AUTHOR_ANNOTATION: author},
+            "annotations": annotations,
         },
         "spec": {**spec, "entrypoint": " ".join([spec["entrypoint"], *arguments])},
     }
+
+
+def code_of(run: Mapping[str, Any], content: bytes) -> Body:
+    """The ConfigMap with the code of a run, which is deleted with it. `run`: as the API server has it. `content`: an
+    archive of at most LONGEST_CODE."""
+    metadata = run["metadata"]
+    owner = {"apiVersion": API_VERSION, "kind": "RayJob", "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": _name_of_code(metadata["name"], metadata["annotations"][AUTHOR_ANNOTATION]),
+            "namespace": metadata["namespace"],
+            "ownerReferences": [owner],
+        },
+        "immutable": True,
+        "binaryData": {CODE_FILE: base64.b64encode(content).decode()},
+    }
+
+
+def _name_of_code(run: str, author: str) -> str:
+    """Contains the author, so that nobody can make the ConfigMap of somebody else's run (access/admission.py:
+    _NAME_OF_CODE)."""
+    name = f"{run}.{author.encode().hex()}"
+    if len(name) > _LONGEST_NAME:
+        message = (
+            f"user name {author!r} is too long for runs with local code, which have it in the name of a ConfigMap: use "
+            f"one of at most {(_LONGEST_NAME - len(run) - 1) // 2} bytes"
+        )
+        raise BadArgumentsError(message)
+    return name
 
 
 SCHEDULE_LABEL = "ray-platform/job-schedule"

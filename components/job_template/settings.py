@@ -15,6 +15,7 @@ from core.problems import Problem, Problems
 from core.types import NonEmptyText, Settings, dns_1035_label
 from kuberay.cron import cron_job_fault, is_zone_of_cron_job
 from kuberay.formats import LONGEST
+from kuberay.runtime_env import RuntimeEnvSettings
 
 TemplateName = Annotated[str, dns_1035_label(LONGEST["RayCronJob"])]
 """Leaves room for the suffix in the names of its runs, as KubeRay does for those of a RayCronJob."""
@@ -63,6 +64,10 @@ def _word(argument: str) -> str:
 
 
 Limit = Annotated[int, Strict(), Field(ge=0, le=1000)]
+
+CODE_FOLDER, CODE_FILE = "/ray-platform/code", "code.zip"
+"""Where the pod that submits a run has the code that the run brings. It uploads the file to Ray, as `ray job submit`
+does with each archive of its machine (ray/_private/runtime_env/working_dir.py: upload_working_dir_if_needed)."""
 
 
 class CronSettings(Settings):
@@ -121,17 +126,45 @@ class JobTemplateSettings(JobSettings):
     cron: CronSettings | None = None
     """Runs the template on schedule, too. Default: only people run it."""
 
+    local_code: bool = False
+    """True: each run brings the code of a folder, `ray-platform run STACK NAME --working-dir FOLDER`, and nobody vets
+    it. Users of the template then run any code with the account, Secrets, storage and network of its pods. Not with
+    `cron`, `runtimeEnv.working_dir` and `HTTPMode` or `SidecarMode`."""
+
     @functools.cached_property
     def job(self) -> RayJobSettings:
         """The template as a RayJob of its name."""
         own = {field: getattr(self, field) for field in JobSettings.model_fields}
-        return RayJobSettings.model_construct(self.model_fields_set - {"options", "cron"}, **own)
+        given = self.model_fields_set - {"options", "cron", "local_code"}
+        if self.local_code:
+            environment = self.runtime_env or RuntimeEnvSettings()
+            own["runtime_env"] = environment.model_copy(update={"working_dir": f"{CODE_FOLDER}/{CODE_FILE}"})
+            given |= {"runtime_env"}
+        return RayJobSettings.model_construct(given, **own)
 
 
 def _valid(template: JobTemplateSettings) -> JobTemplateSettings:
-    if problems := [*problems_of(template.job), *_arguments(template), *_any_program(template)]:
+    of_code = list(_local_code(template))
+    if problems := of_code or [*problems_of(template.job), *_arguments(template), *_any_program(template)]:
         raise Problems(problems)
     return template
+
+
+def _local_code(template: JobTemplateSettings) -> Iterator[Problem]:
+    if not template.local_code:
+        return
+    if template.submission_mode != "K8sJobMode":
+        message = (
+            f"the pod that submits a run uploads its code, and {template.submission_mode} has none: use K8sJobMode, or "
+            "remove localCode"
+        )
+        yield Problem(("localCode",), True, message, "job-template-code")
+    if template.runtime_env and template.runtime_env.others.get("working_dir") is not None:
+        message = "each run brings its own folder, because localCode is true: remove one"
+        yield Problem(("runtimeEnv", "working_dir"), None, message, "job-template-code")
+    if template.cron:
+        message = "a run on schedule has no folder to bring, which localCode requires: write a template for each"
+        yield Problem(("cron",), None, message, "job-template-code")
 
 
 def _arguments(template: JobTemplateSettings) -> Iterator[Problem]:

@@ -263,14 +263,16 @@ def hard(settings: QuotaSettings) -> dict[str, str]:
 OF_RUNS = {"count/rayjobs.ray.io": 500, "count/jobs.batch": 500}
 """The most objects that users of job templates, and those with `submitJobs`, may make."""
 
+OF_RUNS_WITH_CODE = {**OF_RUNS, "count/configmaps": 500}
+"""The same, where runs bring their code."""
+
 OF_OBJECTS = {
-    **OF_RUNS,
+    **OF_RUNS_WITH_CODE,
     "count/rayclusters.ray.io": 500,
     "count/rayservices.ray.io": 100,
     "count/raycronjobs.ray.io": 100,
     "count/services": 1000,
     "count/secrets": 1000,
-    "count/configmaps": 500,
     "count/persistentvolumeclaims": 500,
     "count/poddisruptionbudgets.policy": 500,
     "count/deployments.apps": 500,

@@ -62,6 +62,7 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _of_objects(stack)
     yield from _labels_of_schedulers(stack)
     yield from _schedules_that_may_stop(stack)
+    yield from _options_of_unknown_code(stack)
     yield from _long_waits(stack)
     yield from _quotas_beyond_nodes(stack)
     yield from _unused_mirrors(stack)
@@ -163,6 +164,18 @@ def _schedules_that_may_stop(stack: StackSettings) -> Iterator[Finding]:
                     f"{harm} concurrencyPolicy is {cron.concurrency_policy}: set activeDeadlineSeconds of the template"
                 )
                 yield Finding((f"{PREFIX}tenants", at, "jobTemplates", number, "cron"), None, message, "endless-run")
+
+
+def _options_of_unknown_code(stack: StackSettings) -> Iterator[Finding]:
+    """Job templates that seem to bound what their users run, and whose runs bring any program."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, template in enumerate(tenant.job_templates):
+            if template.local_code and template.options is not None:
+                message = (
+                    "bind nothing, because localCode lets users bring the program that reads them, and run any code "
+                    "with the account, Secrets and storage of the template's pods: remove options, or localCode"
+                )
+                yield Finding((f"{PREFIX}tenants", at, "jobTemplates", number, "options"), None, message, "local-code")
 
 
 def _quotas_beyond_nodes(stack: StackSettings) -> Iterator[Finding]:

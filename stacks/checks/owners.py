@@ -68,10 +68,18 @@ def problems_with_kueue(
         yield Problem(("shutdownAfterJobFinishes",), None, message, "not-with-kueue")
 
 
-def problems_of_schedule(tenant: TenantSettings, template: JobTemplateSettings) -> Iterator[Problem]:
-    """A schedule whose pods would have no image; paths are in the template's settings."""
+def problems_of_its_pods(tenant: TenantSettings, template: JobTemplateSettings) -> Iterator[Problem]:
+    """A schedule whose pods would have no image, and no pod for the code of runs; paths are in the template's
+    settings."""
     selector = template.cluster_selector
-    if template.cron and selector and selector.cluster not in {each.name for each in tenant.clusters}:
+    unknown = selector is not None and selector.cluster not in {each.name for each in tenant.clusters}
+    if template.local_code and unknown and not template.submitter_pod_template:
+        message = (
+            "the pod that submits has the image of the template's RayCluster, which is not known here: give the "
+            f"template a cluster of its own, or a submitterPodTemplate with a container {SUBMITTER}"
+        )
+        yield Problem(("localCode",), True, message, "job-template-code")
+    if template.cron and unknown:
         message = (
             "the pod that starts the runs has the image of the template's RayCluster, which is not known here: give "
             "the template a cluster of its own, or start its runs from elsewhere"

@@ -32,8 +32,8 @@ from kuberay.rules import groups_of
 from stacks.checks.capacity import without_room_for
 from stacks.checks.demands import problems_of_job, problems_of_model
 from stacks.checks.owners import (
+    problems_of_its_pods,
     problems_of_references,
-    problems_of_schedule,
     problems_of_submitter,
     problems_with_kueue,
 )
@@ -79,7 +79,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
         invalid += (each.below(("services", at)) for each in _of_service(tenant, stack, operator, service))
     yield from invalid
     for at, template in enumerate(tenant.job_templates):
-        yield from (each.below(("jobTemplates", at)) for each in problems_of_schedule(tenant, template))
+        yield from (each.below(("jobTemplates", at)) for each in problems_of_its_pods(tenant, template))
     if tenant.job_templates and not operator.since("1.6"):
         message = newer_field("RayCronJob, which holds a job template,", "1.6", operator)
         yield Problem(("jobTemplates",), None, message, "newer-field")

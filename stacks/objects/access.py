@@ -158,6 +158,7 @@ def restricted(stack: StackSettings) -> Restricted:
         ),
         redis.namespace if (redis := shared_redis(stack)) and stack.access.cluster_admins else None,
         tuple(each.name for tenant in tenants for each in tenant.job_templates),
+        any(each.local_code for tenant in tenants for each in tenant.job_templates),
         {tenant.namespace_name: _connected(tenant) for tenant in tenants if stack.network.policies and _closed(tenant)},
     )
 

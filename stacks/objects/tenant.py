@@ -15,7 +15,7 @@ from components.ray_cluster.objects import certificates, ray_cluster_objects
 from components.ray_job.manifests import ray_job_objects
 from components.ray_service.manifests import ray_service_objects
 from components.storage.manifests import objects as storage_objects
-from components.tenant.settings import OF_OBJECTS, OF_RUNS, counted, namespace, object_counts, quota
+from components.tenant.settings import OF_OBJECTS, OF_RUNS, OF_RUNS_WITH_CODE, counted, namespace, object_counts, quota
 from core.body import Body
 from core.problems import Path
 from stacks.cached import cached
@@ -102,7 +102,8 @@ def _others_make(tenant: TenantSettings) -> Mapping[str, int]:
     if tenant.admins or tenant.ray_deployer:
         return OF_OBJECTS
     templates = [each.name for each in tenant.job_templates]
-    return OF_RUNS if any(user.submit_jobs or any(map(user.runs, templates)) for user in tenant.users) else {}
+    of_runs = OF_RUNS_WITH_CODE if any(each.local_code for each in tenant.job_templates) else OF_RUNS
+    return of_runs if any(user.submit_jobs or any(map(user.runs, templates)) for user in tenant.users) else {}
 
 
 def _at_once(bodies: Mapping[str, Body]) -> tuple[Object, ...]:
@@ -118,6 +119,7 @@ def _access(stack: StackSettings, tenant: TenantSettings) -> Iterator[Object]:
         accounts=own_accounts(tenant),
         ingresses=tenant.network.ingress,
         templates=tuple(each.name for each in tenant.job_templates),
+        with_code=tuple(each.name for each in tenant.job_templates if each.local_code),
     )
     of_accounts = {tenant.service_account(each): ("clusters", at) for at, each in enumerate(tenant.clusters)}
     for name, body in found.items():

@@ -1,9 +1,12 @@
 """What people may try with RayClusters, RayJobs and RayServices of their own, and why the API server refuses it."""
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
 from components.access.neighbours import IDLE_FINALIZER
+from components.job_template.manifests import CODE_ANNOTATION, CODE_VOLUME, LONGEST_CODE
+from components.job_template.settings import CODE_FILE
 
 Attack = Callable[[dict[str, Any]], Any]
 """Edits the body of an object."""
@@ -117,6 +120,10 @@ RUNS: dict[str, tuple[Attack, str]] = {
         lambda run: run["spec"].update(entrypoint="python other.py"),
         "a run has the entrypoint of its template",
     ),
+    "code that the template does not let runs bring": (
+        lambda run: run["metadata"]["annotations"].update({CODE_ANNOTATION: f"gcs://_ray_pkg_{'0' * 40}.zip"}),
+        "if its template has localCode, and not otherwise",
+    ),
     "an option that the template does not list": (
         lambda run: run["spec"].update(entrypoint="python train.py --trust-remote-code"),
         "this run gives another",
@@ -128,6 +135,107 @@ RUNS: dict[str, tuple[Attack, str]] = {
     },
 }
 """What a Ray user may try with a run of a job template, and why it is refused."""
+
+
+def _volumes(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of the pod that submits. The code is the only one."""
+    volumes: list[dict[str, Any]] = run["spec"]["submitterPodTemplate"]["spec"]["volumes"]
+    return volumes
+
+
+def _code_from(**source: Any) -> Attack:
+    return lambda run: _volumes(run)[0].update(configMap=source)
+
+
+OF_LOCAL_CODE: dict[str, tuple[Attack, str]] = {
+    "as it is": (lambda _: None, ""),
+    "the code of somebody else": (
+        lambda run: _volumes(run)[0].update(configMap={"name": f"{run['metadata']['name']}.{b'alice'.hex()}"}),
+        SAME,
+    ),
+    "another ConfigMap": (_code_from(name="kube-root-ca.crt"), SAME),
+    "no ConfigMap": (_code_from(name=CODE_VOLUME), SAME),
+    "further keys": (
+        lambda run: _volumes(run)[0]["configMap"].update(items=[{"key": CODE_FILE, "path": "site.py"}]),
+        SAME,
+    ),
+    "a Secret": (lambda run: _volumes(run).append({"name": "token", "secret": {"secretName": "training"}}), SAME),
+    "a Secret in its place": (
+        lambda run: _volumes(run).__setitem__(0, {"name": CODE_VOLUME, "secret": {"secretName": "training"}}),
+        SAME,
+    ),
+    "a Secret beside it": (lambda run: _volumes(run)[0].update(secret={"secretName": "training"}), SAME),
+    "no volume": (lambda run: _volumes(run).clear(), SAME),
+    "no pod that submits": (lambda run: run["spec"].pop("submitterPodTemplate"), SAME),
+    "another image of it": (
+        lambda run: run["spec"]["submitterPodTemplate"]["spec"]["containers"][0].update(image="example.com/mine:1"),
+        SAME,
+    ),
+    "an account of it": (
+        lambda run: run["spec"]["submitterPodTemplate"]["spec"].update(serviceAccountName="training"),
+        SAME,
+    ),
+    "a label of it": (
+        lambda run: run["spec"]["submitterPodTemplate"].update(metadata={"labels": {"ray.io/cluster": "training"}}),
+        SAME,
+    ),
+    "a folder of the image": (lambda run: run["spec"].update(runtimeEnvYAML="working_dir: /etc"), SAME),
+    "no URI": (lambda run: run["metadata"]["annotations"].pop(CODE_ANNOTATION), "a run has Ray's URI of its code"),
+    "the template's annotation": (
+        lambda run: run["metadata"]["annotations"].update({CODE_ANNOTATION: "local"}),
+        "a run has Ray's URI of its code",
+    ),
+}
+"""What a Ray user may try with a run that brings its code, and why it is refused."""
+
+ONLY_CODE = "you may only create the ConfigMap with the code of a run of yours"
+
+
+def _metadata(**edit: Any) -> Attack:
+    return lambda code: code["metadata"].update(edit)
+
+
+def _owner(**edit: Any) -> Attack:
+    return lambda code: code["metadata"]["ownerReferences"][0].update(edit)
+
+
+CODE: dict[str, tuple[Attack, str]] = {
+    "as it is": (lambda _: None, ""),
+    "the largest": (lambda code: code["binaryData"].update({CODE_FILE: _encoded(LONGEST_CODE)}), ""),
+    "too large": (lambda code: code["binaryData"].update({CODE_FILE: _encoded(LONGEST_CODE + 3)}), "at most 512 KiB"),
+    "of somebody else's run": (
+        lambda code: code["metadata"].update(name=f"{code['metadata']['name'].partition('.')[0]}.{b'alice'.hex()}"),
+        ONLY_CODE,
+    ),
+    "of another name": (_metadata(name="volcano-scheduler-configmap"), ONLY_CODE),
+    "of a generated name": (
+        lambda code: code["metadata"].update(generateName=code["metadata"].pop("name")),
+        ONLY_CODE,
+    ),
+    "of another run than its owner": (_owner(name="mine-aaaaa"), ONLY_CODE),
+    "of no run": (_metadata(ownerReferences=[]), ONLY_CODE),
+    "of two owners": (
+        lambda code: code["metadata"]["ownerReferences"].append(
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "kube-root-ca.crt", "uid": "1"}
+        ),
+        ONLY_CODE,
+    ),
+    "of a pod": (_owner(apiVersion="v1", kind="Pod"), ONLY_CODE),
+    "that keeps its run": (_owner(blockOwnerDeletion=True), ONLY_CODE),
+    "of a controller": (_owner(controller=True), ONLY_CODE),
+    "with a label for a controller": (_metadata(labels={"grafana_dashboard": "1"}), ONLY_CODE),
+    "with an annotation": (_metadata(annotations={"k8s-sidecar-target-directory": "/etc"}), ONLY_CODE),
+    "with a finalizer": (_metadata(finalizers=["example.com/never"]), ONLY_CODE),
+    "that can be changed": (lambda code: code.pop("immutable"), ONLY_CODE),
+    "with a text": (lambda code: code.update(data={"config.yaml": "a: 1"}), ONLY_CODE),
+    "with another file": (lambda code: code["binaryData"].update({"other.zip": "UEs="}), ONLY_CODE),
+    "without a file": (lambda code: code.pop("binaryData"), ONLY_CODE),
+}
+"""What a Ray user may try with the ConfigMap of a run's code, and why it is refused."""
+
+
+def _encoded(size: int) -> str:
+    return base64.b64encode(b"a" * size).decode()
 
 
 def pod_of(run: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,10 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
         "clusterNames": ["adhoc"],
         "storage": [{"name": "runs", "storageClass": "standard", "size": "1Gi", "retain": False}],
         "runHistory": {"storage": "runs", "readHeads": True},
-        "jobTemplates": [{"name": "finetune", "entrypoint": "python train.py", "cluster": same, "cron": never}],
+        "jobTemplates": [
+            {"name": "finetune", "entrypoint": "python train.py", "cluster": same, "cron": never},
+            {"name": "sandbox", "entrypoint": "python train.py", "cluster": same, "localCode": True},
+        ],
     }
     settings["tenants"].append({"name": OTHER_TEAM, "clusterNames": ["training", "adhoc"], "rayDeployer": {}})
     settings["access"] = {"clusterAdmins": ["group:platform"]}

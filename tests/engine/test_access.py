@@ -146,7 +146,9 @@ def roles() -> Iterator[Role]:
         "ray-job-submitter": "Ray user of training",
         "pods:tokens": "Head and workers with Kubernetes' tokens",
     }
-    given = tenant_grants(tenant.admins, tenant.users, clusters, templates=[each.name for each in tenant.job_templates])
+    templates = [each.name for each in tenant.job_templates]
+    with_code = [each.name for each in tenant.job_templates if each.local_code]
+    given = tenant_grants(tenant.admins, tenant.users, clusters, templates=templates, with_code=with_code)
     for grant in [*given, *pods_grants(clusters, TEAM)]:
         yield Role(bodies(grant)["role"], TEAM, holders.get(grant.name, "Ray user"))
     yield Role(template_objects(stack, tenant, tenant.job_templates[0])["finetune:schedule-role"], TEAM, "Schedule")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes import client
 
-from components.job_template.manifests import run_of
+from components.job_template.manifests import brings_code, code_of, run_of
 from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays
 from tests.conftest import Compared
@@ -211,30 +211,63 @@ def test_no_job_of_a_user_brings_pods_or_runs_elsewhere(judge: Judge, fields: Fi
     compared("the table of what is anybody's own", "RayJobs by Ray user of training", tally)
 
 
-RUNNERS = {who: PEOPLE[who] for who in ("Ray user", "Schedule")}
-"""Who runs job templates."""
+RUNNERS = (("Ray user", "finetune"), ("Schedule", "finetune"), ("Ray user", "sandbox"))
+"""Who runs which job template. Runs of `sandbox` bring their code."""
+
+CODE = f"gcs://_ray_pkg_{'a1' * 20}.zip"
 
 
-@pytest.mark.parametrize("who", RUNNERS)
+@pytest.mark.parametrize(("who", "name"), RUNNERS)
 def test_no_run_differs_from_its_template(
-    who: str, judge: Judge, fields: Fields, cluster: Rehearsal, compared: Compared
+    who: str, name: str, judge: Judge, fields: Fields, cluster: Rehearsal, compared: Compared
 ) -> None:
-    template, tally = Rays(cluster, "raycronjobs").read(TEAM, "finetune"), Counter[str]()
-    run = run_of(template, ["--epochs=3"], RUNNERS[who].user)
+    template, tally = Rays(cluster, "raycronjobs").read(TEAM, name), Counter[str]()
+    run = run_of(template, ["--epochs=3"], PEOPLE[who].user, CODE if brings_code(template) else None)
     mutations, path = Mutations(fields, RAY, "RayJob"), path_of(RAY, TEAM, "rayjobs")
-    assert send(judge, RUNNERS[who], "POST", path, run).accepted
+    assert send(judge, PEOPLE[who], "POST", path, run).accepted
 
     @FEWER
     @given(st.data())
     def attack(data: st.DataObject) -> None:
-        sent = send(judge, RUNNERS[who], "POST", path, data.draw(st.composite(mutations.drawn)(run)))
+        sent = send(judge, PEOPLE[who], "POST", path, data.draw(st.composite(mutations.drawn)(run)))
         tally["accepted" if sent.accepted else "refused"] += 1
         if sent.accepted and "rayClusterSpec" in sent.body["spec"]:
             assert differing(run, sent.body, r"spec\.suspend|metadata\.(name|generateName|namespace)") == []
 
     attack()
     assert tally["refused"] > 0
-    compared("the table of what is anybody's own", f"runs by {who}", tally)
+    compared("the table of what is anybody's own", f"runs of {name} by {who}", tally)
+
+
+WITH_CODE = ("Ray user", "Ray user of training", "Ray cluster admin")
+"""Who brings code to runs."""
+
+
+@pytest.mark.parametrize("who", WITH_CODE)
+def test_no_configmap_is_more_than_the_code_of_an_own_run(
+    who: str, judge: Judge, fields: Fields, cluster: Rehearsal, compared: Compared
+) -> None:
+    run = run_of(Rays(cluster, "raycronjobs").read(TEAM, "sandbox"), [], PEOPLE[who].user, CODE)
+    run["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
+    code, tally = code_of(run, b"PK"), Counter[str]()
+    mutations, path = Mutations(fields, "v1", "ConfigMap"), path_of("v1", TEAM, "configmaps")
+    assert send(judge, PEOPLE[who], "POST", path, code).accepted
+    free = r"binaryData\.code\.zip|metadata\.(namespace|ownerReferences\.0\.(uid|controller|blockOwnerDeletion))"
+
+    @FEWER
+    @given(st.data())
+    def attack(data: st.DataObject) -> None:
+        sent = send(judge, PEOPLE[who], "POST", path, data.draw(st.composite(mutations.drawn)(code)))
+        tally["accepted" if sent.accepted else "refused"] += 1
+        if sent.accepted:
+            assert differing(code, sent.body, free) == []
+            [owner] = sent.body["metadata"]["ownerReferences"]
+            assert not owner.get("controller")
+            assert not owner.get("blockOwnerDeletion")
+
+    attack()
+    assert tally["refused"] > 0
+    compared("the table of what is anybody's own", f"code of runs by {who}", tally)
 
 
 SCALES = r"spec\.workerGroupSpecs\.\d+\.(replicas|scaleStrategy(\.workersToDelete(\.\d+)?)?)|spec\.idleSuspend"
@@ -318,7 +351,8 @@ OF_CLUSTER_ADMINS = {*("queues", "clusterqueues", "cohorts", "resourceflavors", 
 
 def test_all_that_anybody_may_write_is_attacked(judge: Judge) -> None:
     attacked = {(who, KINDS[kind][1]) for who, (_, kinds) in MAKERS.items() for kind in kinds}
-    attacked |= {("Ray user of training", "rayjobs"), *((who, "rayjobs") for who in RUNNERS)}
+    attacked |= {("Ray user of training", "rayjobs"), *((who, "rayjobs") for who, _ in RUNNERS)}
+    attacked |= {(who, "configmaps") for who in WITH_CODE}
     attacked |= {(who, f"{KINDS[kind][1]}/{sub}".strip("/")) for who, kind, _, sub in PATCHED}
     # A cluster admin has the rights of a tenant's admin there.
     attacked |= {("Cluster admin", plural) for who, plural in attacked if who == "Ray cluster admin"}

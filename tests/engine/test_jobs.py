@@ -1,6 +1,7 @@
 """RayJobs of a live stack: what starts their jobs, and what does not; and what people may run of a job template."""
 
 import asyncio
+import base64
 import copy
 from collections.abc import Callable
 from functools import partial
@@ -10,16 +11,17 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.job_template.manifests import run_of
+from components.job_template.manifests import code_of, run_of
 from components.payloads import start_run
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL
 from local.rehearsal import Rehearsal
-from stacks.commands.run.live import cancel, start
+from stacks.commands.run.live import RefusedError, cancel, start
+from stacks.commands.run.package import pack
 from testbed.client_session import ClientSession
 from testbed.platform_stack import WORKERS, Rays, Stack, training
 from testbed.pods.steps import until
-from tests.engine.attacks import RUNS
+from tests.engine.attacks import CODE, OF_LOCAL_CODE, RUNS
 from tests.engine.conftest import MakeStack
 from tests.engine.people import ALICE, BOB, Person, acting_as, jobs_of, refusal
 
@@ -31,6 +33,11 @@ EXTERNAL, SUBMITTED = "lab", "there"
 """An external cluster, and a job on it. On a simulated node both pods succeed at once."""
 
 TEMPLATE = "finetune"
+
+MINE = "mine"
+"""A template whose runs bring their code."""
+
+CODE_URI = f"gcs://_ray_pkg_{'a1' * 20}.zip"
 
 LABEL, OF_TEMPLATE = (f"{JOB_LABEL}={name}" for name in (NAME, TEMPLATE))
 
@@ -54,7 +61,8 @@ def add(settings: dict[str, Any]) -> None:
     tenant["jobs"] = [{"name": NAME, "entrypoint": "true", "cluster": {**image, "workerGroups": [WORKERS]}}]
     vetted = {"entrypoint": "python train.py", "options": ["--epochs"], "activeDeadlineSeconds": 3600, "cluster": image}
     cron = {"schedule": "@yearly", "suspend": True, "arguments": ["--epochs=1"]}
-    tenant["jobTemplates"] = [{"name": TEMPLATE, **vetted, "cron": cron}]
+    mine = {"name": MINE, "entrypoint": "python train.py", "localCode": True, "cluster": image}
+    tenant["jobTemplates"] = [{"name": TEMPLATE, **vetted, "cron": cron}, mine]
     tenant["users"] = [
         f"user:{BOB.user}",
         {"subject": f"user:{ALICE.user}", "jobTemplates": [], "submitJobs": True},
@@ -210,6 +218,79 @@ def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
     assert run["metadata"]["annotations"]["ray-platform/created-by"] == BOB.user
     cancel(of_bob, NAMESPACE, name)
     until(lambda: not jobs.exists(NAMESPACE, name), "it is deleted")
+
+
+@pytest.fixture
+def mine(template: dict[str, Any], cluster: Rehearsal) -> dict[str, Any]:
+    """The job template in the cluster whose runs bring their code."""
+    return Rays(cluster, "raycronjobs").read(NAMESPACE, MINE)
+
+
+@pytest.mark.parametrize("what", OF_LOCAL_CODE)
+def test_a_run_that_brings_code_mounts_that_of_its_author_and_nothing_else(
+    what: str, mine: dict[str, Any], refused: Callable[..., str]
+) -> None:
+    edit, reason = OF_LOCAL_CODE[what]
+    run = copy.deepcopy(run_of(mine, ["--epochs=3"], BOB.user, CODE_URI))
+    edit(run)
+    error = refused(run)
+    assert reason in error
+    assert bool(reason) == bool(error)
+
+
+@pytest.mark.parametrize("what", CODE)
+def test_a_user_creates_no_configmap_but_the_code_of_an_own_run(
+    what: str, mine: dict[str, Any], cluster: Rehearsal
+) -> None:
+    edit, reason = CODE[what]
+    run = run_of(mine, [], BOB.user, CODE_URI)
+    run["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
+    code = code_of(run, b"PK")
+    edit(code)
+    error = refusal(lambda: configmaps_of(BOB, cluster).create_namespaced_config_map(NAMESPACE, code, dry_run="All"))
+    assert reason in error
+    assert bool(reason) == bool(error)
+
+
+def configmaps_of(person: Person, cluster: Rehearsal) -> Any:
+    """The API of ConfigMaps, with only the rights of a person."""
+    return client.CoreV1Api(acting_as(person, cluster.client()))
+
+
+@pytest.mark.thorough
+def test_a_run_brings_a_folder_which_nobody_changes_and_which_goes_with_it(
+    mine: dict[str, Any], cluster: Rehearsal, core: client.CoreV1Api, jobs: Rays, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("print('mine')")
+    package, of_bob = pack(tmp_path), ClientSession(acting_as(BOB, cluster.client()))
+    with pytest.raises(RefusedError, match="runs its own code: leave out --working-dir"):
+        start(of_bob, NAMESPACE, TEMPLATE, [], package)
+    with pytest.raises(RefusedError, match="bring their code: add `--working-dir FOLDER`"):
+        start(of_bob, NAMESPACE, MINE, [])
+    name, _ = start(of_bob, NAMESPACE, MINE, ["--epochs=1"], package)
+    run = jobs.read(NAMESPACE, name)
+    assert run["metadata"]["annotations"]["ray-platform/code"] == package.uri
+    [volume] = run["spec"]["submitterPodTemplate"]["spec"]["volumes"]
+    stored = volume["configMap"]["name"]
+    held: Any = core.read_namespaced_config_map(stored, NAMESPACE)
+    assert base64.b64decode(held.binary_data["code.zip"]) == package.content
+    theirs = configmaps_of(BOB, cluster)
+    for change in (
+        partial(theirs.patch_namespaced_config_map, stored, NAMESPACE, {"immutable": False}),
+        partial(theirs.delete_namespaced_config_map, stored, NAMESPACE),
+        partial(theirs.read_namespaced_config_map, stored, NAMESPACE),
+    ):
+        assert 'resource \\"configmaps\\"' in refusal(change)
+    assert "already exists" in refusal(
+        lambda: theirs.create_namespaced_config_map(NAMESPACE, code_of(run, b"PK other code"))
+    )
+    of_alice = configmaps_of(ALICE, cluster)
+    assert 'cannot create resource \\"configmaps\\"' in refusal(
+        lambda: of_alice.create_namespaced_config_map(NAMESPACE, code_of(run, b"PK"))
+    )
+    cancel(of_bob, NAMESPACE, name)
+    gone = f"metadata.name={stored}"
+    until(lambda: not core.list_namespaced_config_map(NAMESPACE, field_selector=gone).items, "its code is deleted")
 
 
 @pytest.mark.thorough

@@ -3,11 +3,12 @@
 import datetime
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
+from components.job_template.manifests import AUTHOR_ANNOTATION, CODE_ANNOTATION, TEMPLATE_LABEL
 from components.monitoring.metrics import KubeRay
 from components.ray_job.manifests import SUBMITTER
 from components.ray_job.settings import JOB_LABEL
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(1200, 
 
 SUCCEEDS, FAILS, WAITS, INTERACTIVE, ENDLESS = "succeeds", "fails", "waits", "interactive", "endless"
 
-TEMPLATE, SCIENTIST = "vetted", "scientist"
+TEMPLATE, SANDBOX, SCIENTIST = "vetted", "sandbox", "scientist"
 
 TTL = 20
 """Seconds for which a cluster stays after its job."""
@@ -76,12 +77,13 @@ def jobs() -> dict[str, list[dict[str, Any]]]:
     ]
     cron = {"schedule": "@yearly", "suspend": True, "arguments": ["--all"]}
     vetted = {"name": TEMPLATE, "entrypoint": "echo vetted", "cluster": cluster, **submitter, "cron": cron}
+    sandbox = {"name": SANDBOX, "entrypoint": "python train.py", "localCode": True, "cluster": cluster, **submitter}
     scientist = {
         "subject": f"serviceAccount:{NAMESPACE}/{SCIENTIST}",
         "clusters": [],
-        "jobTemplates": [TEMPLATE],
+        "jobTemplates": [TEMPLATE, SANDBOX],
     }
-    return {"jobs": each_mode, "jobTemplates": [vetted], "users": [scientist]}
+    return {"jobs": each_mode, "jobTemplates": [vetted, sandbox], "users": [scientist]}
 
 
 HISTORY = {
@@ -182,8 +184,9 @@ def a_job_is_submitted_by_hand(platform: Platform) -> None:
     until(lambda: not clusters(platform, INTERACTIVE), "its RayCluster is gone")
 
 
-def a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform: Platform, steps: Steps) -> None:
-    scientists = platform.kubeconfig_of(SCIENTIST)
+def a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(
+    platform: Platform, steps: Steps, scientists: Path
+) -> None:
     with steps.step("two runs of a job template"):
         platform.kubectl("create", "job", "-n", NAMESPACE, f"--from=cronjob/{TEMPLATE}", f"{TEMPLATE}-now")
         run = ("run", str(platform.stack.file), TEMPLATE, "--wait", "--", "--epochs", "3")
@@ -201,6 +204,34 @@ def a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform: Pl
     log = ("logs", str(platform.stack.file), f"{NAMESPACE}/{by_command['metadata']['name']}", "--follow")
     assert "vetted --epochs 3" in platform.stacks(*log, kubeconfig=scientists)
     until(lambda: not clusters(platform, TEMPLATE), "their RayClusters are gone")
+
+
+MINE = """\
+import sys, ray, helper
+ray.init()
+print("counted", ray.get(ray.remote(lambda: helper.count()).remote()), *sys.argv[1:])
+"""
+
+
+def a_run_brings_the_code_of_a_folder(platform: Platform, steps: Steps, scientists: Path, folder: Path) -> None:
+    """With a module that a task on Ray imports."""
+    (folder / "train.py").write_text(MINE)
+    (folder / "helper.py").write_text("def count(): return 6 * 7")
+    with steps.step("a run with local code"):
+        run = ("run", str(platform.stack.file), SANDBOX, "--working-dir", str(folder), "--wait", "--", "--epochs", "3")
+        name = platform.stacks(*run, kubeconfig=scientists).strip()
+    body = json.loads(platform.kubectl("get", "rayjob", "-n", NAMESPACE, name.partition("/")[2], "-o", "json"))
+    assert body["status"]["jobStatus"] == "SUCCEEDED", body["status"]
+    code = body["metadata"]["annotations"][CODE_ANNOTATION]
+    log = platform.stacks("logs", str(platform.stack.file), name, "--follow", kubeconfig=scientists)
+    assert "counted 42 --epochs 3" in log
+    assert f"Uploading package {code}" in log
+    until(lambda: body["metadata"]["name"] in platform.recorded_runs(), "its record is complete")
+    assert platform.recorded_runs()[body["metadata"]["name"]]["code"] == code
+    stored = ("get", "configmaps", "-n", NAMESPACE, "-o", "name")
+    assert body["metadata"]["name"] in platform.kubectl(*stored)
+    platform.stacks("cancel", str(platform.stack.file), name, kubeconfig=scientists)
+    until(lambda: body["metadata"]["name"] not in platform.kubectl(*stored), "its code is deleted")
 
 
 def ended_runs(platform: Platform) -> list[dict[str, Any]]:
@@ -275,13 +306,15 @@ def records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) -> None
     assert "no data at s3://bucket" in platform.runs(FAILS, "--logs")
 
 
-def test_jobs_of_a_stack_and_the_history_of_their_runs(platform: Platform, steps: Steps) -> None:
+def test_jobs_of_a_stack_and_the_history_of_their_runs(platform: Platform, steps: Steps, tmp_path: Path) -> None:
     a_suspended_job_has_no_cluster_and_a_resumed_one_begins_again(platform, steps)
     a_job_that_never_starts_shows_why(platform)
     a_job_succeeds_its_cluster_is_gone_after_a_while_and_its_log_stays(platform)
     a_failed_job_is_tried_again_and_its_reason_is_readable_when_its_clusters_are_gone(platform)
     a_job_is_submitted_by_hand(platform)
-    a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform, steps)
+    scientists = platform.kubeconfig_of(SCIENTIST)
+    a_template_is_run_by_the_command_and_by_the_pod_of_its_schedule(platform, steps, scientists)
+    a_run_brings_the_code_of_a_folder(platform, steps, scientists, tmp_path)
     a_job_that_does_not_start_or_end_ends_at_its_deadline(platform)
     the_operator_has_the_metrics_by_which_alerts_judge_jobs(platform)
     no_ended_job_starts_again(platform)

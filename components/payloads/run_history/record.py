@@ -23,6 +23,7 @@ MOST_EVENTS, MOST_PODS = 500, 500
 """In a record. The oldest events are dropped; the GPU time of the oldest pods is kept as a sum."""
 
 TEMPLATE_LABEL, AUTHOR_ANNOTATION = "ray-platform/job-template", "ray-platform/created-by"
+CODE_ANNOTATION = "ray-platform/code"
 """As in components/job_template/manifests.py."""
 
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
@@ -44,6 +45,7 @@ def facts(job: Body, redact: Redaction) -> dict[str, Any]:
         "uid": metadata["uid"],
         "template": (metadata.get("labels") or {}).get(TEMPLATE_LABEL),
         "author": (metadata.get("annotations") or {}).get(AUTHOR_ANNOTATION),
+        "code": (metadata.get("annotations") or {}).get(CODE_ANNOTATION),
         "entrypoint": redact.command(spec.get("entrypoint") or ""),
         "runtimeEnv": redact.settings(spec.get("runtimeEnvYAML") or ""),
         "submissionMode": spec.get("submissionMode") or "K8sJobMode",

@@ -1,5 +1,6 @@
 """`ray-platform run` and `cancel`: run a job template of the stack file with arguments, and stop the run."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -43,6 +44,12 @@ def run(
         typer.Argument(metavar="ARGUMENT", show_default=False, help="They follow the template's entrypoint."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    working_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--working-dir", metavar="FOLDER", help="Run the code of this folder, if the template has localCode."
+        ),
+    ] = None,
     context: Context = None,
 ) -> None:
     """Run a job template: create its RayJob, with arguments, and print the name.
@@ -57,15 +64,20 @@ def run(
 
         from components.job_template.manifests import BadArgumentsError
         from stacks.commands.run.live import RefusedError, start
+        from stacks.commands.run.package import PackageError, pack
         from stacks.commands.status.live import simulated
         from stacks.commands.status.targets import namespace_of_template
         from stacks.program.identity import cluster_of_stack
 
         namespace, template = namespace_of_template(settings, name)
+        with ending(MISUSED, PackageError):
+            package = pack(working_dir) if working_dir else None
         cluster = cluster_of_stack(settings)
         with ending(MISUSED, BadArgumentsError), ending(FOUND, RefusedError):
-            made, beyond = start(cluster, namespace, template, arguments or ())
+            made, beyond = start(cluster, namespace, template, arguments or (), package)
         typer.echo(f"{namespace}/{made}")
+        if package:
+            typer.echo(f"# code: {package}", err=True)
         if beyond:
             options = ", ".join(beyond)
             typer.echo(

@@ -60,6 +60,7 @@ def lines(record: Record) -> Iterator[str]:
     facts = {
         "template": record.get("template"),
         "by": record.get("author"),
+        "code": record.get("code"),
         "entrypoint": record.get("entrypoint"),
         "runtime environment": json.dumps(record["runtimeEnv"]) if record.get("runtimeEnv") else None,
         "image": record.get("image"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL
+from components.job_template.manifests import AUTHOR_ANNOTATION, CODE_ANNOTATION, TEMPLATE_LABEL
 from components.payloads.idle_termination import rests_since
 from components.queues.settings import Backend
 from components.ray_cluster.pods import CLUSTER_LABEL
@@ -172,13 +172,21 @@ def waits_in_kueue(body: Body) -> bool:
     return bool(body["spec"].get("suspend")) and KUEUE_QUEUE_LABEL in (body["metadata"].get("labels") or {})
 
 
+_OF_PACKAGES = "gcs://_ray_pkg_"
+
+_SHORT = 12
+"""Digits that identify a package well enough, as those of a commit."""
+
+
 def owner_of(body: Body) -> str | None:
-    """The object that an object belongs to; of a run, its job template and who runs it."""
+    """The object that an object belongs to; of a run, its job template, who runs it, and which code it has brought."""
     metadata = body["metadata"]
     owners = [f"{each['kind']} {each['name']}" for each in metadata.get("ownerReferences") or ()]
     if (template := (metadata.get("labels") or {}).get(TEMPLATE_LABEL)) and not owners:
-        author = (metadata.get("annotations") or {}).get(AUTHOR_ANNOTATION)
-        owners = [f"template {template}{f', {author}' if author else ''}"]
+        annotations = metadata.get("annotations") or {}
+        code = str(annotations.get(CODE_ANNOTATION) or "").removeprefix(_OF_PACKAGES)
+        known = (annotations.get(AUTHOR_ANNOTATION), f"code {code[:_SHORT]}" if code else None)
+        owners = [", ".join((f"template {template}", *(each for each in known if each)))]
     return ", ".join(owners) or None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from components.access import admission
 from components.access.manifests import cluster_access, tenant_access
-from components.access.personas import NamedCluster
+from components.access.personas import NamedCluster, RayUserSettings
 from components.access.restricted import Restricted
 from components.objects import Object
 from core.body import Body
@@ -97,6 +97,16 @@ def test_runs_of_job_templates_have_a_policy_with_the_template_as_its_parameter(
         "matchExpressions": [{"key": "ray-platform/job-template", "operator": "NotIn", "values": ["tune"]}]
     }
     assert {"job-template-policy", "job-template:tune-binding"} <= set(others.after)
+
+
+def test_configmaps_of_users_have_a_policy_where_runs_bring_code() -> None:
+    assert "local-code-policy" not in bodies(templates=["tune"])
+    made = restrictions(templates=["tune"], local_code=True)
+    assert made["local-code-policy"].body["metadata"]["name"] == "ray-platform.prod.local-code"
+    users = [RayUserSettings(subject="user:a"), RayUserSettings(subject="user:b", job_templates=("tune",))]
+    found = tenant(admins=["user:ada"], users=users, templates=["tune", "mine"], with_code=["mine"])
+    assert ("Role", "ray-platform:ray-local-code", "team-a") in found
+    assert ("Role", "ray-platform:ray-local-code", "team-a") not in tenant(users=users, templates=["tune", "mine"])
 
 
 def test_rayjobs_on_an_existing_raycluster_are_refused_only_with_volcano() -> None:

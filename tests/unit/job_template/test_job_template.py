@@ -13,6 +13,8 @@ from pydantic import TypeAdapter
 from components.job_template.manifests import (
     BadArgumentsError,
     beside_runs,
+    brings_code,
+    code_of,
     job_template,
     run_of,
 )
@@ -85,6 +87,41 @@ def test_the_options_of_a_template_are_with_its_runs() -> None:
     assert run["metadata"]["annotations"]["ray-platform/options"] == "--epochs -n"
     assert "ray-platform/options" not in held()["metadata"]["annotations"]
     assert held(options=[])["metadata"]["annotations"]["ray-platform/options"] == ""
+
+
+URI = "gcs://_ray_pkg_f0cdcce0d917935bff95f33613e9f533c9e8fd39.zip"
+
+
+def test_a_run_brings_its_code_in_a_configmap_of_its_name_and_its_author() -> None:
+    body = held(localCode=True, runtimeEnv={"pip": ["datasets"]})
+    job = body["spec"]["jobTemplate"]
+    assert job["runtimeEnvYAML"] == "pip:\n- datasets\nworking_dir: /ray-platform/code/code.zip\n"
+    pod = job["submitterPodTemplate"]["spec"]
+    assert pod["volumes"] == [{"name": "ray-platform-code", "configMap": {"name": "ray-platform-code"}}]
+    mount = {"name": "ray-platform-code", "mountPath": "/ray-platform/code", "readOnly": True}
+    assert pod["containers"][0]["volumeMounts"] == [mount]
+    run = run_of(body, ["--epochs", "3"], "alice", URI)
+    name = f"{run['metadata']['name']}.616c696365"
+    [volume] = run["spec"]["submitterPodTemplate"]["spec"]["volumes"]
+    assert volume == {"name": "ray-platform-code", "configMap": {"name": name}}
+    assert run["metadata"]["annotations"]["ray-platform/code"] == URI
+    assert validate(run, OperatorContext("1.6.2")) == []
+    run["metadata"]["uid"] = "1"
+    code = code_of(run, b"PK")
+    assert (code["metadata"]["name"], code["immutable"], code["binaryData"]) == (name, True, {"code.zip": "UEs="})
+    assert [each["uid"] for each in code["metadata"]["ownerReferences"]] == ["1"]
+
+
+def test_a_template_without_local_code_mounts_none() -> None:
+    assert not brings_code(held())
+    assert "ray-platform" not in str(held()["spec"]["jobTemplate"]["submitterPodTemplate"])
+
+
+def test_a_user_name_that_no_configmap_can_have_is_an_error() -> None:
+    with pytest.raises(
+        BadArgumentsError, match=r"user name .aaa.*is too long for runs with local code.*at most 120 by"
+    ):
+        run_of(held(localCode=True), [], "a" * 130, URI)
 
 
 def test_no_drain_evicts_the_head_of_any_run() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from components import waiting
 from components.cluster import ClusterUnreachableError, ForbiddenError, NoAnswerError
-from components.job_template.manifests import OPTIONS_ANNOTATION
+from components.job_template.manifests import CODE_ANNOTATION, OPTIONS_ANNOTATION
 from components.ray_job import progress
 from stacks.commands.status import live
 from stacks.commands.status.snapshot import Live
@@ -51,6 +51,8 @@ class Api(FakeCluster):
         self.created: dict[str, Any] = {}
         self.template: dict[str, Any] | None = TEMPLATE
         self.refuses: ClusterUnreachableError | None = None
+        self.refuses_code: BaseException | None = None
+        self.code: dict[str, Any] = {}
         self.looking: ClusterUnreachableError | None = None
         self.found: dict[str, Any] | None = None
 
@@ -69,8 +71,13 @@ class Api(FakeCluster):
             return self.run() if "/rayjobs/" in path else self.template
         if self.refuses:
             raise self.refuses
-        if method == "POST":
+        if path.endswith("configmaps"):
+            if self.refuses_code:
+                raise self.refuses_code
+            self.code = more["body"]
+        elif method == "POST":
             self.created = more["body"]
+            return {**self.created, "metadata": {**self.created["metadata"], "uid": "1"}}
         return {}
 
 
@@ -158,6 +165,65 @@ def test_wrong_use_ends_with_2_and_creates_nothing(api: Api, arguments: tuple[st
     done = stacks("run", "prod", *arguments)
     assert (done.exit_code, done.stdout, api.created) == (2, "", {})
     assert shown in done.stderr
+
+
+@pytest.fixture
+def code(api: Api, tmp_path: Path) -> Path:
+    """A folder, and a template whose runs bring their code."""
+    submitter = {"spec": {"containers": [{"name": "ray-job-submitter"}]}}
+    api.template = {
+        "metadata": {**TEMPLATE["metadata"], "annotations": {CODE_ANNOTATION: "local"}},
+        "spec": {"jobTemplate": {**TEMPLATE["spec"]["jobTemplate"], "submitterPodTemplate": submitter}},
+    }
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('mine')")
+    return folder
+
+
+def test_a_run_brings_the_code_of_a_folder(api: Api, code: Path) -> None:
+    done = stacks("run", "prod", "finetune", "--working-dir", str(code), "--", "--epochs", "3")
+    assert done.exit_code == 0, done.output
+    uri = api.created["metadata"]["annotations"]["ray-platform/code"]
+    assert f"# code: {uri}, 1 file, 1 KiB\n" in done.stderr
+    [owner] = api.code["metadata"]["ownerReferences"]
+    assert (owner["name"], owner["uid"]) == (api.created["metadata"]["name"], "1")
+    [volume] = api.created["spec"]["submitterPodTemplate"]["spec"]["volumes"]
+    assert volume["configMap"]["name"] == api.code["metadata"]["name"]
+
+
+def test_a_run_whose_code_is_refused_is_deleted(api: Api, code: Path) -> None:
+    api.refuses_code = ForbiddenError("the API server refuses: exceeded quota")
+    done = stacks("run", "prod", "finetune", "--working-dir", str(code))
+    run = f"team-a/{api.created['metadata']['name']}"
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"run {run} was deleted, because its code was not stored: the API server refuses: exceeded quota\n"
+    )
+    assert api.sent[-1] == ("DELETE", f"/apis/ray.io/v1/namespaces/team-a/rayjobs/{run.partition('/')[2]}")
+
+
+def test_a_run_that_is_interrupted_before_its_code_is_stored_is_deleted(api: Api, code: Path) -> None:
+    api.refuses_code = KeyboardInterrupt()
+    done = stacks("run", "prod", "finetune", "--working-dir", str(code))
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert api.sent[-1][0] == "DELETE"
+
+
+def test_a_template_of_local_code_needs_a_folder_and_another_takes_none(api: Api, code: Path) -> None:
+    done = stacks("run", "prod", "finetune")
+    assert (done.exit_code, api.created) == (1, {})
+    assert "runs of job template team-a/finetune bring their code: add `--working-dir FOLDER`" in done.stderr
+    api.template = TEMPLATE
+    done = stacks("run", "prod", "finetune", "--working-dir", str(code))
+    assert (done.exit_code, api.created) == (1, {})
+    assert "job template team-a/finetune runs its own code: leave out --working-dir" in done.stderr
+
+
+def test_a_folder_that_cannot_be_packed_ends_with_2(api: Api) -> None:
+    done = stacks("run", "prod", "finetune", "--working-dir", "nowhere")
+    assert (done.exit_code, api.sent) == (2, [])
+    assert done.stderr == "--working-dir nowhere is not a folder\n"
 
 
 SUCCEEDED = {"status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}

@@ -63,6 +63,10 @@ def collector(cluster: ApiServer, folder: Path, **configured: Any) -> Collector:
     return Collector(cluster, Store(folder / NAMESPACE), settings)
 
 
+CODE = "gcs://_ray_pkg_f0cdcce0d917935bff95f33613e9f533c9e8fd39.zip"
+"""The code that a run has brought."""
+
+
 def rayjob(name: str = "train", **status: Any) -> dict[str, Any]:
     """A RayJob with a cluster of its own."""
     return {
@@ -72,7 +76,7 @@ def rayjob(name: str = "train", **status: Any) -> dict[str, Any]:
             "uid": f"uid-of-{name}",
             "creationTimestamp": "2026-05-28T20:00:00Z",
             "labels": {"ray-platform/job-template": "finetune"},
-            "annotations": {"ray-platform/created-by": "bob"},
+            "annotations": {"ray-platform/created-by": "bob", "ray-platform/code": CODE},
         },
         "spec": {
             "entrypoint": "python train.py --hf-token hunter2 --epochs=3",

@@ -9,6 +9,7 @@ import pytest
 from components.payloads.run_history.collector import READ_SECONDS, TRIES_SECONDS
 from tests.unit.run_history.api import (
     BEGIN,
+    CODE,
     ENDED,
     HOUR,
     ID,
@@ -36,6 +37,7 @@ def test_a_record_has_the_facts_of_its_job_and_no_secret(cluster: Cluster, tmp_p
     assert found["entrypoint"] == "python train.py --hf-token *** --epochs=3"
     assert found["runtimeEnv"] == {"env_vars": {"HF_TOKEN": "***", "EPOCHS": "3"}}
     assert found["image"] == "rayproject/ray:2.60.0"
+    assert found["code"] == CODE
     assert not found["complete"]
     files = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert [each.relative_to(tmp_path) for each in files] == [Path(NAMESPACE, ID, "record.json")]

@@ -177,6 +177,11 @@ LOGS: dict[str, Any] = {"endpoint": "https://logs.example.com:8443"}
             "endless-run",
             "[0].cron",
         ),
+        (
+            {"tenants": [tenant(jobTemplates=[{**JOB, "localCode": True, "options": ["--epochs"]}])]},
+            "local-code",
+            "[0].options",
+        ),
         ({"tenants": [tenant(jobs=[{**JOB, "waitFor": "succeeded", "waitTimeout": "8760h"}])]}, "long-wait", "jobs[0]"),
         ({"tenants": [tenant(jobTemplates=[{**JOB, "cron": {"schedule": "0 3 * * *"}}])]}, "endless-run", "[0].cron"),
         ({**training(), "images": {"mirrors": {"dokcer.io": "registry.example.com"}}}, "unused-mirror", "dokcer.io"),

@@ -56,6 +56,18 @@ def test_a_job_counts_in_the_plan_with_its_submitter() -> None:
     assert plan_of(stack(jobTemplates=[job()])).tenants[0].clusters == ()
 
 
+def test_the_code_of_runs_is_bounded_in_number() -> None:
+    def entries(**template: Any) -> dict[str, str]:
+        settings = stack(jobTemplates=[job(**template)], users=["group:team-a"])
+        found = [each.body for each in render(settings).values()]
+        [counts] = [each for each in found if each["metadata"]["name"] == "ray-platform-objects"]
+        hard: dict[str, str] = counts["spec"]["hard"]
+        return hard
+
+    assert "count/configmaps" not in entries()
+    assert entries(localCode=True)["count/configmaps"] == "500"
+
+
 def test_jobs_may_use_a_quota_one_after_the_other() -> None:
     assert stack(job("first"), job("second"), quota={"gpus": 8})
 
