@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import ssl
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from http.client import HTTPException
+from contextlib import contextmanager, suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from threading import Timer
 from typing import Any
 from urllib.parse import quote
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 Body = Any
 """An object as the API server or Ray returns it."""
@@ -68,7 +71,7 @@ class ApiServer:
         token = (self._account / "token").read_text().strip()
         authority = self._account / "ca.crt"
         secure = ssl.create_default_context(cafile=str(authority)) if self._url.startswith("https:") else None
-        with _opened(f"{self._url}{path}", token, secure, _SECONDS) as answer:
+        with _opened(f"{self._url}{path}", token, HTTPSHandler(context=secure), _SECONDS) as answer:
             return bytes(answer.read()) if size is None else _end(iter(lambda: answer.read(_PART), b""), size)
 
 
@@ -79,8 +82,15 @@ def ask_head(url: str, token: str | None, size: int | None = None, authority: st
         # The error of the standard library would show it.
         raise ValueError("the token has unprintable characters")
     secure = ssl.create_default_context(cadata=authority) if authority else None
-    with _opened(url, token, secure, _HEAD_SECONDS) as answer:
-        return _whole(_parts(answer)) if size is None else _end(_parts(answer), size)
+    limited = _Limited(secure)
+    # Later than the limit of what follows the headers, whose error says more.
+    timer = Timer(_MOST_SECONDS + 1, limited.shut)
+    timer.start()
+    try:
+        with _opened(url, token, limited, _HEAD_SECONDS) as answer:
+            return _whole(_parts(answer)) if size is None else _end(_parts(answer), size)
+    finally:
+        timer.cancel()
 
 
 class _Stays(HTTPRedirectHandler):
@@ -90,13 +100,60 @@ class _Stays(HTTPRedirectHandler):
         """No other request."""
 
 
+class _Kept:
+    """A connection whose socket is kept for the time limit; http.client forgets it once an answer begins."""
+
+    sock: Any
+
+    def __init__(self, sockets: list[Any], *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._sockets = sockets
+
+    def connect(self) -> None:
+        """As that of its kind."""
+        super().connect()  # type: ignore[misc] # of HTTPConnection
+        self._sockets.append(self.sock)
+
+
+class _Plain(_Kept, HTTPConnection):
+    pass
+
+
+class _Secure(_Kept, HTTPSConnection):
+    pass
+
+
+class _Limited(HTTPHandler, HTTPSHandler):
+    """Opens connections that can be shut, also while a head sends headers byte by byte."""
+
+    _context: ssl.SSLContext | None
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        super().__init__(context=context)
+        self._sockets: list[Any] = []
+
+    def http_open(self, request: Request) -> Any:
+        """By http."""
+        return self.do_open(partial(_Plain, self._sockets), request)
+
+    def https_open(self, request: Request) -> Any:
+        """By https."""
+        return self.do_open(partial(_Secure, self._sockets), request, context=self._context)
+
+    def shut(self) -> None:
+        """Ends what is being read."""
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
 @contextmanager
-def _opened(url: str, token: str | None, secure: ssl.SSLContext | None, timeout: int) -> Iterator[Any]:
+def _opened(url: str, token: str | None, handler: HTTPSHandler, timeout: int) -> Iterator[Any]:
     request = Request(url)  # noqa: S310 (a URL of the API server, of a head as KubeRay reports it, or of the stack)
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     # No proxy of the image's environment gets the request, with its token.
-    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=secure), _Stays)
+    opener = build_opener(ProxyHandler({}), handler, _Stays)
     try:
         with opener.open(request, timeout=timeout) as answer:
             yield answer
