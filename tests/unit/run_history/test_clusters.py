@@ -1,13 +1,16 @@
 """What the program records of jobs without a RayJob, which heads of RayClusters and external clusters list."""
 
 import json
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from components.payloads.run_history import api as program_api
 from components.payloads.run_history import clusters
@@ -15,7 +18,7 @@ from components.payloads.run_history.api import ask_head
 from components.payloads.run_history.collector import Collector
 from components.payloads.run_history.configured import READ_SECONDS, TRIES_SECONDS
 from components.payloads.run_history.heads import Head
-from testbed.web_server import Answers, serving
+from testbed.web_server import Answers, running, serving
 from tests.unit.run_history.api import (
     BEGIN,
     NAMESPACE,
@@ -217,6 +220,26 @@ def test_of_an_external_cluster_the_tenants_jobs_are_recorded(dashboard: str, tm
     found = record(program)
     assert (found["name"], found["onCluster"], found["image"]) == ("team-a-finetune-1a2b3c4d", "lab", None)
     assert program.problems == {}
+
+
+def test_an_external_cluster_by_https_is_asked_if_its_authority_is_the_secrets(dashboard: str, tmp_path: Path) -> None:
+    authority, cluster = trustme.CA(), Cluster()
+    secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(secure)
+    give_token(cluster, "lab", TOKEN)
+    key = {"name": "lab", "key": "auth_token"}
+    ANSWERS["/api/jobs/"] = [submission("team-a-finetune", **ended())]
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Dashboard)
+    server.socket = secure.wrap_socket(server.socket, server_side=True)
+    with running(server) as url:
+        lab = {"name": "lab", "address": url.replace("http:", "https:"), "token": key}
+        for name, known in (("right", authority), ("wrong", trustme.CA())):
+            give_token(cluster, name, known.cert_pem.bytes().decode())
+            asked = {**lab, "authority": {**key, "name": name}}
+            program = collector(cluster, tmp_path / name, read_heads=True, external=[asked])
+            program.look(BEGIN)
+            assert len(program.store.records) == (name == "right")
+            assert ("CERTIFICATE_VERIFY_FAILED" in str(program.problems)) == (name == "wrong")
 
 
 def test_jobs_of_long_ago_are_not_recorded(program: Collector) -> None:
