@@ -227,8 +227,9 @@ class Clusters:
         def head() -> Head:
             return Head(_dashboard(pod), token_of(self.api, namespace, name, spec))
 
-        image = spec["headGroupSpec"]["template"]["spec"]["containers"][0].get("image")
-        return _Place(name, cluster["metadata"]["uid"], image, head if pod else None)
+        # The CRD admits an empty list.
+        containers = spec["headGroupSpec"]["template"]["spec"].get("containers") or [{}]
+        return _Place(name, cluster["metadata"]["uid"], containers[0].get("image"), head if pod else None)
 
     def _external(self, cluster: Mapping[str, Any]) -> Head:
         def secret(place: Body) -> str | None:

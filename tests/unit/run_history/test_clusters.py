@@ -310,7 +310,7 @@ def test_many_jobs_are_recorded_in_parts_and_only_what_changes_is_read_again(
 def test_a_head_that_does_not_answer_is_asked_less_often_and_keeps_no_other_from_its_turn(
     program: Collector, cluster: Cluster
 ) -> None:
-    cluster.objects["rayclusters"].insert(0, standing("gone"))
+    cluster.objects["rayclusters"].insert(0, standing("gone", headGroupSpec={"template": {"spec": {"containers": []}}}))
     cluster.objects["pods"].insert(0, head_of("gone", "127.0.0.1:1"))
     give_token(cluster, "gone", TOKEN)
     ANSWERS["/api/jobs/"] = [submission()]
