@@ -11,7 +11,7 @@ from components.run_history.manifests import POD
 from testbed.pods.platform import Edit, Platform, pods_cluster
 from testbed.pods.steps import Steps, until
 
-pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(600, func_only=True)]
 
 NAMESPACE, JOB = "archive", "prepare"
 
