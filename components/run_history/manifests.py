@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from components import payloads
 from components.access.manifests import PREFIX, account, role, role_binding, service_account, subject
 from components.access.personas import RAY_GROUP, Rule, Subject, rule
+from components.external_cluster.settings import ExternalClusterSettings
 from components.logs.collector import REDACTIONS
 from components.payloads.run_history import NAME, PORT
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
@@ -51,16 +52,18 @@ def objects(
     place: RayClusterSettings,
     claim: str,
     readers: Sequence[Subject],
+    external: Sequence[ExternalClusterSettings],
 ) -> dict[str, Body]:
     """The objects of a namespace, by part. `place`: the RayCluster whose image and pull secrets the pod has.
-    `claim`: the PersistentVolumeClaim. `readers`: who may read the records."""
+    `claim`: the PersistentVolumeClaim. `readers`: who may read the records. `external`: the tenant's external
+    clusters."""
     program, reads = f"{PREFIX}run-history", f"{PREFIX}run-history-readers"
     made = {
         "service-account": service_account(NAME),
         "role": role(program, _rights(settings)),
         "role-binding": role_binding(program, program, [account(NAME, namespace)]),
         "program": _program(),
-        "stateful-set": _stateful_set(settings, namespace, place, claim),
+        "stateful-set": _stateful_set(settings, namespace, place, claim, external),
     }
     if readers:
         made["readers-role"] = role(reads, READER)
@@ -75,7 +78,7 @@ READER = (rule("", ["pods/portforward"], ["get", "create"], [POD]),)
 
 def _rights(settings: RunHistorySettings) -> list[Rule]:
     """Reads, in its namespace alone."""
-    of_heads = [rule("", ["secrets"], ["get"]), rule(RAY_GROUP, ["rayclusters"], ["get"])]
+    of_heads = [rule("", ["secrets"], ["get"]), rule(RAY_GROUP, ["rayclusters"], ["get", "list"])]
     return [
         rule(RAY_GROUP, ["rayjobs"], ["list"]),
         rule("", ["pods", "events"], ["list"]),
@@ -89,11 +92,17 @@ def _program() -> Body:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": payloads.files("run_history")}
 
 
-def _stateful_set(settings: RunHistorySettings, namespace: str, place: RayClusterSettings, claim: str) -> Body:
+def _stateful_set(
+    settings: RunHistorySettings,
+    namespace: str,
+    place: RayClusterSettings,
+    claim: str,
+    external: Sequence[ExternalClusterSettings],
+) -> Body:
     plain = with_image_alone(place, tls=None)
     program = container(plain, NAME, settings.image or place.head.image, {}, {})
     program |= {
-        "command": ["python", "-m", _PACKAGE, json.dumps(_argument(settings, namespace))],
+        "command": ["python", "-m", _PACKAGE, json.dumps(_argument(settings, namespace, external))],
         "workingDir": _PLACE,
         "resources": _AMOUNTS,
         "securityContext": {**program.get("securityContext", {}), "readOnlyRootFilesystem": True},
@@ -133,8 +142,17 @@ def redaction() -> Body:
     return {"secret": SECRET.pattern, "about": ABOUT_A_SECRET.pattern, "masks": masks}
 
 
-def _argument(settings: RunHistorySettings, namespace: str) -> Body:
-    """The fields of program/collector.py: Configured."""
+def _argument(settings: RunHistorySettings, namespace: str, external: Sequence[ExternalClusterSettings]) -> Body:
+    """The fields of program/configured.py: Configured."""
+    asked = [
+        {
+            "name": each.name,
+            "address": each.dashboard_address,
+            "token": each.token_secret.model_dump() if each.token_secret else None,
+            "authority": each.ca_secret.model_dump() if each.ca_secret else None,
+        }
+        for each in external
+    ]
     return {
         "namespace": namespace,
         "folder": _RECORDS,
@@ -142,4 +160,5 @@ def _argument(settings: RunHistorySettings, namespace: str) -> Body:
         "log_bytes": int(amount(settings.log_size)),
         "read_heads": settings.read_heads,
         "redaction": redaction(),
+        **({"external": asked} if settings.read_heads and asked else {}),
     }

@@ -9,7 +9,7 @@ from core.types import DnsLabel, Image, Memory, Settings
 
 LEAST_TTL_SECONDS = 20
 """How long the cluster of an ended job stays where the run history reads its head, or a container in the head's pod:
-the program looks every five seconds (components/payloads/run_history/collector.py: LOOK_SECONDS), and waits at most
+the program looks every five seconds (components/payloads/run_history/configured.py: LOOK_SECONDS), and waits at most
 five for the answer of a head."""
 
 
@@ -24,8 +24,9 @@ def _fits(size: str) -> str:
 
 
 class RunHistorySettings(Settings):
-    """Records of the tenant's RayJobs, which outlive the jobs' clusters and RayJobs: status, times, exit reason,
-    GPU-hours, log and events. A pod in the tenant's namespace keeps them; `ray-platform runs` shows them."""
+    """Records of the tenant's RayJobs, and with `readHeads` of its other jobs, which outlive them and their clusters:
+    status, times, exit reason, GPU-hours, log and events. A pod in the tenant's namespace keeps them; `ray-platform
+    runs` shows them."""
 
     storage: DnsLabel
     """Name of one of the tenant's `storage`, on which the records are. Its `retain` decides whether they outlive the
@@ -38,11 +39,15 @@ class RunHistorySettings(Settings):
     """The most that is kept of the log of each attempt: its end. At most 64Mi."""
 
     read_heads: bool = False
-    """True: the heads of the jobs' clusters are asked, too, for Ray's events, the driver's exit code, and the logs of
-    jobs in `HTTPMode` and `InteractiveMode`, which only a head has. For that the pod may read each Secret of the
-    namespace whose name it knows: KubeRay names the token's Secret as the job's RayCluster, and generates that name.
-    The cluster of an ended job stays for 20 seconds, unless `ttlSecondsAfterFinished` is longer, as it does in
-    `SidecarMode` without this key: there a container in the head's pod has the log."""
+    """True: heads are asked, too. Of the jobs' clusters: for Ray's events, the driver's exit code, and the logs of jobs
+    in `HTTPMode` and `InteractiveMode`, which only a head has. Of other RayClusters: for the jobs that they were sent
+    directly, as by `ray job submit`, and for drivers that have connected. Of `externalClusters`: for jobs whose IDs
+    begin with the namespace's name and a hyphen, as those of the stack do.
+
+    For that the pod may read each Secret of the namespace whose name it knows: KubeRay names the token's Secret as the
+    job's RayCluster, and generates that name. The cluster of an ended job stays for 20 seconds, unless
+    `ttlSecondsAfterFinished` is longer, as it does in `SidecarMode` without this key: there a container in the head's
+    pod has the log."""
 
     image: Image | None = None
     """Image of the pod, with Python and PyYAML. Default: that of the tenant's first RayCluster, RayJob, RayService or

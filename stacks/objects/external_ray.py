@@ -1,7 +1,7 @@
 """The external clusters of a tenant: the pods that connect to them, where these may connect to, and what refuses
 them. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from components.external_cluster.manifests import connection_check
 from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
@@ -33,13 +33,15 @@ def checks(_: StackSettings, tenant: TenantSettings) -> dict[str, Body]:
     return {each.name: connection_check(each, tenant.images.pull_secrets) for each in tenant.external_clusters}
 
 
-def to_external(cluster: ExternalClusterSettings) -> Body:
-    """The NetworkPolicy by which the pods that connect to the cluster, and no others, reach its dashboard."""
+def to_external(cluster: ExternalClusterSettings, program: Mapping[str, str] | None = None) -> Body:
+    """The NetworkPolicy by which the pods that connect to the cluster, or those of a program by its labels, reach its
+    dashboard."""
     address = cluster.dashboard
     cidrs = (address.network,) if address.network else cluster.cidrs
     namespace = address.service[1] if address.service else None
-    pods = {"matchLabels": {EXTERNAL_LABEL: cluster.name}}
-    return to_address(f"external.{cluster.name}", pods, namespace, cidrs, (address.port,))
+    name = f"run-history.{cluster.name}" if program else f"external.{cluster.name}"
+    pods = {"matchLabels": dict(program or {EXTERNAL_LABEL: cluster.name})}
+    return to_address(name, pods, namespace, cidrs, (address.port,))
 
 
 def problems_between_tenants(stack: StackSettings) -> Iterator[Problem]:

@@ -116,6 +116,8 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
         yield None, manifests.log_collectors(logs.egress)
     for external in tenant.external_clusters:
         yield external.name, to_external(external)
+        if history and history.read_heads:
+            yield external.name, to_external(external, RUN_HISTORY)
     for pods in clusters:
         for policy in manifests.ray_policies(pods, openings, stack.network, stack.operator.namespace):
             yield pods.name or None, policy

@@ -48,7 +48,8 @@ def run_history(stack: StackSettings, tenant: TenantSettings) -> dict[str, Body]
     if settings is None or storage is None or place is None:
         return {}
     readers = [*admins_of(stack.access.cluster_admins, tenant), *(each.subject for each in tenant.users)]
-    return of_run_history(settings, tenant.namespace_name, place, storage.claim_name, readers)
+    namespace, external = tenant.namespace_name, tenant.external_clusters
+    return of_run_history(settings, namespace, place, storage.claim_name, readers, external)
 
 
 def problems_of_history(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:

@@ -16,7 +16,8 @@ from components.cluster import ForbiddenError
 from components.payloads.run_history import NAME as PROGRAM
 from components.payloads.run_history import PORT
 from components.payloads.run_history.api import ApiServer
-from components.payloads.run_history.collector import READ_SECONDS, Collector, Configured
+from components.payloads.run_history.collector import Collector
+from components.payloads.run_history.configured import READ_SECONDS, Configured
 from components.payloads.run_history.store import Store
 from components.ray_job.settings import JOB_LABEL
 from components.run_history.manifests import POD
@@ -71,7 +72,8 @@ def test_a_job_is_recorded_and_its_record_outlives_it(
 ) -> None:
     def record(later: float = 0) -> dict[str, Any]:
         running.look(time.time() + later)
-        assert running.problems == {}
+        # Of the tenant's RayCluster; no simulated head lists jobs.
+        assert running.problems.keys() <= {"cluster training"}
         return dict(next(iter(running.store.records.values())))
 
     running = program()

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import ssl
-from collections.abc import Iterator
-from http.client import HTTPException
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from threading import Timer
 from typing import Any
 from urllib.parse import quote
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 Body = Any
 """An object as the API server or Ray returns it."""
@@ -26,6 +31,9 @@ _SECONDS = 15
 
 _HEAD_SECONDS = 5
 """Within which a head has to answer. One that does not must not keep the program from another that ends soon."""
+
+_MOST_SECONDS = 10
+"""Within which the whole answer of a head has to come. One that sends it byte by byte must not keep the program."""
 
 _MOST_OF_HEAD = 8 * 1024 * 1024
 """Bytes of a head's answer that is read as a whole. People's code decides what it answers."""
@@ -61,12 +69,28 @@ class ApiServer:
     def _read(self, path: str, size: int | None) -> bytes:
         # The kubelet renews the token.
         token = (self._account / "token").read_text().strip()
-        return _answer(f"{self._url}{path}", token, size, self._account / "ca.crt")
+        authority = self._account / "ca.crt"
+        secure = ssl.create_default_context(cafile=str(authority)) if self._url.startswith("https:") else None
+        with _opened(f"{self._url}{path}", token, HTTPSHandler(context=secure), _SECONDS) as answer:
+            return bytes(answer.read()) if size is None else _end(iter(lambda: answer.read(_PART), b""), size)
 
 
-def ask_head(url: str, token: str | None, size: int | None = None) -> bytes:
-    """The answer of a dashboard, or its last bytes."""
-    return _answer(url, token, size, None, _HEAD_SECONDS)
+def ask_head(url: str, token: str | None, size: int | None = None, authority: str | None = None) -> bytes:
+    """The answer of a dashboard, or its last bytes. `authority`: PEM; None: the system's. Raises OSError or
+    ValueError."""
+    if token and not token.isprintable():
+        # The error of the standard library would show it.
+        raise ValueError("the token has unprintable characters")
+    secure = ssl.create_default_context(cadata=authority) if authority else None
+    limited = _Limited(secure)
+    # Later than the limit of what follows the headers, whose error says more.
+    timer = Timer(_MOST_SECONDS + 1, limited.shut)
+    timer.start()
+    try:
+        with _opened(url, token, limited, _HEAD_SECONDS) as answer:
+            return _whole(_parts(answer)) if size is None else _end(_parts(answer), size)
+    finally:
+        timer.cancel()
 
 
 class _Stays(HTTPRedirectHandler):
@@ -76,32 +100,88 @@ class _Stays(HTTPRedirectHandler):
         """No other request."""
 
 
-def _answer(url: str, token: str | None, size: int | None, authority: Path | None, timeout: int = _SECONDS) -> bytes:
-    request = Request(url)  # noqa: S310 (a URL of the API server, or of a head as KubeRay reports it)
+class _Kept:
+    """A connection whose socket is kept for the time limit; http.client forgets it once an answer begins."""
+
+    sock: Any
+
+    def __init__(self, sockets: list[Any], *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._sockets = sockets
+
+    def connect(self) -> None:
+        """As that of its kind."""
+        super().connect()  # type: ignore[misc] # of HTTPConnection
+        self._sockets.append(self.sock)
+
+
+class _Plain(_Kept, HTTPConnection):
+    pass
+
+
+class _Secure(_Kept, HTTPSConnection):
+    pass
+
+
+class _Limited(HTTPHandler, HTTPSHandler):
+    """Opens connections that can be shut, also while a head sends headers byte by byte."""
+
+    _context: ssl.SSLContext | None
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        super().__init__(context=context)
+        self._sockets: list[Any] = []
+
+    def http_open(self, request: Request) -> Any:
+        """By http."""
+        return self.do_open(partial(_Plain, self._sockets), request)
+
+    def https_open(self, request: Request) -> Any:
+        """By https."""
+        return self.do_open(partial(_Secure, self._sockets), request, context=self._context)
+
+    def shut(self) -> None:
+        """Ends what is being read."""
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def _opened(url: str, token: str | None, handler: HTTPSHandler, timeout: int) -> Iterator[Any]:
+    request = Request(url)  # noqa: S310 (a URL of the API server, of a head as KubeRay reports it, or of the stack)
     if token:
         request.add_header("Authorization", f"Bearer {token}")
-    secure = ssl.create_default_context(cafile=str(authority)) if url.startswith("https:") and authority else None
     # No proxy of the image's environment gets the request, with its token.
-    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=secure), _Stays)
+    opener = build_opener(ProxyHandler({}), handler, _Stays)
     try:
         with opener.open(request, timeout=timeout) as answer:
-            if size is not None:
-                return _end(answer, size)
-            return answer.read() if authority else _whole(answer)
+            yield answer
     except HTTPException as error:
         raise OSError(repr(error)) from error
 
 
-def _whole(answer: Any) -> bytes:
-    found: bytes = answer.read(_MOST_OF_HEAD + 1)
-    if len(found) > _MOST_OF_HEAD:
-        raise ValueError(f"the answer has more than {_MOST_OF_HEAD} bytes")
-    return found
+def _parts(answer: Any) -> Iterator[bytes]:
+    until = time.monotonic() + _MOST_SECONDS
+    while part := answer.read1(_PART):
+        yield part
+        if time.monotonic() > until:
+            raise TimeoutError(f"the answer has not ended after {_MOST_SECONDS} seconds")
 
 
-def _end(answer: Any, size: int) -> bytes:
+def _whole(parts: Iterable[bytes]) -> bytes:
+    found, size = [], 0
+    for part in parts:
+        found.append(part)
+        size += len(part)
+        if size > _MOST_OF_HEAD:
+            raise ValueError(f"the answer has more than {_MOST_OF_HEAD} bytes")
+    return b"".join(found)
+
+
+def _end(parts: Iterable[bytes], size: int) -> bytes:
     kept = b""
-    while part := answer.read(_PART):
+    for part in parts:
         kept = (kept + part)[-size:]
     return kept
 

@@ -1,4 +1,5 @@
-"""Looks at a namespace's RayJobs, and keeps a record of each until its retention ends.
+"""Looks at a namespace's RayJobs, and keeps a record of each until its retention ends; `clusters.py` looks at what runs
+on clusters without a RayJob.
 
 It has no state but the records. After a pause it goes on with them, and with the RayJobs that still exist.
 """
@@ -16,7 +17,9 @@ from typing import Any
 
 from . import PORT
 from .api import ApiServer
-from .heads import Head
+from .clusters import Clusters
+from .configured import LOOK_SECONDS, READ_SECONDS, TRIES_SECONDS, Configured
+from .heads import Head, token_of
 from .log import MODES_WITH_A_SUBMITTER, Log, log_of_submitter
 from .record import (
     event_of,
@@ -37,30 +40,6 @@ from .server import serve
 from .store import Store, folder_of
 
 Body = Any
-
-LOOK_SECONDS = 5
-"""Between two looks."""
-
-READ_SECONDS = 30
-"""Between two readings of a running job's log and events."""
-
-TRIES_SECONDS = 60
-"""How long after the end of a job its log and events are tried to be read."""
-
-
-@dataclass(frozen=True)
-class Configured:
-    """The argument of the program."""
-
-    namespace: str
-    folder: str
-    """Where the records are; each namespace has a folder of its own there."""
-
-    retention_days: int
-    log_bytes: int
-    read_heads: bool
-    redaction: Body
-    """Fields of Redaction."""
 
 
 @dataclass
@@ -91,6 +70,11 @@ class Collector:
     _events: list[tuple[Body, str, Body]] | None = None
     """Those of the namespace, once they are read in a look: what each is about, its ID, and what is kept of it."""
 
+    clusters: Clusters = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clusters = Clusters(self.api, self.store, self.configured, self._report)
+
     def look(self, now: float) -> None:
         """One look at all RayJobs. What fails is reported, and tried again at the next."""
         try:
@@ -111,11 +95,13 @@ class Collector:
                 pods = list(self._list("/api/v1", "pods", "labelSelector=ray.io%2Fcluster"))
             self._guarded(name, lambda job=job, pods=pods: self._update(job, pods, now))
         for name, record in list(self.store.records.items()):
-            if name not in existing and not record.get("complete"):
+            if name not in existing and not record.get("complete") and "clusterUid" not in record:
                 self._guarded(name, lambda name=name, record=record: self._gone(name, record, now))
             elif record.get("complete") and seconds(record["recorded"]) < self._oldest(now):
                 self._guarded(name, lambda name=name: self.store.remove(name))
-        for name in {*self._readings, *self.problems} - existing - self.store.records.keys() - {"RayJobs"}:
+        self._guarded("RayClusters", lambda: self.clusters.look(now))
+        known = {"RayJobs", "RayClusters", *self.clusters.titles, *existing, *self.store.records}
+        for name in {*self._readings, *self.problems} - known:
             self._readings.pop(name, None)
             self.problems.pop(name, None)
         self._events = None
@@ -182,7 +168,8 @@ class Collector:
             return log_of_submitter(self.api, self.configured.namespace, record, pods, self.configured.log_bytes)
         if not self.configured.read_heads:
             raise LookupError(f"in {record['submissionMode']} only the head has it, and readHeads is not set")
-        return replace(self._head(job).log(self.configured.log_bytes), grows=not has_ended(job))
+        log = self._head(job).log(str(job["status"]["jobId"]), self.configured.log_bytes)
+        return replace(log, grows=not has_ended(job))
 
     def _read_head(self, record: Body, job: Body) -> Iterator[str]:
         """Reads what the head knows; why that is missing, if it is."""
@@ -195,19 +182,18 @@ class Collector:
             events = {str(each["event_id"]): ray_event_of(each, redact) for each in head.events()}
             record["rayEvents"] = merged_events(record.get("rayEvents", {}), events)
             if status.get("jobStatus"):
-                in_ray = head.job()
+                in_ray = head.job(str(status["jobId"]))
                 record["exitCode"] = in_ray.get("driver_exit_code")
                 record["errorType"] = in_ray.get("error_type")
         except Exception as error:  # a head answers what people's code wants
             yield f"the head cannot be read: {error}"
 
     def _head(self, job: Body) -> Head:
-        namespace = self.configured.namespace
-        spec = job["spec"].get("rayClusterSpec")
+        namespace, status = self.configured.namespace, job["status"]
+        spec, name = job["spec"].get("rayClusterSpec"), str(status["rayClusterName"])
         if spec is None:
-            name = job["status"]["rayClusterName"]
             spec = self.api.read(f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters/{name}")["spec"]
-        return Head(self.api, namespace, job, spec)
+        return Head(f"http://{status['dashboardURL']}", token_of(self.api, namespace, name, spec))
 
     def _read_events(self, record: Body) -> None:
         """Kubernetes deletes events after an hour, so they are read while the job runs, too."""

@@ -1,4 +1,4 @@
-"""What only the head of a job's RayCluster has: Ray's own view of the job, its events, and the driver's log."""
+"""What only the head of a Ray cluster has: Ray's own view of its jobs, their events, and the drivers' logs."""
 
 from __future__ import annotations
 
@@ -22,33 +22,30 @@ _LONGEST_DERIVED = 50
 
 
 class Head:
-    """The dashboard of the head of a RayJob's RayCluster, with its token."""
+    """The dashboard of a head, with its token. All methods raise OSError or ValueError, and what follows from an answer
+    of another form."""
 
-    def __init__(self, api: ApiServer, namespace: str, job: Body, cluster_spec: Mapping[str, Any]) -> None:
-        """Reads the token. Raises OSError or ValueError, as all methods do."""
-        self._url = f"http://{job['status']['dashboardURL']}"
-        self._job = quote(str(job["status"]["jobId"]), safe="")
-        self._token: str | None = None
-        options = cluster_spec.get("authOptions") or {}
-        if options.get("enableK8sTokenAuth"):
-            raise ValueError("its RayCluster asks for tokens of Kubernetes")
-        if options.get("mode") == "token":
-            name = options.get("secretName") or _derived(str(job["status"]["rayClusterName"]))
-            secret = api.read(f"/api/v1/namespaces/{namespace}/secrets/{name}")
-            self._token = base64.b64decode(secret["data"][TOKEN_KEY]).decode()
+    def __init__(self, url: str, token: str | None, authority: str | None = None) -> None:
+        """`authority`: certificates, as PEM, of the one that has signed the head's; None: those of the system."""
+        self._url, self._token, self._authority = url, token, authority
 
-    def job(self) -> Body:
-        """Ray's view of the job (ray/dashboard/modules/job/pydantic_models.py: JobDetails)."""
-        return self._ask(f"/api/jobs/{self._job}")
+    def jobs(self) -> list[Body]:
+        """Ray's view of all jobs and drivers that the head knows (ray/dashboard/modules/job/job_head.py: list_jobs)."""
+        return list(self._ask("/api/jobs/"))
+
+    def job(self, identifier: str) -> Body:
+        """Ray's view of a job (ray/dashboard/modules/job/pydantic_models.py: JobDetails)."""
+        return self._ask(f"/api/jobs/{quote(identifier, safe='')}")
 
     def events(self) -> list[Body]:
         """The cluster's events."""
         result = self._ask(f"/api/v0/cluster_events?limit={_MOST_EVENTS}")["data"]["result"]["result"]
         return list(result)
 
-    def log(self, size: int) -> Log:
-        """The last bytes of the driver's log."""
-        answer = ask_head(f"{self._url}/api/jobs/{self._job}/logs", self._token, size)
+    def log(self, identifier: str, size: int) -> Log:
+        """The last bytes of the log of a job's driver."""
+        path = f"/api/jobs/{quote(identifier, safe='')}/logs"
+        answer = ask_head(self._url + path, self._token, size, self._authority)
         if len(answer) < size:
             return Log(str(json.loads(answer)["logs"]).encode(), cut=False)
         # The end of {"logs": "..."}, from its first whole line on.
@@ -56,7 +53,23 @@ class Head:
         return Log(str(json.loads(b'"' + lines + b'"')).encode(), cut=True)
 
     def _ask(self, path: str) -> Body:
-        return json.loads(ask_head(self._url + path, self._token))
+        return json.loads(ask_head(self._url + path, self._token, authority=self._authority))
+
+
+def token_of(api: ApiServer, namespace: str, cluster: str, spec: Mapping[str, Any]) -> str | None:
+    """The token of a RayCluster, None if it has none; `spec`: its own. Raises OSError, ValueError or LookupError."""
+    options = spec.get("authOptions") or {}
+    if options.get("enableK8sTokenAuth"):
+        raise ValueError("its RayCluster asks for tokens of Kubernetes")
+    if options.get("mode") != "token":
+        return None
+    return read_secret(api, namespace, options.get("secretName") or _derived(cluster), TOKEN_KEY)
+
+
+def read_secret(api: ApiServer, namespace: str, name: str, key: str) -> str:
+    """A text of a Secret. Raises OSError, ValueError or LookupError."""
+    secret = api.read(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+    return base64.b64decode(secret["data"][key]).decode().strip()
 
 
 def _derived(name: str) -> str:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 def runs(
     stack: Stack,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAMESPACE/]NAME", show_default=False, help="A run. Default: all of them.")
+        str | None,
+        typer.Argument(metavar="[NAMESPACE/]NAME", show_default=False, help="A run, or its ID. Default: all of them."),
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="Only this tenant, by its name or namespace.")] = None,
+    on: Annotated[str | None, typer.Option("--cluster", show_default=False, help="Only runs on this cluster.")] = None,
     output: Annotated[Format, typer.Option("--format", help="For a terminal, or for programs.")] = Format.TEXT,
     logs: Annotated[bool, typer.Option("--logs", help="Show the log of the run.")] = False,
     attempt: Annotated[
@@ -48,11 +50,13 @@ def runs(
             none = f"tenant {tenant!r} has no" if tenant else "no tenant of the stack has a"
             raise ended(f"{none} run history: `runHistory` in the stack file records runs (docs/runs.md)", MISUSED)
 
-        from stacks.commands.runs.history import read, selected
+        from stacks.commands.runs.history import on_cluster, read, selected
         from stacks.program.identity import cluster_of_stack
 
         cluster = cluster_of_stack(settings)
         found, unreadable = read(cluster, namespaces)
+        if on is not None:
+            found = on_cluster(found, on)
         for namespace, why in unreadable.items():
             typer.echo(f"the run history of namespace {namespace} cannot be read: {why}", err=True)
         if name is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from components.cluster import Cluster, ClusterUnreachableError, NoKubeconfigError
@@ -55,16 +55,24 @@ def read(cluster: Cluster, namespaces: Iterable[str]) -> tuple[Histories, dict[s
     return Histories(tuple(newest), problems), unreadable
 
 
+def on_cluster(histories: Histories, cluster: str) -> Histories:
+    """The runs on this cluster: one that they were sent to, or one that KubeRay has made for them."""
+
+    def clusters(record: Mapping[str, Any]) -> list[str | None]:
+        return [record.get("onCluster"), *(each["cluster"] for each in record.get("attempts") or ())]
+
+    return replace(histories, runs=tuple(each for each in histories.runs if cluster in clusters(each.record)))
+
+
 def selected(histories: Histories, name: str) -> Run | None:
-    """The newest run of that name, or `<namespace>/<name>`; None if there is none.
+    """The newest run of that name, `<namespace>/<name>`, or ID; None if there is none.
 
     Raises NoSuchTargetError if several namespaces have one.
     """
-    namespace, _, plain = name.rpartition("/")
-    meant = [each for each in histories.runs if each.record["name"] == plain and namespace in ("", each.namespace)]
+    meant = [each for each in histories.runs if name in (each.record["name"], each.title, each.record["id"])]
     within = sorted({each.namespace for each in meant})
     if len(within) > 1:
-        raise needs_namespace(plain, within)
+        raise needs_namespace(name, within)
     return next(iter(meant), None)
 
 

@@ -17,7 +17,7 @@ Record = Mapping[str, Any]
 _LONGEST = 80
 """Characters of a reason in the list."""
 
-_COLUMNS = ("Run", "Status", "Started", "Took", "GPU-hours", "By", "Why")
+_COLUMNS = ("Run", "On", "Status", "Started", "Took", "GPU-hours", "By", "Why")
 
 
 def show(histories: Histories, last: int) -> None:
@@ -64,11 +64,12 @@ def lines(record: Record) -> Iterator[str]:
         "entrypoint": record.get("entrypoint"),
         "runtime environment": json.dumps(record["runtimeEnv"]) if record.get("runtimeEnv") else None,
         "image": record.get("image"),
-        "on RayCluster": record.get("onCluster"),
+        "on cluster": record.get("onCluster"),
         "created": record.get("created"),
         "started": record.get("started"),
         "began in Ray": record.get("startedInRay"),
         "ended": record.get("ended"),
+        "last seen": record.get("lastSeen"),
         "took": took(record) if record.get("ended") else None,
         "GPU-hours": _hours(record),
         "exit code": record.get("exitCode"),
@@ -77,11 +78,12 @@ def lines(record: Record) -> Iterator[str]:
     for number, each in enumerate(record.get("attempts") or (), 1):
         kept = each["log"]
         log = f"log of {kept['bytes']} bytes{', its end' if kept['cut'] else ''}" if kept else "no log"
-        yield f"attempt {number}: job {each['jobId']} on RayCluster {each['cluster']}, {log}"
+        yield f"attempt {number}: job {each['jobId']} on cluster {each['cluster']}, {log}"
     for pod in sorted((record.get("pods") or {}).values(), key=lambda each: str(each["from"])):
         held = f"{pod['from']} to {pod['until']}" if pod["from"] else "never had a node"
         yield f"pod {pod['name']}: {pod['gpus']:g} GPUs, {held}{', ' + pod['why'] if pod['why'] else ''}"
-    yield from (f"not recorded: {each}" for each in record.get("missing") or () if record.get("ended"))
+    over = record.get("ended") or record.get("complete")
+    yield from (f"not recorded: {each}" for each in record.get("missing") or () if over)
     for title, key in (("event", "events"), ("event of Ray", "rayEvents")):
         for each in (record.get(key) or {}).values():
             about = each.get("object") or each["reason"]
@@ -89,10 +91,12 @@ def lines(record: Record) -> Iterator[str]:
 
 
 def status(record: Record) -> str:
-    """The state in KubeRay's words: that of the job, or of its deployment before it runs; and whether it is deleted."""
+    """The state in the words of KubeRay or Ray: that of the job, or of its deployment before it runs; and whether that
+    is not its end, because the job is deleted or its cluster gone."""
     failed = record["deploymentStatus"] in ("Failed", "ValidationFailed") and record["status"] != "SUCCEEDED"
     known = "FAILED" if failed else record["status"] or record["deploymentStatus"] or "New"
-    return f"{known}, deleted" if record.get("deleted") else str(known)
+    gone = ", deleted" if record.get("deleted") else ", last seen" if record.get("lastSeen") else ""
+    return f"{known}{gone}"
 
 
 def took(record: Record) -> str:
@@ -110,7 +114,8 @@ def _row(run: Run) -> tuple[str, ...]:
     why = _because(record).removeprefix(": ")
     shown = why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1]}…"
     by = record.get("author") or "-"
-    return (run.title, status(record), str(record.get("started") or "-"), took(record), _hours(record), by, shown)
+    on = record.get("onCluster") or "own"
+    return (run.title, on, status(record), str(record.get("started") or "-"), took(record), _hours(record), by, shown)
 
 
 def _because(record: Record) -> str:

@@ -1,12 +1,14 @@
 """An API server and a dashboard for the program, in memory: paths and their answers."""
 
+import base64
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from components.payloads.run_history.api import ApiServer
-from components.payloads.run_history.collector import Collector, Configured
+from components.payloads.run_history.collector import Collector
+from components.payloads.run_history.configured import Configured
 from components.payloads.run_history.record import seconds
 from components.payloads.run_history.store import Store
 from components.run_history.manifests import redaction
@@ -26,7 +28,7 @@ class Cluster(ApiServer):
     """Objects of a namespace. What does not exist raises OSError, as 404 does."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, list[dict[str, Any]]] = {"rayjobs": [], "pods": [], "events": []}
+        self.objects: dict[str, list[dict[str, Any]]] = {"rayjobs": [], "rayclusters": [], "pods": [], "events": []}
         self.answers: dict[str, Any] = {}
         self.asked: list[str] = []
 
@@ -97,6 +99,31 @@ def rayjob(name: str = "train", **status: Any) -> dict[str, Any]:
             **status,
         },
     }
+
+
+def standing(name: str = "training", **spec: Any) -> dict[str, Any]:
+    """A RayCluster of nobody's job, with a token."""
+    head = {"template": {"spec": {"containers": [{"image": "rayproject/ray:2.60.0"}]}}}
+    spec = {"authOptions": {"mode": "token"}, "headGroupSpec": head, **spec}
+    return {"metadata": {"name": name, "uid": f"uid-of-{name}"}, "spec": spec}
+
+
+def head_of(name: str, address: str) -> dict[str, Any]:
+    """Its head, whose dashboard is at `host:port`."""
+    host, _, port = address.rpartition(":")
+    labels = {"ray.io/cluster": name, "ray.io/node-type": "head"}
+    container = {"name": "ray-head", "ports": [{"name": "dashboard", "containerPort": int(port)}]}
+    return {
+        "metadata": {"name": f"{name}-head", "uid": f"uid-of-{name}-head", "labels": labels},
+        "spec": {"containers": [container]},
+        "status": {"podIP": host, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def give_token(cluster: Cluster, secret: str, token: str) -> None:
+    """Creates the Secret with the token of a RayCluster."""
+    data = {"auth_token": base64.b64encode(token.encode()).decode()}
+    cluster.answers[f"/api/v1/namespaces/{NAMESPACE}/secrets/{secret}"] = {"data": data}
 
 
 ENDED = {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete", "endTime": "2026-05-28T21:00:10Z"}

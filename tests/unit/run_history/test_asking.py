@@ -1,6 +1,5 @@
 """How the program asks the API server and heads, and how it answers."""
 
-import base64
 import json
 import urllib.error
 from collections.abc import Iterator
@@ -12,11 +11,22 @@ import pytest
 
 from components.payloads.run_history import api as program_api
 from components.payloads.run_history.api import ApiServer, ask_head
-from components.payloads.run_history.collector import TRIES_SECONDS
+from components.payloads.run_history.configured import TRIES_SECONDS
 from components.payloads.run_history.server import serve
 from components.payloads.run_history.store import Store
 from testbed.web_server import Answers, serving
-from tests.unit.run_history.api import BEGIN, ENDED, ID, NAMESPACE, Cluster, collector, only, rayjob, submitter
+from tests.unit.run_history.api import (
+    BEGIN,
+    ENDED,
+    ID,
+    NAMESPACE,
+    Cluster,
+    collector,
+    give_token,
+    only,
+    rayjob,
+    submitter,
+)
 
 pytestmark = pytest.mark.thorough
 
@@ -50,11 +60,6 @@ def dashboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield url.removeprefix("http://")
 
 
-def with_token(cluster: Cluster) -> None:
-    data = {"auth_token": base64.b64encode(TOKEN.encode()).decode()}
-    cluster.answers[f"/api/v1/namespaces/{NAMESPACE}/secrets/train-abcde"] = {"data": data}
-
-
 def in_http_mode(dashboard: str) -> dict[str, Any]:
     job = rayjob(dashboardURL=dashboard, **ENDED)
     job["spec"]["submissionMode"] = "HTTPMode"
@@ -66,7 +71,7 @@ def test_the_head_is_asked_with_the_token_of_its_cluster_and_of_a_long_log_the_e
     dashboard: str, tmp_path: Path, most: int, kept: bytes
 ) -> None:
     cluster = Cluster()
-    with_token(cluster)
+    give_token(cluster, "train-abcde", TOKEN)
     cluster.objects["rayjobs"] = [in_http_mode(dashboard)]
     program = collector(cluster, tmp_path, read_heads=True, log_bytes=most)
     program.look(BEGIN)
@@ -98,7 +103,7 @@ def test_a_head_that_is_not_ready_or_goes_is_not_asked(state: str, tmp_path: Pat
 
 def test_a_head_that_is_gone_is_named_and_what_it_has_answered_before_stays(dashboard: str, tmp_path: Path) -> None:
     cluster = Cluster()
-    with_token(cluster)
+    give_token(cluster, "train-abcde", TOKEN)
     job = in_http_mode(dashboard)
     cluster.objects["rayjobs"] = [{**job, "status": {**job["status"], "jobDeploymentStatus": "Running"}}]
     program = collector(cluster, tmp_path, read_heads=True)
@@ -121,7 +126,7 @@ def test_a_head_that_answers_something_else_is_named(
     dashboard: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     cluster = Cluster()
-    with_token(cluster)
+    give_token(cluster, "train-abcde", TOKEN)
     cluster.objects["rayjobs"] = [in_http_mode(dashboard)]
     monkeypatch.setitem(ANSWERS, "/api/jobs/train-1", answer)
     program = collector(cluster, tmp_path, read_heads=True)

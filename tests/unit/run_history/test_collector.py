@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.payloads.run_history.collector import READ_SECONDS, TRIES_SECONDS
+from components.payloads.run_history.configured import READ_SECONDS, TRIES_SECONDS
 from tests.unit.run_history.api import (
     BEGIN,
     CODE,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from components.payloads.run_history.configured import Configured
 from components.payloads.run_history.redaction import Redaction
 from components.run_history.manifests import LABELS
 from kuberay.pod_security import violations
@@ -110,6 +111,29 @@ def test_it_reaches_heads_only_with_read_heads_and_nothing_reaches_it(heads: boo
     out = policies["run-history"]
     assert (out["podSelector"], out["policyTypes"]) == ({"matchLabels": LABELS}, ["Egress"])
     assert [port["port"] for rule in out["egress"] for port in rule["ports"]] == [8265] * heads + [443, 6443]
+
+
+@pytest.mark.parametrize("heads", [False, True])
+def test_external_clusters_are_asked_with_read_heads_alone(heads: bool) -> None:
+    lab = {"name": "lab", "dashboardAddress": "https://192.0.2.7:8265", "image": "rayproject/ray:2.60.0"}
+    secrets = {"tokenSecret": {"name": "lab", "key": "token"}, "caSecret": {"name": "lab", "key": "ca.crt"}}
+    settings = stack({"readHeads": heads}, externalClusters=[{**lab, **secrets}])
+    (container,) = pod(objects(settings))["containers"]
+    asked = {
+        "name": "lab",
+        "address": "https://192.0.2.7:8265",
+        "token": {"name": "lab", "key": "token"},
+        "authority": {"name": "lab", "key": "ca.crt"},
+    }
+    assert Configured(**json.loads(container["command"][3])).external == [asked] * heads
+    policies = {
+        each["metadata"]["name"]: each["spec"] for _, each in policies_of_clusters(settings, settings.tenants[0])
+    }
+    assert ("run-history.lab" in policies) == heads
+    if heads:
+        out = policies["run-history.lab"]
+        assert out["podSelector"] == {"matchLabels": LABELS}
+        assert out["egress"] == policies["external.lab"]["egress"]
 
 
 def test_the_cluster_of_an_ended_job_stays_until_its_head_is_read_and_no_job_starts_again() -> None:

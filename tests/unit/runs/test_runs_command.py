@@ -84,9 +84,9 @@ def test_the_list_has_status_hours_and_reason_of_each_run(pods: Pods, file: Path
     done = runs(file, "--tenant", "team-a")
     assert (done.exit_code, done.stderr) == (0, "")
     header, running, failed, total = done.stdout.splitlines()
-    assert header.split() == ["Run", "Status", "Started", "Took", "GPU-hours", "By", "Why"]
-    assert running.split() == ["team-a/train", "RUNNING", "2026-05-28T20:00:10Z", "-", "2.00", "bob"]
-    assert failed.split()[:6] == ["team-a/other", "FAILED", "2026-05-28T20:00:10Z", "1h00m00s", "-", "bob"]
+    assert header.split() == ["Run", "On", "Status", "Started", "Took", "GPU-hours", "By", "Why"]
+    assert running.split() == ["team-a/train", "own", "RUNNING", "2026-05-28T20:00:10Z", "-", "2.00", "bob"]
+    assert failed.split()[:7] == ["team-a/other", "own", "FAILED", "2026-05-28T20:00:10Z", "1h00m00s", "-", "bob"]
     assert "AppFailed: Job entrypoint command failed with exit code 3 last lines" in failed
     assert total == "2 runs, 2.00 GPU-hours (not known of 1)"
 
@@ -111,7 +111,7 @@ def test_a_run_by_itself_has_its_attempts_and_pods(pods: Pods, file: Path) -> No
     lines = runs(file, "--tenant", "team-a", "team-a/train").stdout.splitlines()
     assert lines[0] == "team-a/train: RUNNING"
     assert "  entrypoint: python train.py --hf-token *** --epochs=3" in lines
-    assert "  attempt 1: job train-1 on RayCluster train-abcde, log of 8 bytes" in lines
+    assert "  attempt 1: job train-1 on cluster train-abcde, log of 8 bytes" in lines
     assert "  pod train-abcde-a: 4 GPUs, 2026-05-28T20:00:10Z to 2026-05-28T20:30:10Z" in lines
     assert "  GPU-hours: 2.00" in lines
 
@@ -125,6 +125,18 @@ def test_its_log_is_the_output_also_if_it_is_newer_than_the_list(pods: Pods, fil
     for record in pods.stores[NAMESPACE].records.values():
         record["attempts"][0]["log"] = None
     assert runs(file, "--tenant", "team-a", "other", "--logs").stdout == "Traceback\n"
+
+
+def test_runs_of_a_cluster_are_selected_and_a_run_also_by_its_id(pods: Pods, file: Path) -> None:
+    sent = next(iter(pods.stores[NAMESPACE].records.values())) | {"name": "01000000", "onCluster": "standing"}
+    pods.stores[NAMESPACE].records["standing.1"] = {**sent, "attempts": [], "lastSeen": "2026-05-28T20:10:10Z"}
+    _, row, total = runs(file, "--tenant", "team-a", "--cluster", "standing").stdout.splitlines()
+    assert row.startswith("team-a/01000000  standing  RUNNING, last seen")
+    assert total.startswith("1 runs")
+    assert "train" in runs(file, "--tenant", "team-a", "--cluster", "train-abcde").stdout
+    lines = runs(file, "--tenant", "team-a", "standing.1").stdout.splitlines()
+    assert lines[0] == "team-a/01000000: RUNNING, last seen"
+    assert "  last seen: 2026-05-28T20:10:10Z" in lines
 
 
 def test_a_run_of_several_tenants_needs_its_namespace(pods: Pods, file: Path) -> None:
