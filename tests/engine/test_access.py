@@ -1,10 +1,12 @@
 """The rights of people and accounts: compares each cell of docs/access.md with a real API server."""
 
+import textwrap
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from kubernetes import client
 
 from components.access.manifests import (
@@ -29,7 +31,7 @@ from stacks.objects.ray_clusters import template_objects
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack
 from testbed.pods.steps import until
-from tests.engine.access_table import table
+from tests.engine.access_table import PAGE, table
 from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, ONLY_SCALES, PATCHES, inside
 from tests.engine.conftest import MakeStack
 from tests.engine.people import (
@@ -361,6 +363,13 @@ def test_only_code_on_ray_creates_pods_with_its_connections_and_without_others(
     error = tried(cluster, who, "create", "-f", "-", body=body)
     assert refused in error
     assert bool(refused) == bool(error)
+
+
+def test_the_pages_deployment_is_accepted(up: Stack, cluster: Rehearsal) -> None:
+    lines = PAGE.read_text().partition("    apiVersion: apps/v1\n")[2].partition("\n\n")[0]
+    body = {**yaml.safe_load(textwrap.dedent(lines)), "apiVersion": "apps/v1"}
+    body["metadata"].pop("namespace")
+    assert tried(cluster, "account", "create", "-f", "-", body=body) == ""
 
 
 @pytest.mark.parametrize("who", ["account", "admin"])
