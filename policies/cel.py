@@ -85,7 +85,7 @@ def resource_rules(kinds: Iterable[Kind]) -> list[dict[str, list[str]]]:
 _KIND = "request.kind.group + '/' + request.kind.kind"
 
 
-def _by_kind(found: dict[Kind, str]) -> str:
+def by_kind(found: dict[Kind, str]) -> str:
     """A list that depends on the kind of the object; empty for other kinds."""
     entries = ", ".join(f"{text('/'.join(kind))}: {value}" for kind, value in found.items())
     return f"{{{entries}}}[?{_KIND}].orValue([])"
@@ -98,10 +98,10 @@ def _pod(spec: str, further: str = "[]") -> str:
     return f"{{'spec': {spec}, 'containers': dyn({' + '.join([*fields, further])})}}"
 
 
-_RAY = _by_kind({(RAY, kind): f"[?{under('object', path)}]" for kind, path in RAY_CLUSTERS.items()})
-_JOBS = _by_kind({(RAY, kind): f"[?{under('object', path)}]" for kind, path in RAY_JOBS.items()})
+_RAY = by_kind({(RAY, kind): f"[?{under('object', path)}]" for kind, path in RAY_CLUSTERS.items()})
+_JOBS = by_kind({(RAY, kind): f"[?{under('object', path)}]" for kind, path in RAY_JOBS.items()})
 
-_TEMPLATES = _by_kind(
+_TEMPLATES = by_kind(
     {
         **{kind: f"[?{under('object', (*path, 'spec'))}]" for kind, path in POD_TEMPLATES.items()},
         **{(RAY, kind): f"[?{under('object', (*path, 'spec'))}]" for kind, path in SUBMITTERS.items()},

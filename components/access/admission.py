@@ -11,6 +11,8 @@ The policies serve all tenants of a stack, and each asks the API server about th
   (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
   administrators.
 - `local-code` leaves to those who may create ConfigMaps but not change them the code of their own runs.
+- `ray-deployer` bounds what the account of `rayDeployer` creates, where the stack file opens the network of its pods
+  or allows it claims.
 - `redis` restricts cluster admins, who may change the StatefulSet of Redis: its pods could run as any account of the
   namespace, which may be the operator's.
 - `connected` only warns: of RayClusters, RayJobs and RayServices whose pods no NetworkPolicy lets reach each other.
@@ -21,6 +23,7 @@ They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 import re
 from collections.abc import Iterator, Sequence
 
+from components.access.deployers import deployers
 from components.access.ingresses import own_hosts
 from components.access.neighbours import (
     BY_AN_ACCOUNT,
@@ -88,6 +91,8 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         policies.append(("local-code", _local_code(), tenants))
     if admitted.hosts:
         policies.append(("ingress-hosts", own_hosts(admitted), named("In", admitted.hosts)))
+    if admitted.deployers:
+        policies.append(("ray-deployer", deployers(admitted.deployers), named("In", admitted.deployers)))
     if admitted.redis:
         policies.append((_REDIS, _scaled_redis(), named("In", [admitted.redis])))
     if admitted.connected:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from components.access.personas import (
+    CLAIMS,
     CLUSTER_ADMIN,
     CLUSTER_ADMIN_INSIDE,
     EDIT,
@@ -241,7 +242,7 @@ def ray_deployer(settings: RayDeployerSettings, namespace: str) -> dict[str, Bod
     """The account that a tenant's RayClusters run as, its Role and its RoleBinding."""
     return {
         "service-account": service_account(settings.service_account),
-        "role": role(settings.role, RAY_DEPLOYER),
+        "role": role(settings.role, [*RAY_DEPLOYER, *(CLAIMS if settings.persistent_volume_claims else ())]),
         "role-binding": role_binding(
             settings.role_binding, settings.role, [account(settings.service_account, namespace)]
         ),

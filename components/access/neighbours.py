@@ -269,9 +269,20 @@ what keeps a node, as a PodDisruptionBudget does."""
 
 _DEPLOYMENTS = f"(request.kind.kind == 'Deployment' && {BY_AN_ACCOUNT} ? [dyn(object)] : [])"
 
-_TEMPLATES = (
-    f"([?{_RAY}.?headGroupSpec.?template.?metadata] + {_GROUPS}.map(group, group.?template.?metadata.orValue({{}}))"
+_RAY_TEMPLATES = (
+    f"[?{_RAY}.?headGroupSpec.?template.?metadata] + {_GROUPS}.map(group, group.?template.?metadata.orValue({{}}))"
     " + [?variables.jobs[?0].?submitterPodTemplate.?metadata]"
+)
+
+RAY_LABELS = (
+    f"(({_RAY_TEMPLATES}).map(metadata, metadata.?labels.orValue({{}}))"
+    f" + [?{_RAY}.?headGroupSpec.?labels] + {_GROUPS}.map(group, group.?labels.orValue({{}})))"
+)
+"""CEL: labels of the pods that an object of KubeRay becomes, also of its groups (ray-operator/controllers/ray/common/
+pod.go: mergeLabels)."""
+
+_TEMPLATES = (
+    f"({_RAY_TEMPLATES}"
     f" + (request.kind.kind == 'Pod' && {BY_AN_ACCOUNT} ? [dyn(object.metadata)] : [])"
     f" + {_DEPLOYMENTS}.map(deployment, deployment.?spec.?template.?metadata.orValue({{}})))"
 )

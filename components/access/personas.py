@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from core.types import DnsSubdomain, Settings
+from components.network.settings import Egress, Port
+from core.types import DnsSubdomain, NotEmpty, Settings
 
 _ACCOUNT = re.compile(r"serviceAccount:[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
 _NAMED = re.compile(r"(user|group):[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
@@ -86,6 +87,26 @@ RayUsers = Annotated[
 """Users of a tenant's RayClusters, each in full or by its subject."""
 
 
+class RayDeployerNetworkSettings(Settings):
+    """Connections of the pods that the account creates with the label `ray-platform/created-by: ray-deployer`."""
+
+    ports: Annotated[tuple[Port, ...], NotEmpty]
+    """TCP ports on which these pods and the RayClusters that run as the account may connect to each other."""
+
+    api_server: bool = False
+    """True: these pods may connect to the API server."""
+
+    egress: tuple[Egress, ...] = ()
+    """Targets of these pods in addition to the tenant's `network.egress`, such as a model hub."""
+
+
+class RayDeployerClaimsSettings(Settings):
+    """The PersistentVolumeClaims that the account may create: each for a new volume."""
+
+    storage_classes: Annotated[tuple[DnsSubdomain, ...], NotEmpty]
+    """StorageClasses of the claims. The API server refuses others."""
+
+
 class RayDeployerSettings(Settings):
     """The ServiceAccount with which code on a RayCluster may create pods, Deployments and Services, and its Role."""
 
@@ -97,6 +118,13 @@ class RayDeployerSettings(Settings):
 
     role_binding: DnsSubdomain = "ray-deployer"
     """Name of the RoleBinding."""
+
+    network: RayDeployerNetworkSettings | None = None
+    """What the pods that the account creates may connect to. Default: nothing but DNS and the tenant's
+    `network.egress`, and nothing connects to them."""
+
+    persistent_volume_claims: RayDeployerClaimsSettings | None = None
+    """The PersistentVolumeClaims that the account may create. Default: none."""
 
 
 Rule = dict[str, Any]
@@ -254,12 +282,17 @@ def itself(cluster: NamedCluster) -> tuple[Rule, ...]:
     return (rule(RAY_GROUP, ["rayclusters"], [RAY_WRITE], [cluster.name]),)
 
 
+_DEPLOYS = ("get", "list", "watch", "create", "delete", "update", "patch")
+
 RAY_DEPLOYER = tuple(
-    rule(group, resources, ["get", "list", "watch", "create", "delete", "update", "patch"])
+    rule(group, resources, _DEPLOYS)
     for group, resources in (("", ["pods", "services"]), ("apps", ["deployments"]), (RAY_GROUP, ["rayclusters"]))
 )
 """Monitoring, creating, deleting and updating of pods, Deployments, Services and RayClusters, as in ado's guide for
 actuators that deploy to Kubernetes. No Secrets, no pods/exec, nothing outside the namespace."""
+
+CLAIMS = (rule("", ["persistentvolumeclaims"], _DEPLOYS),)
+"""The same of PersistentVolumeClaims. An admission policy restricts what they ask for."""
 
 _STATUS = tuple(f"{kind}/status" for kind in ALL_RAY_KINDS)
 

@@ -7,6 +7,23 @@ from policies.cel import listed, text
 
 
 @dataclass(frozen=True)
+class Deployer:
+    """What is admitted of the account of a tenant's `rayDeployer`."""
+
+    account: str
+    """Name of the ServiceAccount."""
+
+    networked: bool = False
+    """Whether NetworkPolicies open ports of the pods that it creates."""
+
+    selected: Sequence[Mapping[str, str]] = ()
+    """Labels by which NetworkPolicies select pods of others in its namespace."""
+
+    classes: Sequence[str] = ()
+    """StorageClasses of the claims that it may create."""
+
+
+@dataclass(frozen=True)
 class Restricted:
     """What is admitted in the namespaces of a stack's tenants."""
 
@@ -52,6 +69,9 @@ class Restricted:
     connected: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Objects of KubeRay with NetworkPolicies, as `rayclusters/NAME`, by the namespaces where the pods of others cannot
     reach each other."""
+
+    deployers: Mapping[str, Deployer] = field(default_factory=dict)
+    """Accounts that may create pods with connections, or claims, by their namespaces."""
 
 
 def by_namespace(values: Mapping[str, Sequence[str]]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from components.access.personas import RayDeployerNetworkSettings
 from components.bodies import in_namespace
 from components.network.settings import (
     DNS_PORT,
@@ -60,6 +61,9 @@ class RayPods:
     gateway: bool = False
     """Whether the head's pod has the Redis gateway, with its metrics."""
 
+    deployed: Sequence[int] = ()
+    """Ports on which the cluster and the pods that the tenant's `rayDeployer` creates connect to each other."""
+
     programs: Sequence[Mapping[str, str]] = ()
     """Labels of pods of the namespace that ask the dashboard, beside those of Jobs."""
 
@@ -107,6 +111,13 @@ rayjob_controller.go, createNewK8sJob), so it is selected by the Job's label."""
 CLEANS_UP = "redis-cleanup"
 """Node type of the pod of KubeRay's Job that deletes a cluster's keys (ray-operator/controllers/ray/
 raycluster_controller.go, buildRedisCleanupJob)."""
+
+DEPLOYED = {"ray-platform/created-by": "ray-deployer"}
+"""Label of the pods that code on Ray creates with the account of `rayDeployer`. An admission policy demands it, and
+refuses it to others (components/access/deployers.py)."""
+
+RAY_DEPLOYER = "ray-deployer"
+"""Name of the policy of these pods."""
 
 HEAD_METRICS_PORTS = (44217, 44227)
 """Ports with the metrics of autoscaler and dashboard (ray/_private/ray_constants.py)."""
@@ -176,6 +187,20 @@ def run_history(program: Mapping[str, str], dashboards: Iterable[int], api_serve
     return _policy("run-history", {"matchLabels": dict(program)}, egress=[*heads, _api_server(api_server)])
 
 
+def deployed(settings: RayDeployerNetworkSettings, clusters: Iterable[RayPods], api_server: ApiServerSettings) -> Body:
+    """The pods that the account of `rayDeployer` creates may connect to each other and to its RayClusters on the same
+    ports, in both directions, and to what the settings name."""
+    peers = [{"podSelector": {"matchLabels": DEPLOYED}}, *({"podSelector": each.selector} for each in clusters)]
+    ports = _ports("TCP", settings.ports)
+    further = [*([_api_server(api_server)] if settings.api_server else []), *_targets(settings.egress)]
+    return _policy(
+        RAY_DEPLOYER,
+        {"matchLabels": DEPLOYED},
+        ingress=[{"from": peers, "ports": ports}],
+        egress=[{"to": peers, "ports": ports}, *further],
+    )
+
+
 def _to_heads(ports: Iterable[int]) -> Body:
     """To these ports of the namespace's heads."""
     return {"to": [{"podSelector": {"matchLabels": HEAD}}], "ports": _ports("TCP", sorted({*ports}))}
@@ -186,6 +211,7 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
     ports = pods.ports
     suffix = "s-other" if pods.other_than is not None else f".{pods.name}"
     itself = {"podSelector": pods.selector}
+    made = [{"podSelector": {"matchLabels": DEPLOYED}}] if pods.deployed else []
     monitoring = [_namespace(name) for name in network.monitoring]
     api_server = _api_server(network.api_server)
     every_pod = _policy(
@@ -196,8 +222,13 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
             {"from": [itself]},
             *_opened([_peer(each) for each in openings.serve], pods.serve),
             *_opened(monitoring, pods.metrics),
+            *_opened(made, pods.deployed),
         ],
-        egress=[{"to": [itself]}, *([api_server] if pods.workers_ask_api_server else [])],
+        egress=[
+            {"to": [itself]},
+            *([{"to": made, "ports": _ports("TCP", pods.deployed)}] if made else []),
+            *([api_server] if pods.workers_ask_api_server else []),
+        ],
     )
     controller = [_namespace(network.ingress_controller)] if pods.ingress and network.ingress_controller else []
     programs = [{"podSelector": {"matchLabels": dict(each)}} for each in pods.programs]

@@ -44,6 +44,7 @@ def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]
         *problems_of_tokens(stack),
         *_people(stack),
         *_ingresses(stack),
+        *_deployers(stack),
         *problems_of_redis(stack),
         *problems_of_storage(stack),
         *problems_between_tenants(stack),
@@ -151,6 +152,18 @@ def _ingresses(stack: StackSettings) -> Iterator[Problem]:
         found = ingress_problems(tenant.network, stack.network)
         yield from (problem.below(("tenants", index, "network")) for problem in found)
     yield from problems_of_hosts(stack)
+
+
+def _deployers(stack: StackSettings) -> Iterator[Problem]:
+    """Connections that are opened where no NetworkPolicy closes any."""
+    for index, tenant in enumerate(stack.tenants):
+        closed = stack.network.policies and tenant.network.policies
+        if tenant.ray_deployer and tenant.ray_deployer.network and not closed:
+            message = (
+                "the tenant has no NetworkPolicies, so that all its pods can be reached without this key: remove it, "
+                "or remove policies: false of the network"
+            )
+            yield Problem(("tenants", index, "rayDeployer", "network"), None, message, "network-not-closed")
 
 
 def _networks_of_all(stack: StackSettings) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ refuse. Pure functions."""
 from collections.abc import Iterator
 
 from components.logs.settings import LogsSettings
-from components.network.manifests import JOB_LABEL
+from components.network.manifests import DEPLOYED, JOB_LABEL
 from components.network.rules import exposed, ingress_not_allowed
 from components.payloads import idle_termination, run_history
 from components.ray_cluster.problems import (
@@ -145,11 +145,13 @@ def _opening(spec: Body) -> Iterator[Problem]:
     """Labels of pods by which NetworkPolicies know other pods, and open the API server or heads to them; paths in the
     RayCluster."""
     for path, group in groups_of(spec):
-        labels = (group["template"].get("metadata") or {}).get("labels") or {}
-        for label, value in labels.items():
-            if label == JOB_LABEL or (label == "app.kubernetes.io/name" and value in _PROGRAMS):
-                message = "NetworkPolicies of the stack open connections to pods with this label: use another"
-                yield Problem((*path, "template", "metadata", "labels", label), value, message, "reserved-label")
+        # KubeRay gives pods the labels of both (ray-operator/controllers/ray/common/pod.go: mergeLabels).
+        places = {("template", "metadata"): group["template"].get("metadata") or {}, (): group}
+        for at, holder in places.items():
+            for label, value in (holder.get("labels") or {}).items():
+                if label in (JOB_LABEL, *DEPLOYED) or (label == "app.kubernetes.io/name" and value in _PROGRAMS):
+                    message = "NetworkPolicies of the stack open connections to pods with this label: use another"
+                    yield Problem((*path, *at, "labels", label), value, message, "reserved-label")
 
 
 def _of_job(

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from components.access.admission import NETWORKED
-from components.access.personas import NamedCluster, Subject
-from components.access.restricted import Restricted
+from components.access.personas import NamedCluster, RayDeployerSettings, Subject
+from components.access.restricted import Deployer, Restricted
 from components.admission_policies.settings import admission_policies
+from components.idle_termination.manifests import LABELS as IDLE_TERMINATION
+from components.redis.connection import NAME as REDIS
+from components.run_history.manifests import LABELS as RUN_HISTORY
 from core.body import Body
 from core.nodes import gpu_resources
 from core.problems import Path, Problem
@@ -160,6 +163,34 @@ def restricted(stack: StackSettings) -> Restricted:
         tuple(each.name for tenant in tenants for each in tenant.job_templates),
         any(each.local_code for tenant in tenants for each in tenant.job_templates),
         {tenant.namespace_name: _connected(tenant) for tenant in tenants if stack.network.policies and _closed(tenant)},
+        {
+            tenant.namespace_name: _deployer(stack, tenant.namespace_name, each)
+            for tenant in tenants
+            if (each := tenant.ray_deployer) and (each.network or each.persistent_volume_claims)
+        },
+    )
+
+
+_PROGRAMS = (IDLE_TERMINATION, RUN_HISTORY, {"app.kubernetes.io/name": REDIS})
+"""Labels of pods of the stack's own in a tenant's namespace, by which NetworkPolicies select them."""
+
+
+def _deployer(stack: StackSettings, namespace: str, settings: RayDeployerSettings) -> Deployer:
+    """What is admitted of the account. A pod with the labels of a peer in its namespace would have the connections
+    that any tenant's `network` gives the peer."""
+    networks = [tenant.network for tenant in stack.tenants]
+    peers = (
+        peer
+        for each in networks
+        for peer in (*each.dashboard_from, *each.client_from, *each.serve_from)
+        if peer.namespace == namespace and peer.pod_labels
+    )
+    claims = settings.persistent_volume_claims
+    return Deployer(
+        settings.service_account,
+        settings.network is not None,
+        [*_PROGRAMS, *(peer.pod_labels for peer in peers)] if settings.network else (),
+        claims.storage_classes if claims else (),
     )
 
 

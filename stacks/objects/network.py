@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from components.access.personas import RayDeployerSettings
 from components.idle_termination.manifests import LABELS as IDLE_TERMINATION
 from components.job_template.manifests import SCHEDULE_LABEL
 from components.kueue.manifests import MANAGER_LABELS, METRICS_PORT
@@ -70,21 +71,24 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
     if not (stack.network.policies and settings.policies):
         return
     place = redis_place(stack, tenant)
+    deployer = tenant.ray_deployer
+    opened = deployer.network if deployer else None
     named = RayPods(
-        workers_ask_api_server=tenant.ray_deployer is not None,
+        workers_ask_api_server=deployer is not None,
         ingress=settings.ingress,
         redis=place.connection if place else None,
         gateway=bool(place and place.gateway),
+        deployed=opened.ports if opened else (),
     )
     clusters = [
-        *(_ray_pods(cluster, rendered(stack, tenant, cluster)["spec"], place) for cluster in tenant.clusters),
+        *(_ray_pods(cluster, rendered(stack, tenant, cluster)["spec"], place, deployer) for cluster in tenant.clusters),
         *(replace(named, name=name) for name in tenant.cluster_names),
     ]
     known = tuple(each.name for each in clusters)
     owned = [(JOB_LABEL, job.own_cluster) for _, job in tenant.placed_jobs if job.own_cluster]
     owned += [(SERVICE_LABEL, service.own_cluster) for service in tenant.services]
     for label, own in owned:
-        pods = _ray_pods(own, rendered(stack, tenant, own)["spec"], place)
+        pods = _ray_pods(own, rendered(stack, tenant, own)["spec"], place, deployer)
         clusters.append(replace(pods, label=label))
     elsewhere = ((JOB_LABEL, tenant.job_names), (SERVICE_LABEL, tenant.service_names))
     clusters += [replace(named, name=name, label=label, ingress=False) for label, names in elsewhere for name in names]
@@ -112,6 +116,9 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
         yield None, manifests.schedules(SCHEDULE_LABEL, stack.network)
     if settings.egress:
         yield None, manifests.egress(settings.egress)
+    if opened:
+        running = [each for each in clusters if each.deployed]
+        yield None, manifests.deployed(opened, running, stack.network.api_server)
     if (logs := logs_of(stack, tenant)) and logs.egress:
         yield None, manifests.log_collectors(logs.egress)
     for external in tenant.external_clusters:
@@ -123,7 +130,12 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
             yield pods.name or None, policy
 
 
-def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None) -> RayPods:
+def _ray_pods(
+    cluster: RayClusterSettings, spec: Body, place: RedisPlace | None, deployer: RayDeployerSettings | None
+) -> RayPods:
+    opened = deployer.network.ports if deployer and deployer.network else ()
+    pods = [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or ())]
+    runs_as_it = any(deployer and _account(group) == deployer.service_account for group in pods)
     place = place if cluster.fault_tolerance else None
     # With tokens of Kubernetes, every Ray process sends the tokens that it receives to the API server for review.
     reviews_tokens = bool((spec.get("authOptions") or {}).get("enableK8sTokenAuth"))
@@ -133,16 +145,17 @@ def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None)
         ports=head_ports(spec),
         serve=serve_ports(spec),
         metrics=metrics_ports(spec),
-        head_asks_api_server=scales or reviews_tokens or _has_account(spec["headGroupSpec"]),
-        workers_ask_api_server=reviews_tokens or any(map(_has_account, spec.get("workerGroupSpecs") or ())),
+        head_asks_api_server=scales or reviews_tokens or bool(_account(spec["headGroupSpec"])),
+        workers_ask_api_server=reviews_tokens or any(map(_account, spec.get("workerGroupSpecs") or ())),
         ingress=cluster.ingress is not None,
         redis=place.connection if place else None,
         gateway=bool(place and place.gateway),
+        deployed=opened if runs_as_it else (),
         programs=(IDLE_TERMINATION,) if cluster.idle_termination_options else (),
     )
 
 
-def _has_account(group: Body) -> bool:
-    """Whether the group's pods use a ServiceAccount and its token."""
+def _account(group: Body) -> str | None:
+    """The ServiceAccount whose token the group's pods have, if they name one."""
     pod = group["template"]["spec"]
-    return bool(pod.get("serviceAccountName")) and pod.get("automountServiceAccountToken") is not False
+    return pod.get("serviceAccountName") if pod.get("automountServiceAccountToken") is not False else None

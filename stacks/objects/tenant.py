@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from components.access.manifests import ray_deployer, tenant_access
 from components.job_template.manifests import beside_runs
+from components.network.manifests import RAY_DEPLOYER
 from components.objects import Object, Part, below, sequentially
 from components.ray_cluster.objects import certificates, ray_cluster_objects
 from components.ray_job.manifests import ray_job_objects
@@ -137,7 +138,8 @@ def _network(stack: StackSettings, tenant: TenantSettings) -> Iterator[Object]:
     places |= {service.name: ("services", at) for at, service in enumerate(tenant.services)}
     places |= {each.name: ("externalClusters", at) for at, each in enumerate(tenant.external_clusters)}
     for name, body in policies_of_clusters(stack, tenant):
-        yield Object(body["metadata"]["name"], body, places[name])
+        of_deployer = name is None and body["metadata"]["name"] == RAY_DEPLOYER
+        yield Object(body["metadata"]["name"], body, ("rayDeployer", "network") if of_deployer else places[name])
 
 
 def _quota(tenant: TenantSettings) -> Iterator[Object]:

@@ -1,5 +1,6 @@
 """What people and code may try so that it reaches other tenants, and why the API server refuses it."""
 
+from copy import deepcopy
 from typing import Any
 
 from tests.engine.attacks import CRITICAL, EXTERNAL, SUBMITTER, Attack
@@ -363,6 +364,106 @@ OF_CODE: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 """What code on Ray may try with the account of `rayDeployer`, and why it is refused."""
+
+
+LABEL = {"ray-platform/created-by": "ray-deployer"}
+
+
+def _labelled(body: dict[str, Any], **labels: str) -> dict[str, Any]:
+    """The same with the label of what `rayDeployer` creates, and others, in its pods."""
+    whole = deepcopy(body)
+    pod = whole if whole["kind"] == "Pod" else whole["spec"]["template"]
+    metadata = pod.setdefault("metadata", {})
+    metadata["labels"] = {**metadata.get("labels", {}), **LABEL, **labels}
+    return whole
+
+
+def _claim(metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "own", **(metadata or {})},
+        "spec": {**asked, "storageClassName": "standard", **spec},
+    }
+
+
+def _of_apps(kind: str) -> dict[str, Any]:
+    return {**_deployment(), "kind": kind}
+
+
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "own"},
+    "spec": {"template": {"metadata": {}, **SUBMITTER}},
+}
+
+MISSING = "label ray-platform/created-by: ray-deployer is missing"
+CONNECTIONS = " would give the pod the connections of others"
+NEW_VOLUMES = " is not for claims of this account"
+ONLY_OF_CODE = "label ray-platform/created-by=ray-deployer is only for pods and Deployments"
+
+OF_DEPLOYERS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a pod with the label": ("account", _labelled(_pod()), ""),
+    "a Deployment with the label": ("account", _labelled(_deployment()), ""),
+    "a pod without it": ("account", _pod(), MISSING),
+    "a Deployment without it": ("account", _deployment(), MISSING),
+    "a pod of a RayCluster": (
+        "account",
+        _labelled(_pod(), **{"ray.io/cluster": "training"}),
+        f"label ray.io/cluster=training{CONNECTIONS}",
+    ),
+    "a Deployment of submitters": (
+        "account",
+        _labelled(_deployment(), **{"batch.kubernetes.io/job-name": "job"}),
+        f"label batch.kubernetes.io/job-name=job{CONNECTIONS}",
+    ),
+    "a program of the platform": (
+        "account",
+        _labelled(_pod(), **{"app.kubernetes.io/name": "ray-run-history"}),
+        f"labels app.kubernetes.io/name=ray-run-history{CONNECTIONS}",
+    ),
+    "a peer of the stack file": ("account", _labelled(_pod(), app="portal"), f"labels app=portal{CONNECTIONS}"),
+    "a claim": ("account", _claim(), ""),
+    "a claim of another class": ("account", _claim(storageClassName="gold"), f"StorageClass gold{NEW_VOLUMES}"),
+    "a claim of a volume": ("account", _claim(volumeName="of-others"), f"volumeName{NEW_VOLUMES}"),
+    "a claim of a class in an annotation": (
+        "account",
+        _claim({"annotations": {"volume.beta.kubernetes.io/storage-class": "gold"}}),
+        f"annotation volume.beta.kubernetes.io/storage-class{NEW_VOLUMES}",
+    ),
+    "a claim that stays": (
+        "account",
+        _claim({"finalizers": ["example.com/never"]}),
+        f"finalizer example.com/never{NEW_VOLUMES}",
+    ),
+    "a person's pod": ("editor", _pod(), ""),
+    "a person's pod with the label": ("editor", _labelled(_pod()), ONLY_OF_CODE),
+    "a person's Deployment with the label": ("editor", _labelled(_deployment()), ONLY_OF_CODE),
+    "a person's StatefulSet with the label": ("editor", _labelled(_of_apps("StatefulSet")), ONLY_OF_CODE),
+    "a person's ReplicaSet with the label": ("editor", _labelled(_of_apps("ReplicaSet")), ONLY_OF_CODE),
+    "a person's Job with the label": ("editor", _labelled(JOB), ONLY_OF_CODE),
+    "a person's claim": ("editor", _claim(storageClassName="gold"), ""),
+}
+"""What is created where `rayDeployer` has `network` and `persistentVolumeClaims`, by its account or by a person with
+Kubernetes' role `edit`, and why it is refused."""
+
+
+def _with_label_of_group(cluster: dict[str, Any]) -> None:
+    cluster["spec"]["workerGroupSpecs"][0]["labels"] = LABEL
+
+
+def _with_label_of_head(cluster: dict[str, Any]) -> None:
+    cluster["spec"]["headGroupSpec"]["template"].setdefault("metadata", {})["labels"] = LABEL
+
+
+OF_LABELLED_RAY: dict[str, tuple[Attack, str]] = {
+    "no label": (lambda cluster: None, ""),
+    "a head with the label": (_with_label_of_head, ONLY_OF_CODE),
+    "a group with the label": (_with_label_of_group, ONLY_OF_CODE),
+}
+"""RayClusters there, and why they are refused."""
 
 
 OWN_WORKERS = "this account may only resize workers of its own RayCluster"

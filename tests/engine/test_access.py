@@ -1,10 +1,12 @@
 """The rights of people and accounts: compares each cell of docs/access.md with a real API server."""
 
+import textwrap
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from kubernetes import client
 
 from components.access.manifests import (
@@ -29,7 +31,7 @@ from stacks.objects.ray_clusters import template_objects
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack
 from testbed.pods.steps import until
-from tests.engine.access_table import table
+from tests.engine.access_table import PAGE, table
 from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, ONLY_SCALES, PATCHES, inside
 from tests.engine.conftest import MakeStack
 from tests.engine.people import (
@@ -42,12 +44,26 @@ from tests.engine.people import (
     WRITERS,
     Judge,
     Person,
+    account,
     acting_as,
     people_of_two_tenants,
     refusal,
     settings_with_people,
 )
-from tests.engine.reaching import EARLIER, OF_CODE, OF_KINDS, OF_REDIS, PODS, REACHING, worker_of
+from tests.engine.reaching import (
+    CONNECTIONS,
+    EARLIER,
+    LABEL,
+    MISSING,
+    OF_CODE,
+    OF_DEPLOYERS,
+    OF_KINDS,
+    OF_LABELLED_RAY,
+    OF_REDIS,
+    PODS,
+    REACHING,
+    worker_of,
+)
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
@@ -70,6 +86,7 @@ def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
     in the namespace of Volcano, which is not installed."""
     tenants = stack("access")
     tenants.edit(people_of_two_tenants)
+    tenants.edit(with_deployers)
     tenants.up()
     objects = client.CustomObjectsApi(cluster.client())
     for role in KUBERNETES_OWN:
@@ -79,6 +96,24 @@ def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
     of_volcano = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SCHEDULER_NAMESPACE}}
     Kubectl(cluster).does("create", "-f", "-", bodies=[of_volcano, *scheduler_access().values()])
     return tenants
+
+
+DEPLOYING = "team-deploys"
+"""The namespace of a tenant whose code on Ray creates pods with connections, and claims."""
+
+DEPLOYERS = {
+    "account": account(DEPLOYING, "ray-deployer", DEPLOYING),
+    "admin": Person("dora"),
+    "editor": Person("eve"),
+}
+
+
+def with_deployers(settings: dict[str, Any]) -> None:
+    """Adds this tenant."""
+    network = {"clientFrom": [{"namespace": DEPLOYING, "podLabels": {"app": "portal"}}], "otherClusters": True}
+    deployer = {"network": {"ports": [8000]}, "persistentVolumeClaims": {"storageClasses": ["standard"]}}
+    tenant = {"name": DEPLOYING, "admins": ["user:dora"], "network": network, "rayDeployer": deployer}
+    settings["tenants"].append(tenant)
 
 
 def scheduler_access() -> dict[str, Any]:
@@ -308,6 +343,84 @@ def test_nor_do_services_and_pods_of_code_on_ray(what: str, judge: Judge) -> Non
     error = refusal(lambda: create[body["kind"]](OTHER_TEAM, body, dry_run="All"))
     assert refused in error
     assert bool(refused) == bool(error)
+
+
+@pytest.fixture(scope="module")
+def editor(up: Stack, cluster: Rehearsal) -> None:
+    """A person with Kubernetes' role `edit` where code on Ray creates pods with connections."""
+    Kubectl(cluster).does("create", "rolebinding", "editor", "-n", DEPLOYING, "--clusterrole=edit", "--user=eve")
+
+
+def tried(cluster: Rehearsal, who: str, command: str, *arguments: str, body: dict[str, Any] | None = None) -> str:
+    """The API server's refusal of a command, as a dry run; empty if it accepts it."""
+    acting = (f"--as={DEPLOYERS[who].user}", "-n", DEPLOYING, "--dry-run=server")
+    return Kubectl(cluster).tries(command, *acting, *arguments, bodies=[body] if body else None).stderr
+
+
+@pytest.mark.parametrize("what", OF_DEPLOYERS)
+def test_only_code_on_ray_creates_pods_with_its_connections_and_without_others(
+    what: str, editor: None, cluster: Rehearsal
+) -> None:
+    who, body, refused = OF_DEPLOYERS[what]
+    error = tried(cluster, who, "create", "-f", "-", body=body)
+    assert refused in error
+    assert bool(refused) == bool(error)
+
+
+def test_the_pages_deployment_is_accepted(up: Stack, cluster: Rehearsal) -> None:
+    lines = PAGE.read_text().partition("    apiVersion: apps/v1\n")[2].partition("\n\n")[0]
+    body = {**yaml.safe_load(textwrap.dedent(lines)), "apiVersion": "apps/v1"}
+    body["metadata"].pop("namespace")
+    assert tried(cluster, "account", "create", "-f", "-", body=body) == ""
+
+
+@pytest.mark.parametrize("who", ["account", "admin"])
+@pytest.mark.parametrize("what", OF_LABELLED_RAY)
+def test_no_raycluster_has_the_connections_of_what_code_creates(
+    what: str, who: str, up: Stack, cluster: Rehearsal, rays: Rays
+) -> None:
+    attack, refused = OF_LABELLED_RAY[what]
+    body = own_cluster(rays)
+    attack(body)
+    error = tried(cluster, who, "create", "-f", "-", body=body)
+    assert refused in error
+    assert bool(refused) == bool(error)
+
+
+def test_without_the_setting_code_on_ray_creates_pods_with_and_without_the_label(
+    judge: Judge, cluster: Rehearsal
+) -> None:
+    core: Any = client.CoreV1Api(acting_as(PEOPLE["ray-deployer"], judge.api))
+    for what in ("a pod with the label", "a pod without it"):
+        assert refusal(partial(core.create_namespaced_pod, OTHER_TEAM, OF_DEPLOYERS[what][1], dry_run="All")) == ""
+    claim = OF_DEPLOYERS["a claim"][1]
+    assert 'cannot create resource \\"persistentvolumeclaims\\"' in refusal(
+        partial(core.create_namespaced_persistent_volume_claim, OTHER_TEAM, claim, dry_run="All")
+    )
+
+
+def test_controllers_create_the_pods_of_a_deployment_and_their_label_does_not_change(
+    up: Stack, cluster: Rehearsal
+) -> None:
+    kubectl = Kubectl(cluster)
+    code, where = f"--as={DEPLOYERS['account'].user}", ("-n", DEPLOYING)
+    kubectl.does("create", code, *where, "-f", "-", bodies=[OF_DEPLOYERS["a Deployment with the label"][1]])
+    kubectl.does("create", *where, "-f", "-", bodies=[worker_of("training", "worker")])
+    selector = ",".join(f"{key}={value}" for key, value in LABEL.items())
+
+    def pods() -> list[str]:
+        return kubectl.does("get", "pods", *where, "-l", selector, "-o", "name").split()
+
+    until(lambda: len(pods()) == 1, "the Deployment has its pod")
+    kubectl.does("scale", *where, "deployment/own", "--replicas=2")
+    until(lambda: len(pods()) == 2, "it has two")
+    removed = tried(cluster, "account", "label", pods()[0], "ray-platform/created-by-")
+    assert MISSING in removed
+    taken = tried(cluster, "account", "label", "pod/worker", "=".join(*LABEL.items()))
+    assert f"label ray.io/cluster=training{CONNECTIONS}" in taken
+    assert tried(cluster, "account", "label", "pod/worker", "mine=1") == ""
+    kubectl.does("delete", code, *where, "deployment/own")
+    kubectl.does("delete", *where, "pod/worker", "--force")
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from components.network.manifests import DEPLOYED
 from local import paths
 from local.images import RAY
 from local.real_node.programs import DNS
 from testbed.pods.node import is_ready
-from testbed.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, plugins
+from testbed.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, plugins, pods_cluster
 from testbed.pods.steps import Steps, until
 from tests.pods.port_matrix import DESTINATIONS, PORTS, REACH, SOURCES
 
@@ -80,12 +81,53 @@ PLACES = {
     "ingress": Place("net-ingress", {}),
     "redis": Place("net-redis", {}, ports=(6379, 26379)),
     "elsewhere": Place("net-elsewhere", {}, ports=(8000,)),
+    "made": Place("net-c", DEPLOYED, ports=(8000, 8001)),
+    "unlabelled": Place("net-c", {}, ports=(8000,)),
     "dns": Place("kube-system", {"k8s-app": "kube-dns"}, ports=(53,), root=True),
 }
 
-MADE_BY_THE_STACK = {"net-a", "net-b"}
+MADE_BY_THE_STACK = {"net-a", "net-b", "net-c"}
 
 THERE = {"ray-system", "kube-system"}
+
+
+DEPLOYS = "deploys"
+"""The RayCluster that runs with the account of `rayDeployer`."""
+
+BENCHMARK = """
+import json, pathlib, ssl, sys, time, urllib.error, urllib.request
+import ray
+
+@ray.remote(num_cpus=0)
+def benchmark(deployment, service, unlabelled):
+    folder = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
+    headers = {"Authorization": "Bearer " + (folder / "token").read_text(), "Content-Type": "application/json"}
+    trusted = ssl.create_default_context(cafile=folder / "ca.crt")
+    def ask(method, path, body=None):
+        url = "https://kubernetes.default.svc" + path
+        data = json.dumps(body).encode() if body else None
+        try:
+            request = urllib.request.Request(url, data, headers, method=method)
+            return urllib.request.urlopen(request, context=trusted).status
+        except urllib.error.HTTPError as error:
+            return json.load(error)["message"]
+    deployments, services = "/apis/apps/v1/namespaces/net-c/deployments", "/api/v1/namespaces/net-c/services"
+    answers = [ask("POST", deployments, deployment), ask("POST", services, service)]
+    served, end = None, time.monotonic() + 120
+    while served is None and time.monotonic() < end:
+        try:
+            served = urllib.request.urlopen("http://served:8000/", timeout=4).status
+        except OSError as error:
+            print(error, file=sys.stderr)
+            time.sleep(1)
+    answers += [served, ask("POST", deployments, unlabelled)]
+    return [*answers, ask("DELETE", deployments + "/served"), ask("DELETE", services + "/served")]
+
+ray.init(logging_level="ERROR")
+print(json.dumps(ray.get(benchmark.remote(*json.load(sys.stdin)))))
+"""
+"""What ado's actuator for vLLM does: a task creates a Deployment and a Service, calls it, and deletes both. In between
+it tries a Deployment without the label."""
 
 
 class Pods:
@@ -154,6 +196,17 @@ def pod(name: str, place: Place) -> dict[str, Any]:
     }
 
 
+def deploying() -> dict[str, Any]:
+    """A tenant whose code on Ray creates Deployments, with a head."""
+    same = {key: value for key, value in pods_cluster().items() if key in ("rayVersion", "image", "head")}
+    return {
+        "name": "net-c",
+        "allowDelete": True,
+        "rayDeployer": {"network": {"ports": [8000]}},
+        "clusters": [{"name": DEPLOYS, **same, "autoscaling": False}],
+    }
+
+
 @pytest.fixture(scope="module")
 def pods(platform: Platform, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Pods]:
     """The stack's tenants, and pods in their namespaces and in others."""
@@ -164,9 +217,10 @@ def pods(platform: Platform, tmp_path_factory: pytest.TempPathFactory, steps: St
         settings["tenants"][0]["network"]["egress"] = [{"cidr": f"{node}/32", "ports": [ALLOWED_PORT]}]
 
     stack.edit(open_a_port)
+    stack.edit(lambda settings: settings["tenants"].append(deploying()))
     made = Pods(platform)
     try:
-        with steps.step("`pulumi up` of two tenants with policies"):
+        with steps.step("`pulumi up` of three tenants with policies, one with a RayCluster"):
             stack.up()
         with steps.step(f"{len(PLACES)} pods"):
             made.create()
@@ -210,6 +264,36 @@ def test_pods_of_a_tenant_reach_only_the_destinations_of_the_matrix(
     reached = dict(zip(addresses, pods.connects(source, list(addresses.values())), strict=True))
     _, allowed = REACH[source]
     assert {place for place, arrived in reached.items() if arrived} == allowed
+
+
+def http_server(labels: dict[str, str]) -> dict[str, Any]:
+    """A Deployment that answers on port 8000."""
+    app = {"app": "served"}
+    made = pod("served", Place("net-c", {**app, **labels}))
+    made["spec"]["containers"][0]["command"] = ["python", "-m", "http.server", "8000"]
+    template = {"metadata": {"labels": made["metadata"]["labels"]}, "spec": made["spec"]}
+    spec = {"selector": {"matchLabels": app}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "served"}, "spec": spec}
+
+
+def test_a_task_of_ray_creates_a_deployment_and_calls_its_service(pods: Pods, platform: Platform, steps: Steps) -> None:
+    (head,) = platform.pods(f"ray.io/cluster={DEPLOYS}", "net-c")
+    inside = ("exec", "-i", "-n", "net-c", head, "-c", "ray-head", "--", "python", "-c")
+    service = {"metadata": {"name": "served"}, "spec": {"selector": {"app": "served"}, "ports": [{"port": 8000}]}}
+    given = json.dumps([http_server(DEPLOYED), service, http_server({})])
+    with steps.step("a task of Ray creates a Deployment, calls it and deletes it"):
+        answers = json.loads(platform.kubectl(*inside, BENCHMARK, given=given).splitlines()[-1])
+    refused = answers.pop(3)
+    assert answers == [201, 201, 200, 200, 200]
+    assert "add it to metadata.labels of a pod, or to spec.template.metadata.labels of a Deployment" in refused
+
+    made, unlabelled = pods.addresses["made"], pods.addresses["unlabelled"]
+    tried = json.dumps([(made, 8000), (made, 8001), (unlabelled, 8000)])
+    assert json.loads(platform.kubectl(*inside, TRY, tried)) == [True, False, False]
+    (found,) = platform.pods(f"ray.io/cluster={DEPLOYS}", "net-c").values()
+    address = found["status"]["podIP"]
+    assert pods.connects("made", [(address, 8000), (address, 8265)]) == [True, False]
+    assert pods.connects("unlabelled", [(address, 8000), (made, 8000)]) == [False, False]
 
 
 def test_a_cluster_without_network_settings_is_closed(pods: Pods, platform: Platform) -> None:

@@ -9,10 +9,11 @@ import pytest
 from components.access import admission
 from components.access.manifests import cluster_access, tenant_access
 from components.access.personas import NamedCluster, RayUserSettings
-from components.access.restricted import Restricted
+from components.access.restricted import Deployer, Restricted
 from components.objects import Object
 from core.body import Body
 from stacks.load import parse
+from stacks.objects.access import restricted
 from stacks.objects.platform import parts_of_platform, parts_of_tenants
 
 
@@ -86,6 +87,15 @@ def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
     ]
 
 
+def test_what_code_on_ray_creates_is_restricted_where_it_has_connections_or_claims() -> None:
+    assert "ray-deployer-policy" not in bodies()
+    binding = bodies(deployers={"team-a": Deployer("runner", networked=True)})["ray-deployer-policy-binding"]["spec"]
+    assert binding["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a"]
+    for settings in ({}, {"network": {"ports": [8000]}}, {"persistentVolumeClaims": {"storageClasses": ["a"]}}):
+        stack = parse({"tenants": [{"name": "team-a", "rayDeployer": settings}, {"name": "team-b"}]})
+        assert list(restricted(stack).deployers) == (["team-a"] if settings else [])
+
+
 def test_runs_of_job_templates_have_a_policy_with_the_template_as_its_parameter() -> None:
     made = {name: each["spec"] for name, each in bodies(templates=["tune"]).items()}
     assert made["job-template-policy"]["paramKind"] == {"apiVersion": "ray.io/v1", "kind": "RayCronJob"}
@@ -136,7 +146,8 @@ def test_cluster_admins_have_a_cluster_role_and_a_role_in_the_operators_namespac
 
 def test_a_message_asks_for_no_rights() -> None:
     """The API server evaluates it without `authorizer`, and would show a message without the value."""
-    for body in bodies(hosts={"team-a": ["a.example.com"]}, templates=["tune"]).values():
+    deployers = {"team-a": Deployer("ray-deployer", networked=True, classes=["standard"])}
+    for body in bodies(hosts={"team-a": ["a.example.com"]}, templates=["tune"], deployers=deployers).values():
         spec = body["spec"]
         shown = [each.get("messageExpression", "") for each in spec.get("validations", ())]
         shown += [each["expression"] for each in spec.get("variables", ())]
@@ -145,9 +156,10 @@ def test_a_message_asks_for_no_rights() -> None:
 
 def test_an_update_is_judged_by_the_object_before() -> None:
     """An entry that was wrong before may stay; each rule names what it has found."""
-    for name in ("neighbours-policy", "ingress-hosts-policy"):
+    for name in ("neighbours-policy", "ingress-hosts-policy", "ray-deployer-policy"):
         hosts, schedulers = {"team-a": ["a.example.com"]}, {"team-a": ["volcano"]}
-        spec = bodies(hosts=hosts, scheduler="volcano", schedulers=schedulers)[name]["spec"]
+        deployers = {"team-a": Deployer("ray-deployer", networked=True, classes=["standard"])}
+        spec = bodies(hosts=hosts, scheduler="volcano", schedulers=schedulers, deployers=deployers)[name]["spec"]
         found = {each["name"]: each["expression"] for each in spec["variables"]}
         for each in spec["validations"]:
             if "messageExpression" in each:

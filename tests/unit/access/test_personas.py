@@ -172,16 +172,21 @@ def test_a_subject_is_rendered_as_kubernetes_names_it(text: str, expected: dict[
 
 
 def test_it_may_create_and_delete_only_what_the_guide_names() -> None:
-    granted = {
-        (group, resource, verb)
-        for rule in ray_deployer(RayDeployerSettings(), "team-a")["role"]["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
+    def granted(settings: RayDeployerSettings) -> set[tuple[str, str, str]]:
+        return {
+            (group, resource, verb)
+            for rule in ray_deployer(settings, "team-a")["role"]["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+
     resources = [("", "pods"), ("", "services"), ("apps", "deployments"), ("ray.io", "rayclusters")]
     verbs = ["get", "list", "watch", "create", "delete", "update", "patch"]
-    assert granted == {(group, resource, verb) for group, resource in resources for verb in verbs}
+    given = granted(RayDeployerSettings())
+    assert given == {(group, resource, verb) for group, resource in resources for verb in verbs}
+    claims = RayDeployerSettings.model_validate({"persistentVolumeClaims": {"storageClasses": ["standard"]}})
+    assert granted(claims) - given == {("", "persistentvolumeclaims", verb) for verb in verbs}
 
 
 def test_changed_names_still_refer_to_each_other() -> None:

@@ -1,12 +1,15 @@
 """The NetworkPolicies of tenants, and of the namespaces of the operator and of schedulers. tests/pods tests the
 connections that they allow."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.access.deployers import OPENING
 from stacks.load import parse
+from stacks.objects.access import restricted
 from stacks.objects.network import operator_policies, policies_of_clusters, scheduler_policies
 from tests.pods.port_matrix import ports_table, reach_table
 
@@ -246,6 +249,91 @@ def test_the_internet_excludes_private_networks_and_the_metadata_service() -> No
     clouds = {"169.254.0.0/16", "168.63.129.16/32"}
     assert excluded["0.0.0.0/0"] > {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", *clouds}
     assert excluded["::/0"] == {"fc00::/7", "fe80::/10"}
+
+
+DEPLOYED = {"podSelector": {"matchLabels": {"ray-platform/created-by": "ray-deployer"}}}
+
+OF_TEAM_A = {"matchLabels": {"kubernetes.io/metadata.name": "team-a"}}
+
+
+def test_pods_of_a_ray_deployer_and_its_rayclusters_connect_to_each_other_on_its_ports() -> None:
+    own = {"podSelector": {"matchLabels": {"ray.io/cluster": "training"}}}
+    other = {**CLUSTER, "name": "other", "serviceAccount": "mine"}
+    network = {"ports": [8000, 8001], "apiServer": True, "egress": [{"cidr": "10.30.0.7/32"}]}
+    found = policies({"clusters": [CLUSTER, other], "rayDeployer": {"network": network}})
+    assert found["ray-deployer"] == {
+        **DEPLOYED,
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": [DEPLOYED, own], "ports": tcp(8000, 8001)}],
+        "egress": [
+            {"to": [DEPLOYED, own], "ports": tcp(8000, 8001)},
+            {"ports": tcp(443, 6443)},
+            {"to": [{"ipBlock": {"cidr": "10.30.0.7/32"}}], "ports": tcp(443)},
+        ],
+    }
+    assert {"from": [DEPLOYED], "ports": tcp(8000, 8001)} in found["cluster.training"]["ingress"]
+    assert {"to": [DEPLOYED], "ports": tcp(8000, 8001)} in found["cluster.training"]["egress"]
+    assert "created-by" not in str(found["cluster.other"])
+
+
+def test_rayclusters_by_name_and_of_jobs_run_as_the_ray_deployer() -> None:
+    cluster = {key: value for key, value in CLUSTER.items() if key != "name"}
+    job = {"name": "nightly", "entrypoint": "true", "cluster": cluster}
+    names = {"clusterNames": ["adhoc"], "network": {"otherClusters": True}}
+    found = policies({"clusters": [], "jobs": [job], "rayDeployer": {"network": {"ports": [8000]}}, **names})
+    (opened,) = found["ray-deployer"]["ingress"]
+    assert opened["from"] == [
+        DEPLOYED,
+        {"podSelector": found["cluster.adhoc"]["podSelector"]},
+        {"podSelector": found["cluster.nightly"]["podSelector"]},
+        {"podSelector": found["clusters-other"]["podSelector"]},
+    ]
+    assert "created-by" not in str(policies({"rayDeployer": {}}))
+
+
+def test_no_label_by_which_policies_of_a_tenant_select_pods_is_free_for_those_of_a_ray_deployer() -> None:
+    cluster = {**CLUSTER, "idleTerminationOptions": {"timeoutSeconds": 600}, "faultTolerance": True}
+    own = {key: value for key, value in CLUSTER.items() if key != "name"}
+    tenant = {
+        "name": "team-a",
+        "rayDeployer": {"network": {"ports": [8000]}},
+        "clusters": [cluster],
+        "jobs": [{"name": "nightly", "entrypoint": "true", "cluster": own}],
+        "jobTemplates": [
+            {"name": "tune", "entrypoint": "true", "cluster": own, "cron": {"schedule": "@daily"}},
+        ],
+        "storage": [{"name": "runs", "storageClass": "standard", "size": "1Gi"}],
+        "runHistory": {"storage": "runs"},
+        "serviceNames": ["chat"],
+        "network": {"otherClusters": True, "serveFrom": [{"namespace": "team-a", "podLabels": {"app": "portal"}}]},
+    }
+    stack = parse({"redis": {"mode": "single"}, "tenants": [tenant]})
+    bodies = [body for _, body in policies_of_clusters(stack, stack.tenants[0])]
+    (deployer,) = restricted(stack).deployers.values()
+
+    def refused(selector: dict[str, Any]) -> bool:
+        labels = selector.get("matchLabels", {})
+        keys = [*labels, *(each["key"] for each in selector.get("matchExpressions", ()))]
+        named = any(each.items() <= labels.items() for each in deployer.selected)
+        return named or any(key.startswith(OPENING) for key in keys)
+
+    selectors = [
+        each for body in bodies for each in selectors_in(body["spec"]) if each and each != DEPLOYED["podSelector"]
+    ]
+    assert len(selectors) > 20
+    assert [each for each in selectors if not refused(each)] == []
+
+
+def selectors_in(value: Any) -> Iterator[dict[str, Any]]:
+    """The selectors of pods of the policy's own namespace."""
+    if isinstance(value, list):
+        for each in value:
+            yield from selectors_in(each)
+    if isinstance(value, dict):
+        if "podSelector" in value and value.get("namespaceSelector", OF_TEAM_A) == OF_TEAM_A:
+            yield value["podSelector"]
+        for each in value.values():
+            yield from selectors_in(each)
 
 
 @pytest.mark.parametrize(
