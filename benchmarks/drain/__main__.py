@@ -40,7 +40,7 @@ MOVES = "moves"
 """The group whose worker is on the node that is drained."""
 
 SPOT_SECONDS = 30.0
-"""Seconds from the warning to the end of a spot node: Azure's and Google's (docs/clouds.md)."""
+"""Seconds from the warning to the end of a spot node: Azure's and Google's (docs/pods.md)."""
 
 WORK = """
     import json, ray, sys, time
@@ -274,7 +274,7 @@ def interrupted(platform: Platform, title: str) -> Lost:
         counted = work.counted()
     platform.kubectl("taint", "node", DRAINED, "spot-")
     return Lost(
-        f"a spot node, killed {SPOT_SECONDS:.0f} s after its taint, tasks of 10 s",
+        f"spot node, killed {SPOT_SECONDS:.0f} s after its taint, {title}",
         took,
         **counted,
         served=sum(answers.served.values()),

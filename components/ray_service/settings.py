@@ -30,6 +30,9 @@ these RayClusters."""
 _SHORTEST_DRAIN, _BESIDE_REQUESTS, _LONGEST_DRAIN = 60, 40, 3600
 """Seconds of a service's default drain: the least, those beside the longest request, and the most."""
 
+_BESIDE_REPLICAS = 20
+"""Seconds of a drain on a spot node beside those that replicas take to end: for Serve to start others elsewhere."""
+
 NOTHING = ServeConfigSettings.model_construct(applications=())
 """What a service without `serveConfigV2` and `llm` serves, which `rules` refuses."""
 
@@ -121,9 +124,23 @@ class RayServiceSettings(Settings):
         RAY_SERVE_PROXY_MIN_DRAINING_PERIOD_S, and its next look). None: this Serve does not leave a draining node."""
         if version_tuple(self.cluster.ray_version) < version_tuple(FIRST_SERVE_WITH_DRAIN):
             return None
-        deployments = [each for application in self.config.applications for each in application.deployments]
-        longest = max((float(each.graceful_shutdown_timeout_s or 0) for each in deployments), default=0.0)
+        longest = max((each or 0.0 for each in self._shutdown_timeouts), default=0.0)
         return min(max(_SHORTEST_DRAIN, math.ceil(longest) + _BESIDE_REQUESTS), _LONGEST_DRAIN)
+
+    @property
+    def shortest_spot_drain(self) -> int | None:
+        """Seconds for which a worker on a spot node has to drain so that requests on new connections are not lost,
+        where all deployments say how long they take to end (docs/measurements/draining.md). None: some do not."""
+        timeouts = [each for each in self._shutdown_timeouts if each is not None]
+        whole = timeouts and len(timeouts) == len(self._shutdown_timeouts)
+        return math.ceil(max(timeouts)) + _BESIDE_REPLICAS if whole else None
+
+    @property
+    def _shutdown_timeouts(self) -> list[float | None]:
+        """graceful_shutdown_timeout_s of each deployment."""
+        deployments = [each for application in self.config.applications for each in application.deployments]
+        found = [each.graceful_shutdown_timeout_s for each in deployments]
+        return [None if each is None else float(each) for each in found]
 
     @functools.cached_property
     def config(self) -> ServeConfigSettings:

@@ -35,10 +35,13 @@ def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
     """Services whose workers end before Serve has moved their requests."""
     for path, _, service in _services(stack):
         drain, shortest = service.cluster.drain_timeout, service.shortest_drain
-        if drain is not None and shortest is not None and seconds(drain) < shortest:
+        if drain is None or shortest is None:
+            continue
+        if seconds(drain) < min(shortest, service.shortest_spot_drain or shortest):
             message = (
                 f"requests are lost when a worker has to go: Serve needs {shortest} s to move them. Set {shortest}s or "
-                "more, or remove it"
+                "more, or remove it. If the nodes have less time, set graceful_shutdown_timeout_s of each deployment "
+                "to drainTimeout less 20 seconds"
             )
             yield Finding((*path, "cluster", "drainTimeout"), drain, message, "short-drain")
 

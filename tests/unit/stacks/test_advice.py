@@ -420,6 +420,16 @@ def test_a_service_whose_workers_end_before_its_requests_have_moved(drain: str, 
     assert [f"Serve needs {shortest} s to move them" in line for line in lines] == ([True] if shortest else [])
 
 
+@pytest.mark.parametrize(("drain", "found"), [("25s", 0), ("24s", 1)])
+def test_a_service_on_spot_nodes_may_drain_for_less(drain: str, found: int) -> None:
+    deployments = [{"name": "Model", "graceful_shutdown_timeout_s": 5}]
+    application = {"name": "chat", "route_prefix": "/", "import_path": "chat:app", "deployments": deployments}
+    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "drainTimeout": drain, "workerGroups": [GROUP]}
+    service = {"name": "chat", "serveConfigV2": {"applications": [application]}, "cluster": cluster}
+    lines = lines_of(tenants=[{"name": "team-a", "network": OPEN, "services": [service]}])
+    assert len(lines) == found
+
+
 @pytest.mark.parametrize(("cidr", "found"), [("169.254.169.254/32", 1), ("169.254.0.0/16", 1), ("10.0.0.0/8", 0)])
 def test_egress_to_the_clouds_metadata_service(cidr: str, found: int) -> None:
     tenant = {"name": "team-a", "network": {"egress": [{"cidr": cidr}]}}
