@@ -42,7 +42,7 @@ def lines(report: Report) -> Iterator[Text]:
     for named, findings in of_objects.items():
         yield Text(named, "bold")
         for each in findings:
-            yield from _of(each)
+            yield from _texts_of(each)
     yield from _unknown(report.findings)
     yield from exceptions(report)
     yield _count(report)
@@ -63,7 +63,7 @@ def exceptions(report: Report) -> Iterator[Text]:
         yield Text(f"  {each.rule} for {each.object}: {state}. {each.reason} ({each.owner})")
 
 
-def _of(finding: Finding) -> Iterator[Text]:
+def _texts_of(finding: Finding) -> Iterator[Text]:
     line = finding.owner.line(finding.path)
     yield Text.assemble(
         "  ",

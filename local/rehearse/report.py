@@ -72,14 +72,14 @@ def _differences(rehearsed: Rehearsed) -> Iterator[str]:
     for each in rehearsed.start.waiting:
         if each.pods.differ:
             yield f"of {each.owner} ({each.group}) {_numbers(each.pods, 'pods wait')}"
-    yield from _of("the start, of pool", rehearsed.start.pools)
-    yield from _of("the start, of tenant", rehearsed.start.tenants)
+    yield from _pools_of("the start, of pool", rehearsed.start.pools)
+    yield from _pools_of("the start, of tenant", rehearsed.start.tenants)
     if rehearsed.demand:
-        yield from _of("the largest demand, of tenant", rehearsed.demand.tenants)
+        yield from _pools_of("the largest demand, of tenant", rehearsed.demand.tenants)
         yield from (f"the workers of {each} did not settle in time" for each in rehearsed.demand.unsettled)
 
 
-def _of(when: str, numbers: Mapping[str, Beside]) -> Iterator[str]:
+def _pools_of(when: str, numbers: Mapping[str, Beside]) -> Iterator[str]:
     for name, each in numbers.items():
         if each.differ:
             yield f"at {when} {name} {_numbers(each, 'GPUs are taken')}"

@@ -266,17 +266,17 @@ class Reader:
 
     def text(self, key: str | int) -> str | None:
         """Uses a text; an empty text is None."""
-        value = self.at(key)._of(str, "a text")
+        value = self.at(key)._typed(str, "a text")
         return str(value) if value not in (None, "") else None
 
     def whole(self, key: str | int) -> int | None:
         """Uses a whole number of at least 0."""
-        value = self.at(key)._of(int, "a whole number of at least 0")
+        value = self.at(key)._typed(int, "a whole number of at least 0")
         return None if value is None else int(value)
 
     def number(self, key: str | int) -> float | None:
         """Uses a number of at least 0."""
-        value = self.at(key)._of(float, "a number of at least 0")
+        value = self.at(key)._typed(float, "a number of at least 0")
         return None if value is None else float(value)
 
     def mapping(self, key: str | int) -> Self:
@@ -300,7 +300,7 @@ class Reader:
             Note(self.path, f"{shown if len(shown) <= 60 else shown[:60] + '...'} is not {allowed}", "correct it")
         )
 
-    def _of(self, kind: type, allowed: str) -> Any:
+    def _typed(self, kind: type, allowed: str) -> Any:
         value = self.use()
         if value is None:
             return None

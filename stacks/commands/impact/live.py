@@ -78,7 +78,7 @@ def _owners(cluster: Cluster, namespace: str) -> Iterator[tuple[Key, Owner]]:
     for body in found:
         status = body.get("status") or {}
         own = {*clusters_of(status).values(), status.get("rayClusterName")}
-        groups = Counter(str(group(pod) or "") for pod in pods for name in own if name and _of(name, pod))
+        groups = Counter(str(group(pod) or "") for pod in pods for name in own if name and _is_pod_of(name, pod))
         silent = unanswered(body, clusters) if body["kind"] == "RayService" else None
         yield (body["kind"], f"{namespace}/{body['metadata']['name']}"), Owner(body, groups, silent)
 
@@ -94,12 +94,12 @@ def in_namespace(cluster: Cluster, namespace: str, release: str) -> Iterator[tup
     for body in cluster.list("ray.io/v1", "rayclusters", namespace) or ():
         if not body["metadata"].get("ownerReferences"):
             name = body["metadata"]["name"]
-            running = [pod for pod in pods if _of(name, pod)]
+            running = [pod for pod in pods if _is_pod_of(name, pod)]
             groups = Counter(str(group(pod) or "") for pod in running)
             yield f"{namespace}/{name}", Known(body, groups, release, running)
 
 
-def _of(cluster: str, pod: Pod) -> bool:
+def _is_pod_of(cluster: str, pod: Pod) -> bool:
     """Whether it is a pod of that RayCluster, and is not being deleted."""
     labels = pod["metadata"].get("labels") or {}
     return labels.get(CLUSTER_LABEL) == cluster and kind(pod) in _OF_RAY and not leaves(pod)

@@ -62,12 +62,12 @@ def of_pods(before: Known, after: ReadOnlyBody) -> list[Effect]:
     running = _bounds(before)
     found = []
     for group in dict.fromkeys([*few.deleted, *many.deleted]):
-        ended = _ended(after, group, _of(few.deleted, many.deleted, group), _of(*running, group))
+        ended = _ended(after, group, _range_for(few.deleted, many.deleted, group), _range_for(*running, group))
         found.append(replace(ended, reason=f"{ended.reason}{drains(before, group)}"))
     for group in dict.fromkeys([*few.orphaned, *many.orphaned]):
-        found.append(_orphaned(after, group, _of(few.orphaned, many.orphaned, group)))
+        found.append(_orphaned(after, group, _range_for(few.orphaned, many.orphaned, group)))
     for group in dict.fromkeys([*few.created, *many.created]):
-        made = _of(few.created, many.created, group)
+        made = _range_for(few.created, many.created, group)
         found.append(Effect(Verdict.CREATES, f"creates {made.pods()} {_called(group)}", source=_OPERATOR, made=made))
     return [each for each in found if each.ended or each.made or each.verdict is Verdict.ORPHANS]
 
@@ -146,11 +146,11 @@ def beyond_most(before: Known, after: ReadOnlyBody) -> Iterator[Effect]:
         limit = group["maxReplicas"] * group["numOfHosts"]
         if name not in was or limit >= was[name]["maxReplicas"] * was[name]["numOfHosts"]:
             continue
-        ended = _of({name: max(least.get(name, 0) - limit, 0)}, {name: _less(most.get(name, 0), limit)}, name)
+        ended = _range_for({name: max(least.get(name, 0) - limit, 0)}, {name: _less(most.get(name, 0), limit)}, name)
         if ended:
             yield Effect(
                 Verdict.ENDS,
-                f"the autoscaler ends {ended} of {_of(least, most, name).pods()} {_called(name)}, first idle "
+                f"the autoscaler ends {ended} of {_range_for(least, most, name).pods()} {_called(name)}, first idle "
                 "pods, then busy ones",
                 f"maxReplicas is {group['maxReplicas']} now, and the autoscaler applies it at once"
                 f"{drains(before, name)}",
@@ -220,7 +220,7 @@ def range_of(least: int, most: int) -> Range:
     return Range(least, None if most >= UNLIMITED else most)
 
 
-def _of(least: Counts, most: Counts, group: str) -> Range:
+def _range_for(least: Counts, most: Counts, group: str) -> Range:
     few, many = sorted((least.get(group, 0), most.get(group, 0)))
     return range_of(few, many)
 

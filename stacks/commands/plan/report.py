@@ -60,7 +60,7 @@ def report(name: str, plan: Plan) -> Report:
 
 def figure(usage: Mapping[str, Decimal], resource: str) -> str:
     """An amount for people; memory in Gi, rounded down: whole ones, but less than 10 with a decimal place."""
-    value = _of(usage, resource)
+    value = _usage_of(usage, resource)
     if value is None:
         return NONE
     if resource != "memory" or 0 < value < 2**30 / 10:
@@ -69,7 +69,7 @@ def figure(usage: Mapping[str, Decimal], resource: str) -> str:
     return f"{rounded.normalize():f}Gi"
 
 
-def _of(usage: Mapping[str, Decimal], resource: str) -> Decimal | None:
+def _usage_of(usage: Mapping[str, Decimal], resource: str) -> Decimal | None:
     """An amount; of GPUs those of all vendors together. None: it is not set."""
     return gpus_of(usage) if resource == GPU_RESOURCE and gpu_names(usage) else usage.get(resource)
 
@@ -250,7 +250,7 @@ def _strays(plan: Plan) -> Iterable[str]:
 
 def _zeros(usage: Usage) -> Usage:
     """The amounts of the resources of nodes, 0 for those that are not set."""
-    return {resource: _of(usage, resource) or Decimal(0) for resource in RESOURCES}
+    return {resource: _usage_of(usage, resource) or Decimal(0) for resource in RESOURCES}
 
 
 def as_object(plan: Plan) -> dict[str, object]:
@@ -326,7 +326,7 @@ def _tenant_object(tenant: TenantPlan) -> dict[str, object]:
 def numbers(usage: Mapping[str, Decimal]) -> dict[str, float | int | None]:
     """GPUs, CPUs and bytes of memory."""
     resources = {"gpus": GPU_RESOURCE, "cpu": "cpu", "memory": "memory"}
-    return {key: plain(_of(usage, resource)) for key, resource in resources.items()}
+    return {key: plain(_usage_of(usage, resource)) for key, resource in resources.items()}
 
 
 def plain(value: Decimal | None) -> float | int | None:

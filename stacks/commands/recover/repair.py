@@ -71,13 +71,13 @@ class _Kinds:
 
     def read(self, candidate: Candidate) -> Body | None:
         """The object; None if it or its kind does not exist."""
-        kind = self._of(candidate.api_version).get(candidate.kind)
+        kind = self._kinds_of(candidate.api_version).get(candidate.kind)
         if kind is None:
             return None
         namespace = candidate.namespace if kind["namespaced"] else None
         return self._cluster.get(candidate.api_version, kind["name"], namespace or None, candidate.name)
 
-    def _of(self, api_version: str) -> dict[str, Body]:
+    def _kinds_of(self, api_version: str) -> dict[str, Body]:
         if api_version not in self._known:
             listed = self._cluster.request("GET", path_of(api_version, "").rstrip("/")) or {"resources": []}
             # Names with a slash are parts of objects, such as their status.
