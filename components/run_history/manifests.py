@@ -53,17 +53,18 @@ def objects(
     claim: str,
     readers: Sequence[Subject],
     external: Sequence[ExternalClusterSettings],
+    others: Sequence[str],
 ) -> dict[str, Body]:
     """The objects of a namespace, by part. `place`: the RayCluster whose image and pull secrets the pod has.
     `claim`: the PersistentVolumeClaim. `readers`: who may read the records. `external`: the tenant's external
-    clusters."""
+    clusters. `others`: other tenants' namespaces."""
     program, reads = f"{PREFIX}run-history", f"{PREFIX}run-history-readers"
     made = {
         "service-account": service_account(NAME),
         "role": role(program, _rights(settings)),
         "role-binding": role_binding(program, program, [account(NAME, namespace)]),
         "program": _program(),
-        "stateful-set": _stateful_set(settings, namespace, place, claim, external),
+        "stateful-set": _stateful_set(settings, place, claim, _argument(settings, namespace, external, others)),
     }
     if readers:
         made["readers-role"] = role(reads, READER)
@@ -92,17 +93,11 @@ def _program() -> Body:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": payloads.files("run_history")}
 
 
-def _stateful_set(
-    settings: RunHistorySettings,
-    namespace: str,
-    place: RayClusterSettings,
-    claim: str,
-    external: Sequence[ExternalClusterSettings],
-) -> Body:
+def _stateful_set(settings: RunHistorySettings, place: RayClusterSettings, claim: str, argument: Body) -> Body:
     plain = with_image_alone(place, tls=None)
     program = container(plain, NAME, settings.image or place.head.image, {}, {})
     program |= {
-        "command": ["python", "-m", _PACKAGE, json.dumps(_argument(settings, namespace, external))],
+        "command": ["python", "-m", _PACKAGE, json.dumps(argument)],
         "workingDir": _PLACE,
         "resources": _AMOUNTS,
         "securityContext": {**program.get("securityContext", {}), "readOnlyRootFilesystem": True},
@@ -142,7 +137,9 @@ def redaction() -> Body:
     return {"secret": SECRET.pattern, "about": ABOUT_A_SECRET.pattern, "masks": masks}
 
 
-def _argument(settings: RunHistorySettings, namespace: str, external: Sequence[ExternalClusterSettings]) -> Body:
+def _argument(
+    settings: RunHistorySettings, namespace: str, external: Sequence[ExternalClusterSettings], others: Sequence[str]
+) -> Body:
     """The fields of program/configured.py: Configured."""
     asked = [
         {
@@ -150,6 +147,7 @@ def _argument(settings: RunHistorySettings, namespace: str, external: Sequence[E
             "address": each.dashboard_address,
             "token": each.token_secret.model_dump() if each.token_secret else None,
             "authority": each.ca_secret.model_dump() if each.ca_secret else None,
+            "others": [f"{other}-" for other in others if other.startswith(f"{namespace}-")],
         }
         for each in external
     ]

@@ -49,7 +49,8 @@ def run_history(stack: StackSettings, tenant: TenantSettings) -> dict[str, Body]
         return {}
     readers = [*admins_of(stack.access.cluster_admins, tenant), *(each.subject for each in tenant.users)]
     namespace, external = tenant.namespace_name, tenant.external_clusters
-    return of_run_history(settings, namespace, place, storage.claim_name, readers, external)
+    others = [each.namespace_name for each in stack.tenants]
+    return of_run_history(settings, namespace, place, storage.claim_name, readers, external, others)
 
 
 def problems_of_history(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:

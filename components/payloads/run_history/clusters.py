@@ -50,6 +50,9 @@ class _Place:
     prefix: str = ""
     """Of the IDs of the jobs that are recorded."""
 
+    others: tuple[str, ...] = ()
+    """Of those that are not, although they have the prefix."""
+
     @property
     def title(self) -> str:
         """For problems."""
@@ -141,7 +144,7 @@ class Clusters:
             except Exception:
                 strange += 1
                 continue
-            if each.id.startswith(place.prefix):
+            if each.id.startswith(place.prefix) and not each.id.startswith(place.others):
                 identity = hashlib.sha256(f"{place.uid} {each.identity}".encode()).hexdigest()[:32]
                 found[f"{place.name}.{identity}"] = each
         return found, strange
@@ -219,7 +222,8 @@ class Clusters:
         for each in self.configured.external:
             # Others use these clusters, too: their jobs are not the tenant's (components/payloads/external_cluster.py).
             prefix = f"{self.configured.namespace}-"
-            yield _Place(each["name"], each["address"], None, partial(self._external, each), prefix)
+            head = partial(self._external, each)
+            yield _Place(each["name"], each["address"], None, head, prefix, tuple(each["others"]))
 
     def _of_kubernetes(self, cluster: Body, pod: Body | None) -> _Place:
         name, spec, namespace = cluster["metadata"]["name"], cluster["spec"], self.configured.namespace

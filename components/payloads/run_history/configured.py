@@ -33,5 +33,5 @@ class Configured:
     """Fields of Redaction."""
 
     external: list[Body] = field(default_factory=list)
-    """External clusters whose jobs are recorded: `name`, `address`, `token` and `authority`. The last two are `name`
-    and `key` of a Secret, or None."""
+    """External clusters whose jobs are recorded: `name`, `address`, `token` and `authority`, which are `name` and
+    `key` of a Secret or None, and `others`: beginnings of the IDs of jobs of namespaces that begin as this one does."""

@@ -213,8 +213,9 @@ def test_of_an_external_cluster_the_tenants_jobs_are_recorded(dashboard: str, tm
     cluster = Cluster()
     give_token(cluster, "lab", f"{TOKEN}\n")
     token = {"name": "lab", "key": "auth_token"}
-    lab = {"name": "lab", "address": f"http://{dashboard}", "token": token, "authority": None}
-    ANSWERS["/api/jobs/"] = [submission("team-a-finetune-1a2b3c4d", **ended()), submission("team-b-secret"), driver()]
+    lab = {"name": "lab", "address": f"http://{dashboard}", "token": token, "authority": None, "others": ["team-a-b-"]}
+    of_others = [submission("team-b-secret"), submission("team-a-b-secret"), driver()]
+    ANSWERS["/api/jobs/"] = [submission("team-a-finetune-1a2b3c4d", **ended()), *of_others]
     program = collector(cluster, tmp_path, read_heads=True, external=[lab])
     program.look(BEGIN)
     found = record(program)
@@ -232,7 +233,7 @@ def test_an_external_cluster_by_https_is_asked_if_its_authority_is_the_secrets(d
     server = ThreadingHTTPServer(("127.0.0.1", 0), Dashboard)
     server.socket = secure.wrap_socket(server.socket, server_side=True)
     with running(server) as url:
-        lab = {"name": "lab", "address": url.replace("http:", "https:"), "token": key}
+        lab = {"name": "lab", "address": url.replace("http:", "https:"), "token": key, "others": []}
         for name, known in (("right", authority), ("wrong", trustme.CA())):
             give_token(cluster, name, known.cert_pem.bytes().decode())
             asked = {**lab, "authority": {**key, "name": name}}

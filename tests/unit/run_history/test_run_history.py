@@ -16,7 +16,7 @@ from stacks.objects.ray_clusters import rendered_job, template_objects
 from stacks.objects.tenant_programs import run_history
 from stacks.planning.demands import program_pods
 from stacks.program.build import build
-from stacks.settings import StackSettings
+from stacks.settings import StackSettings, TenantSettings
 from testbed.recorder import record
 from tests.unit.run_history.api import REDACTION
 
@@ -113,6 +113,15 @@ def test_it_reaches_heads_only_with_read_heads_and_nothing_reaches_it(heads: boo
     assert [port["port"] for rule in out["egress"] for port in rule["ports"]] == [8265] * heads + [443, 6443]
 
 
+def test_jobs_of_a_namespace_that_begins_as_this_one_are_not_recorded() -> None:
+    lab = {"name": "lab", "dashboardAddress": "https://192.0.2.7:8265", "image": "rayproject/ray:2.60.0"}
+    alone = stack({"readHeads": True}, externalClusters=[{**lab, "tokenSecret": {"name": "lab", "key": "token"}}])
+    tenants = [alone.tenants[0], *(TenantSettings(name=name) for name in ("team-a-b", "team-ab", "team-b"))]
+    (container,) = pod(objects(alone.model_copy(update={"tenants": tuple(tenants)})))["containers"]
+    [asked] = Configured(**json.loads(container["command"][3])).external
+    assert asked["others"] == ["team-a-b-"]
+
+
 @pytest.mark.parametrize("heads", [False, True])
 def test_external_clusters_are_asked_with_read_heads_alone(heads: bool) -> None:
     lab = {"name": "lab", "dashboardAddress": "https://192.0.2.7:8265", "image": "rayproject/ray:2.60.0"}
@@ -124,6 +133,7 @@ def test_external_clusters_are_asked_with_read_heads_alone(heads: bool) -> None:
         "address": "https://192.0.2.7:8265",
         "token": {"name": "lab", "key": "token"},
         "authority": {"name": "lab", "key": "ca.crt"},
+        "others": [],
     }
     assert Configured(**json.loads(container["command"][3])).external == [asked] * heads
     policies = {
