@@ -195,14 +195,18 @@ def _drain(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
         f"Ray drains from {FIRST_RAY_WITH_DRAIN} on, and rayVersion is {cluster.ray_version!r}: raise rayVersion, or "
         "remove it"
     )
+    for path, drain in drain_timeouts(cluster):
+        yield Problem(path, drain, message, "drain-needs-ray")
+
+
+def drain_timeouts(cluster: ClusterTemplateSettings) -> Iterator[tuple[Path, str]]:
+    """Each `drainTimeout` in the settings of a cluster, with its path there."""
     parts: list[tuple[Path, str | None]] = [
         ((), cluster.drain_timeout),
         *((("workers", index), workers.drain_timeout) for index, workers in enumerate(cluster.workers)),
         *((("workerGroups", index), group.drain_timeout) for index, group in enumerate(cluster.worker_groups)),
     ]
-    for path, drain in parts:
-        if drain is not None:
-            yield Problem((*path, "drainTimeout"), drain, message, "drain-needs-ray")
+    yield from (((*path, "drainTimeout"), drain) for path, drain in parts if drain is not None)
 
 
 def _network_topology(cluster: ClusterTemplateSettings) -> Iterator[Problem]:

@@ -30,7 +30,7 @@ these RayClusters."""
 _SHORTEST_DRAIN, _BESIDE_REQUESTS, _LONGEST_DRAIN = 60, 40, 3600
 """Seconds of a service's default drain: the least, those beside the longest request, and the most."""
 
-_BESIDE_REPLICAS = 20
+BESIDE_REPLICAS = 20
 """Seconds of a drain on a spot node beside those that replicas take to end: for Serve to start others elsewhere."""
 
 NOTHING = ServeConfigSettings.model_construct(applications=())
@@ -133,7 +133,7 @@ class RayServiceSettings(Settings):
         where all deployments say how long they take to end (docs/measurements/draining.md). None: some do not."""
         timeouts = [each for each in self._shutdown_timeouts if each is not None]
         whole = timeouts and len(timeouts) == len(self._shutdown_timeouts)
-        return math.ceil(max(timeouts)) + _BESIDE_REPLICAS if whole else None
+        return math.ceil(max(timeouts)) + BESIDE_REPLICAS if whole else None
 
     @property
     def _shutdown_timeouts(self) -> list[float | None]:

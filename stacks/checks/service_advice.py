@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from components.ray_service.settings import RayServiceSettings
+from components.ray_cluster.rules import drain_timeouts
+from components.ray_service.settings import BESIDE_REPLICAS, RayServiceSettings
 from core.problems import Finding, Path
 from core.stack_file import PREFIX
 from core.types import seconds
@@ -34,16 +35,20 @@ def _models_that_do_not_scale(stack: StackSettings) -> Iterator[Finding]:
 def _services_that_end_early(stack: StackSettings) -> Iterator[Finding]:
     """Services whose workers end before Serve has moved their requests."""
     for path, _, service in _services(stack):
-        drain, shortest = service.cluster.drain_timeout, service.shortest_drain
-        if drain is None or shortest is None:
-            continue
-        if seconds(drain) < min(shortest, service.shortest_spot_drain or shortest):
+        shortest = service.shortest_drain
+        for at, drain in drain_timeouts(service.cluster):
+            if shortest is None or seconds(drain) >= min(shortest, service.shortest_spot_drain or shortest):
+                continue
             message = (
                 f"requests are lost when a worker has to go: Serve needs {shortest} s to move them. Set {shortest}s or "
-                "more, or remove it. If the nodes have less time, set graceful_shutdown_timeout_s of each deployment "
-                "to drainTimeout less 20 seconds"
+                "more, or remove it"
             )
-            yield Finding((*path, "cluster", "drainTimeout"), drain, message, "short-drain")
+            if not service.llm and (left := seconds(drain) - BESIDE_REPLICAS) > 0:
+                message += (
+                    f". If the nodes have less time, set graceful_shutdown_timeout_s of each deployment to {left} or "
+                    "less: longer requests are cut"
+                )
+            yield Finding((*path, "cluster", *at), drain, message, "short-drain")
 
 
 def _closed_services(stack: StackSettings) -> Iterator[Finding]:

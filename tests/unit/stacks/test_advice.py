@@ -420,14 +420,19 @@ def test_a_service_whose_workers_end_before_its_requests_have_moved(drain: str, 
     assert [f"Serve needs {shortest} s to move them" in line for line in lines] == ([True] if shortest else [])
 
 
-@pytest.mark.parametrize(("drain", "found"), [("25s", 0), ("24s", 1)])
-def test_a_service_on_spot_nodes_may_drain_for_less(drain: str, found: int) -> None:
+@pytest.mark.parametrize(("drain", "advised"), [("25s", None), ("24s", "to 4 or less"), ("20s", "")])
+@pytest.mark.parametrize("of", ["cluster", "group"])
+def test_a_service_on_spot_nodes_may_drain_for_less(drain: str, advised: str | None, of: str) -> None:
     deployments = [{"name": "Model", "graceful_shutdown_timeout_s": 5}]
     application = {"name": "chat", "route_prefix": "/", "import_path": "chat:app", "deployments": deployments}
-    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "drainTimeout": drain, "workerGroups": [GROUP]}
+    group = {**GROUP, **({"drainTimeout": drain} if of == "group" else {})}
+    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workerGroups": [group]}
+    cluster |= {"drainTimeout": drain} if of == "cluster" else {}
     service = {"name": "chat", "serveConfigV2": {"applications": [application]}, "cluster": cluster}
     lines = lines_of(tenants=[{"name": "team-a", "network": OPEN, "services": [service]}])
-    assert len(lines) == found
+    assert len(lines) == (advised is not None)
+    assert all((advised or "remove it") in line for line in lines)
+    assert all(("less time" in line) == bool(advised) for line in lines)
 
 
 @pytest.mark.parametrize(("cidr", "found"), [("169.254.169.254/32", 1), ("169.254.0.0/16", 1), ("10.0.0.0/8", 0)])
