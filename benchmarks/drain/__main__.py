@@ -304,7 +304,7 @@ def rounds(platform: Platform, drains: int) -> Iterator[str]:
     yield _row(interrupted(platform, "tasks of 10 s"))
     platform.stack.edit(brief)
     platform.stack.up()
-    yield _row(interrupted(platform, "the service with `drainTimeout: 25s`"))
+    yield _row(interrupted(platform, "service with `drainTimeout: 25s`, `graceful_shutdown_timeout_s: 5`"))
     platform.stack.edit(patient)
     platform.stack.up()
     yield _row(drained(platform, "`kubectl drain`, tasks of 5 min, `drainTimeout: 10m`", 16, 300.0))
