@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.external_cluster.manifests import is_check
-from components.job_template.manifests import SCHEDULE_LABEL
+from components.job_template.manifests import SCHEDULE_LABEL, brings_code
 from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
+from components.network.manifests import RAY_DEPLOYER
 from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.api_key import LABELS as API_KEY_LABELS
 from components.redis.connection import SCRIPTS as REDIS_CONFIG_MAP
@@ -333,6 +334,22 @@ ANOTHER_AUTHORITY = Effect(
 """A Certificate in place of an authority that the stack has created."""
 
 
+LOCAL_CODE = Kind(
+    "users of the job template can run any code, with the account, Secrets and storage of its pods",
+    "applies to runs that are created from now on, which bring any code of the template's users; existing ones stay",
+    "the job template can no longer be run; existing runs stay",
+)
+"""A job template whose runs bring their code."""
+
+DEPLOYED_PODS = Kind(
+    "opens its ports between RayClusters that run as the tenant's rayDeployer and pods with the label "
+    "ray-platform/created-by; from now on the API server refuses pods and Deployments of that account without it",
+    "applies at once, also to running pods that code on Ray has created: connections that it no longer allows are cut",
+    "nothing reaches the pods that code on Ray has created any more; the API server no longer demands their label",
+)
+"""The NetworkPolicy of what the account of a tenant's rayDeployer creates."""
+
+
 def kind_of(body: Mapping[str, Any]) -> Kind:
     if body["kind"] == "PersistentVolumeClaim":
         return _claim_of(body)
@@ -340,6 +357,10 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return HISTORY
     if SCHEDULE_LABEL in (body["metadata"].get("labels") or {}):
         return SCHEDULE
+    if body["kind"] == "NetworkPolicy" and body["metadata"]["name"] == RAY_DEPLOYER:
+        return DEPLOYED_PODS
+    if body["kind"] == "RayCronJob" and brings_code(body):
+        return LOCAL_CODE
     if body["kind"] == "Job" and is_check(body):
         return CONNECTION_CHECK
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == REDIS_CONFIG_MAP:

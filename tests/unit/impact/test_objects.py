@@ -19,6 +19,14 @@ from tests.unit.planning.stacks import A100, stack, tenant
 GOOD = Path(__file__).parents[2] / "stack_files" / "good"
 
 
+SANDBOX = {
+    "name": "sandbox",
+    "entrypoint": "python train.py",
+    "localCode": True,
+    "cluster": {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"},
+}
+
+
 def edited(before: dict[str, Any], after: dict[str, Any], **both: Any) -> Impact:
     """A tenant's settings, with the same RayCluster."""
     return impact_of(stack(tenant("a", ray(), **before), **both), stack(tenant("a", ray(), **after), **both))
@@ -46,6 +54,18 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
         (edited({"quota": {"gpus": 16}}, {}), "ResourceQuota", Verdict.REMOVES, "nothing limits the namespace"),
         (edited({}, {"podSecurity": "baseline"}), "Namespace", Verdict.IN_PLACE, "restricted -> baseline"),
         (edited({}, {"network": {"policies": False}}), "NetworkPolicy", Verdict.REMOVES, ""),
+        (
+            edited({"rayDeployer": {}}, {"rayDeployer": {"network": {"ports": [8000]}}}),
+            "NetworkPolicy",
+            Verdict.CREATES,
+            "from now on the API server refuses pods and Deployments of that account without it",
+        ),
+        (
+            edited({}, {"jobTemplates": [SANDBOX]}),
+            "RayCronJob",
+            Verdict.CREATES,
+            "users of the job template can run any code",
+        ),
         (
             of_operator({"version": "1.6.1"}, {"version": "1.6.2"}),
             "Operator",
