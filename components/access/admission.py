@@ -446,10 +446,12 @@ def _local_code() -> Body:
             f"the code of a run has at most {LONGEST_CODE // 2**10} KiB, packed",
         ),
     )
+    of_configmaps = "authorizer.group('').resource('configmaps')"
+    checks = [f"{of_configmaps}.namespace(request.namespace).check('{verb}')" for verb in ("update", "patch")]
+    checks.append(f"{of_configmaps}.check('create')")  # controllers of the whole cluster
     may_only_create = {
         "name": "may-only-create",
-        "expression": "!authorizer.group('').resource('configmaps').namespace(request.namespace).check('update')"
-        ".allowed()",
+        "expression": f"!({' || '.join(f'{each}.allowed()' for each in checks)})",
     }
     rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
     return {

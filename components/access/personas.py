@@ -291,8 +291,9 @@ RAY_DEPLOYER = tuple(
 """Monitoring, creating, deleting and updating of pods, Deployments, Services and RayClusters, as in ado's guide for
 actuators that deploy to Kubernetes. No Secrets, no pods/exec, nothing outside the namespace."""
 
-CLAIMS = (rule("", ["persistentvolumeclaims"], _DEPLOYS),)
-"""The same of PersistentVolumeClaims. An admission policy restricts what they ask for."""
+CLAIMS = (rule("", ["persistentvolumeclaims"], [*READ, "create"]),)
+"""Creates PersistentVolumeClaims. An admission policy restricts what they ask for. It changes and deletes none, because
+RBAC cannot tell its claims from the tenant's storage."""
 
 _STATUS = tuple(f"{kind}/status" for kind in ALL_RAY_KINDS)
 

@@ -132,7 +132,8 @@ class RayServiceSettings(Settings):
         """Seconds for which a worker on a spot node has to drain so that requests on new connections are not lost,
         where all deployments say how long they take to end (docs/measurements/draining.md). None: some do not."""
         timeouts = [each for each in self._shutdown_timeouts if each is not None]
-        whole = timeouts and len(timeouts) == len(self._shutdown_timeouts)
+        listed = all(each.deployments for each in self.config.applications)
+        whole = timeouts and listed and len(timeouts) == len(self._shutdown_timeouts)
         return math.ceil(max(timeouts)) + BESIDE_REPLICAS if whole else None
 
     @property

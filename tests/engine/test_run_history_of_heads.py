@@ -100,7 +100,9 @@ def test_jobs_of_a_head_that_is_killed_keep_their_records_and_logs(tmp_path: Pat
     found = records()
     ends, runs = found["ends"], found["runs"]
     assert (ends["status"], ends["exitCode"], ends["author"], ends["lastSeen"]) == ("FAILED", 3, "eve", None)
-    assert (ends["runtimeEnv"], ends["failed"]) == ({"env_vars": {"HF_TOKEN": "***"}}, 1)
+    [whole] = [program.store.whole(name) for name, each in program.store.records.items() if each["name"] == "ends"]
+    assert whole
+    assert (whole["runtimeEnv"], whole["failed"]) == ({"env_vars": {"HF_TOKEN": "***"}}, 1)
     assert (runs["status"], runs["complete"]) == ("RUNNING", True)
     assert runs["lastSeen"]
     connected = [each for each in found.values() if each["submissionMode"] == "DRIVER"]

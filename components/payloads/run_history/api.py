@@ -32,10 +32,10 @@ _SECONDS = 15
 _HEAD_SECONDS = 5
 """Within which a head has to answer. One that does not must not keep the program from another that ends soon."""
 
-_MOST_SECONDS = 10
+MOST_SECONDS = 10
 """Within which the whole answer of a head has to come. One that sends it byte by byte must not keep the program."""
 
-_MOST_OF_HEAD = 8 * 1024 * 1024
+_MOST_OF_HEAD = 4 * 1024 * 1024
 """Bytes of a head's answer that is read as a whole. People's code decides what it answers."""
 
 _PART = 64 * 1024
@@ -75,20 +75,27 @@ class ApiServer:
             return bytes(answer.read()) if size is None else _end(iter(lambda: answer.read(_PART), b""), size)
 
 
-def ask_head(url: str, token: str | None, size: int | None = None, authority: str | None = None) -> bytes:
-    """The answer of a dashboard, or its last bytes. `authority`: PEM; None: the system's. Raises OSError or
-    ValueError."""
+def ask_head(
+    url: str,
+    token: str | None,
+    size: int | None = None,
+    authority: str | None = None,
+    seconds: float = MOST_SECONDS,
+) -> bytes:
+    """The answer of a dashboard, or its last bytes. `authority`: PEM; None: the system's. `seconds`: within which it
+    has to come. Raises OSError or ValueError."""
     if token and not token.isprintable():
         # The error of the standard library would show it.
         raise ValueError("the token has unprintable characters")
     secure = ssl.create_default_context(cadata=authority) if authority else None
     limited = _Limited(secure)
     # Later than the limit of what follows the headers, whose error says more.
-    timer = Timer(_MOST_SECONDS + 1, limited.shut)
+    timer = Timer(seconds + 1, limited.shut)
     timer.start()
     try:
         with _opened(url, token, limited, _HEAD_SECONDS) as answer:
-            return _whole(_parts(answer)) if size is None else _end(_parts(answer), size)
+            parts = _parts(answer, seconds)
+            return _whole(parts) if size is None else _end(parts, size)
     finally:
         timer.cancel()
 
@@ -161,12 +168,12 @@ def _opened(url: str, token: str | None, handler: HTTPSHandler, timeout: int) ->
         raise OSError(repr(error)) from error
 
 
-def _parts(answer: Any) -> Iterator[bytes]:
-    until = time.monotonic() + _MOST_SECONDS
+def _parts(answer: Any, seconds: float) -> Iterator[bytes]:
+    until = time.monotonic() + seconds
     while part := answer.read1(_PART):
         yield part
         if time.monotonic() > until:
-            raise TimeoutError(f"the answer has not ended after {_MOST_SECONDS} seconds")
+            raise TimeoutError(f"the answer has not ended after {seconds:g} seconds")
 
 
 def _whole(parts: Iterable[bytes]) -> bytes:

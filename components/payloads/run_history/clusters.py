@@ -29,6 +29,9 @@ _MOST_AT_ONCE = 200
 _MOST_RECORDS = 5000
 """Of a cluster. People's code decides how many jobs a head lists."""
 
+_HEAD_SECONDS = 4
+"""Within which a whole answer has to come. RayJobs wait meanwhile, and their clusters may be gone soon."""
+
 _DASHBOARD = 8265
 """Port of the head's dashboard, unless its container names another (kuberay/ports.py)."""
 
@@ -114,13 +117,13 @@ class Clusters:
             of_ray_jobs = self._of_ray_jobs()
             due = [name for name in due if (place.name, found[name].id) not in of_ray_jobs]
         kept, problems = sum(each.get("clusterUid") == place.uid for each in self.store.records.values()), []
+        new = [name for name in due if name not in self.store.records]
+        if beyond := set(new[max(_MOST_RECORDS - kept, 0) :]):
+            problems.append(f"has more than {_MOST_RECORDS} recorded jobs: new ones are not recorded")
+            due = [name for name in due if name not in beyond]
         # Ended jobs first, whose cluster may be gone soon; then that which was read longest ago.
         order = sorted(due, key=lambda each: (found[each].ended is None, self._recorded(each)))
         for name in order[:_MOST_AT_ONCE]:
-            kept += name not in self.store.records
-            if kept > _MOST_RECORDS:
-                problems.append(f"has more than {_MOST_RECORDS} recorded jobs: new ones are not recorded")
-                break
             try:
                 self._update(name, found[name], place, head, now)
             except OSError as error:
@@ -229,7 +232,7 @@ class Clusters:
         name, spec, namespace = cluster["metadata"]["name"], cluster["spec"], self.configured.namespace
 
         def head() -> Head:
-            return Head(_dashboard(pod), token_of(self.api, namespace, name, spec))
+            return Head(_dashboard(pod), token_of(self.api, namespace, name, spec), seconds=_HEAD_SECONDS)
 
         # The CRD admits an empty list.
         containers = spec["headGroupSpec"]["template"]["spec"].get("containers") or [{}]
@@ -239,7 +242,7 @@ class Clusters:
         def secret(place: Body) -> str | None:
             return read_secret(self.api, self.configured.namespace, place["name"], place["key"]) if place else None
 
-        return Head(cluster["address"], secret(cluster["token"]), secret(cluster["authority"]))
+        return Head(cluster["address"], secret(cluster["token"]), secret(cluster["authority"]), _HEAD_SECONDS)
 
     def _list(self, plural: str) -> Iterator[Body]:
         return self.api.list(f"/apis/ray.io/v1/namespaces/{self.configured.namespace}/{plural}", "")

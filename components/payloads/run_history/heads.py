@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from .api import ApiServer, ask_head
+from .api import MOST_SECONDS, ApiServer, ask_head
 from .log import Log
 
 Body = Any
@@ -25,9 +25,12 @@ class Head:
     """The dashboard of a head, with its token. All methods raise OSError or ValueError, and what follows from an answer
     of another form."""
 
-    def __init__(self, url: str, token: str | None, authority: str | None = None) -> None:
-        """`authority`: certificates, as PEM, of the one that has signed the head's; None: those of the system."""
-        self._url, self._token, self._authority = url, token, authority
+    def __init__(
+        self, url: str, token: str | None, authority: str | None = None, seconds: float = MOST_SECONDS
+    ) -> None:
+        """`authority`: certificates, as PEM, of the one that has signed the head's; None: those of the system.
+        `seconds`: within which each answer has to come."""
+        self._url, self._token, self._authority, self._seconds = url, token, authority, seconds
 
     def jobs(self) -> list[Body]:
         """Ray's view of all jobs and drivers that the head knows (ray/dashboard/modules/job/job_head.py: list_jobs)."""
@@ -45,7 +48,7 @@ class Head:
     def log(self, identifier: str, size: int) -> Log:
         """The last bytes of the log of a job's driver."""
         path = f"/api/jobs/{quote(identifier, safe='')}/logs"
-        answer = ask_head(self._url + path, self._token, size, self._authority)
+        answer = ask_head(self._url + path, self._token, size, self._authority, self._seconds)
         if len(answer) < size:
             return Log(str(json.loads(answer)["logs"]).encode(), cut=False)
         # The end of {"logs": "..."}, from its first whole line on.
@@ -53,7 +56,7 @@ class Head:
         return Log(str(json.loads(b'"' + lines + b'"')).encode(), cut=True)
 
     def _ask(self, path: str) -> Body:
-        return json.loads(ask_head(self._url + path, self._token, authority=self._authority))
+        return json.loads(ask_head(self._url + path, self._token, None, self._authority, self._seconds))
 
 
 def token_of(api: ApiServer, namespace: str, cluster: str, spec: Mapping[str, Any]) -> str | None:

@@ -22,6 +22,12 @@ _ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
 _LONGEST = 253
 """Characters of an ID and of other short texts. People's code decides what a head answers."""
 
+_CLOCKS = 3600
+"""Seconds by which a head's clock may be ahead."""
+
+_LONGEST_TEXT = 1024
+"""Characters of entrypoint, runtime environment and message. Thousands of records are in memory."""
+
 _YEAR_10000 = 253_402_300_800
 """In seconds since 1970; records have years of four digits."""
 
@@ -57,6 +63,8 @@ def listed(job: Body, now: float) -> Listed:
     if not isinstance(found, str) or not 0 < len(found) <= _LONGEST:
         raise ValueError(f"an ID has between 1 and {_LONGEST} characters")
     ended = _time(job.get("end_time") or now * 1000) if job["status"] in _ENDED else None
+    if job["start_time"] / 1000 > now + _CLOCKS:
+        raise ValueError("a job of the future would be the newest of all")
     return Listed(found, _time(job["start_time"]), ended, job)
 
 
@@ -64,6 +72,7 @@ def facts(found: Listed, redact: Redaction) -> dict[str, Any]:
     """The fields of a record that the head's answer determines. Raises as `listed` does."""
     job = found.job
     metadata, code, error = job.get("metadata") or {}, job.get("driver_exit_code"), job.get("error_type")
+    environment = json.dumps(job.get("runtime_env") or {})
     author = metadata.get(AUTHOR_ANNOTATION) or metadata.get("user")
     return {
         "version": VERSION,
@@ -71,8 +80,8 @@ def facts(found: Listed, redact: Redaction) -> dict[str, Any]:
         "uid": None,
         "template": None,
         "author": redact.text(str(author))[:_LONGEST] if author else None,
-        "entrypoint": redact.command(str(job.get("entrypoint") or "")),
-        "runtimeEnv": redact.settings(json.dumps(job.get("runtime_env") or {})) or None,
+        "entrypoint": redact.command(str(job.get("entrypoint") or ""))[:_LONGEST_TEXT],
+        "runtimeEnv": (redact.settings(environment) or None) if len(environment) <= _LONGEST_TEXT else None,
         "submissionMode": SUBMISSION if job["type"] == SUBMISSION else "DRIVER",
         "created": found.began,
         "started": found.began,
@@ -81,7 +90,7 @@ def facts(found: Listed, redact: Redaction) -> dict[str, Any]:
         "status": str(job["status"])[:_LONGEST],
         "deploymentStatus": "",
         "reason": "",
-        "message": redact.text(str(job.get("message") or ""))[:4096],
+        "message": redact.text(str(job.get("message") or ""))[:_LONGEST_TEXT],
         "failed": int(job["status"] == "FAILED"),
         "exitCode": code if isinstance(code, int) else None,
         "errorType": str(error)[:_LONGEST] if error else None,

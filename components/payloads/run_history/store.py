@@ -23,7 +23,7 @@ RECORD = "record.json"
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 
-DETAILS = ("pods", "events", "rayEvents")
+DETAILS = ("pods", "events", "rayEvents", "runtimeEnv")
 """Fields that only a record by itself has. Those of complete records are not kept in memory."""
 
 

@@ -40,12 +40,13 @@ def pack(folder: Path) -> Package:
     if not folder.is_dir():
         raise PackageError(f"--working-dir {folder} is not a folder")
     try:
+        import ray
         from ray._private.runtime_env.packaging import create_package, get_uri_for_package
         from ray._private.runtime_env.working_dir import upload_working_dir_if_needed
     except ImportError as error:
         raise PackageError(
-            f"Ray packs the folder of --working-dir, and this Python has none that does ({error}): install the Ray of "
-            "the job's RayCluster, `pip install ray==VERSION`"
+            f"Ray packs the folder of --working-dir, and this Python has none that does ({error}): install one, "
+            "`pip install ray`. It need not be that of the RayCluster"
         ) from error
     logging.getLogger("ray").setLevel(logging.ERROR)  # it announces each step
     with TemporaryDirectory() as made:
@@ -55,7 +56,13 @@ def pack(folder: Path) -> Package:
             create_package(of, whole, include_gitignore=True, excludes=excludes)
 
         environment = {"working_dir": str(folder.absolute())}
-        upload_working_dir_if_needed(environment, include_gitignore=True, upload_fn=create)
+        try:
+            upload_working_dir_if_needed(environment, include_gitignore=True, upload_fn=create)
+        except TypeError as error:
+            raise PackageError(
+                f"the Ray that is installed here, {ray.__version__}, packs folders in another way ({error}): install a "
+                "newer one, `pip install --upgrade ray`. It need not be that of the RayCluster"
+            ) from error
         _compress(whole, packed)
         content = packed.read_bytes()
         with zipfile.ZipFile(packed) as archive:

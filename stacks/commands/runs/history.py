@@ -69,7 +69,10 @@ def selected(histories: Histories, name: str) -> Run | None:
 
     Raises NoSuchTargetError if several namespaces have one.
     """
-    meant = [each for each in histories.runs if name in (each.record["name"], each.title, each.record["id"])]
+    named = [each for each in histories.runs if name in (each.record["name"], each.title)]
+    # People choose the IDs of jobs that they submit: those neither hide a record's ID nor a RayJob.
+    meant = [each for each in histories.runs if each.record["id"] == name]
+    meant = meant or [each for each in named if each.record["uid"]] or named
     within = sorted({each.namespace for each in meant})
     if len(within) > 1:
         raise needs_namespace(name, within)
