@@ -101,7 +101,7 @@ class Platform(Node):
     def recorded_runs(self) -> dict[str, dict[str, Any]]:
         """The runs whose records are complete, by name."""
         shown = json.loads(self.runs("--format", "json"))
-        assert shown["problems"] == {}
+        assert shown["problems"] == {}, shown["problems"]
         return {each["name"]: each for each in shown["runs"] if each["complete"]}
 
     def metric_of_operator(self, name: str) -> dict[str, dict[str, str]]:
