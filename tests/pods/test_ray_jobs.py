@@ -299,7 +299,7 @@ def records_outlive_jobs_and_the_pod_that_keeps_them(platform: Platform) -> None
     platform.kubectl("wait", "--for=delete", "-n", NAMESPACE, f"pod/{POD}", "--timeout=300s")
     platform.kubectl("rollout", "status", "-n", NAMESPACE, "statefulset/ray-run-history", "--timeout=300s")
     listed = platform.runs()
-    assert re.search(rf"{NAMESPACE}/{SUCCEEDS} +SUCCEEDED", listed)
+    assert re.search(rf"{NAMESPACE}/{SUCCEEDS} +own +SUCCEEDED", listed)
     assert "AppFailed" in listed
     assert "counted 42" in platform.runs(SUCCEEDS, "--logs")
     # Of a job in HTTPMode only the head had the log, and it is gone.
