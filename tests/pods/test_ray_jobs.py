@@ -99,7 +99,7 @@ def platform(without_clusters: Platform, steps: Steps) -> Platform:
     def with_jobs(settings: dict[str, Any]) -> None:
         settings["scheduler"] = {"volcano": {}}
         queue = {"capability": {"gpus": 8}}
-        settings["tenants"][0].update(clusters=[], queue=queue, **jobs(), **HISTORY)
+        settings["tenants"][0].update(clusters=[], externalClusters=[], queue=queue, **jobs(), **HISTORY)
 
     without_clusters.stack.edit(with_jobs)
     with steps.step("`pulumi up` of Volcano and jobs"):
