@@ -10,9 +10,9 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ from testbed.pods import serving
 from testbed.pods.node import is_ready
 from testbed.pods.platform import NAMESPACE, Platform, brought_up, pods_cluster
 from testbed.pods.serving import CLIENTS, asked
-from testbed.pods.steps import Steps, until
+from testbed.pods.steps import Steps, until, until_printed
 
 PAGE = paths.ROOT / "docs" / "measurements" / "draining.md"
 
@@ -34,7 +34,7 @@ STAYS, DRAINED = "real-0", "real-1"
 
 VARIANTS = {"hook": "preStop `ray stop`", "default": "as rendered: 40 s", "long": "`drainTimeout: 2m`"}
 
-CLUSTER, SERVICE = "drained", serving.NAME
+CLUSTER = "drained"
 
 MOVES = "moves"
 """The group whose worker is on the node that is drained."""
@@ -80,7 +80,7 @@ WORK = """
 def group(name: str, slot: str, node: str | None = None, *, only: bool = False, **settings: Any) -> dict[str, Any]:
     """A worker group of one worker with eight slots of a resource. `node`: where it prefers to be, or has to."""
     workers = pods_cluster()["workers"]
-    template = yaml.safe_load(yaml.safe_dump(workers["podTemplate"]))
+    template = workers["podTemplate"]
     if node:
         term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -101,7 +101,7 @@ def group(name: str, slot: str, node: str | None = None, *, only: bool = False, 
 def cluster(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A RayCluster without autoscaling, with its head on the node that stays."""
     model = pods_cluster()
-    head = yaml.safe_load(yaml.safe_dump(model["head"]))
+    head = model["head"]
     head["podTemplate"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": STAYS}
     head["rayStartParams"]["num-cpus"] = "0"
     return {
@@ -143,11 +143,11 @@ class Lost:
 
     round: str
     seconds: float
-    tasks: int = 0
-    lost: int = 0
-    twice: int = 0
-    served: int = 0
-    others: dict[str, int] = field(default_factory=dict)
+    tasks: int
+    lost: int
+    twice: int
+    served: int
+    others: dict[str, int]
     """Requests without an answer of the application, by what they got."""
 
 
@@ -159,10 +159,7 @@ class Working:
         assert head is not None, "the head is not ready"
         arguments = (str(count), str(seconds), str(retries), slot)
         self._process = platform.start_in(head, "ray-head", WORK, *arguments)
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if "it runs" in line:
-                break
+        until_printed(self._process, "it runs")
 
     def counted(self) -> dict[str, int]:
         """`tasks`, `lost`, `twice`."""
@@ -184,11 +181,9 @@ def worker(platform: Platform, name: str) -> str:
 
 
 def evict(platform: Platform, pod: str) -> float:
-    """Evicts a pod as `kubectl drain` does. Seconds until it is gone."""
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
+    """Evicts a pod. Seconds until it is gone."""
     begun = time.monotonic()
-    platform.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(body))
+    platform.evict(pod, NAMESPACE)
     platform.kubectl("wait", "-n", NAMESPACE, f"pod/{pod}", "--for=delete", "--timeout=300s")
     return time.monotonic() - begun
 
@@ -239,19 +234,6 @@ def patient(settings: dict[str, Any]) -> None:
     settings["tenants"][0]["clusters"][0]["drainTimeout"] = "10m"
 
 
-def drained(platform: Platform, title: str, tasks: int = 100, seconds: float = 10.0) -> Lost:
-    """One `kubectl drain` while tasks and requests run."""
-    settled(platform)
-    with asked(platform, 12) as answers:
-        work = Working(platform, tasks, seconds, 3, "slot")
-        time.sleep(5)
-        begun = time.monotonic()
-        platform.kubectl("drain", DRAINED, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=900s")
-        took = time.monotonic() - begun
-        counted = work.counted()
-    return Lost(title, took, **counted, served=sum(answers.served.values()), others=answers.others)
-
-
 def brief(settings: dict[str, Any]) -> None:
     """The same stack with a service whose drain ends before the spot node does."""
     (service,) = settings["tenants"][0]["services"]
@@ -260,26 +242,41 @@ def brief(settings: dict[str, Any]) -> None:
         deployment["graceful_shutdown_timeout_s"] = 5
 
 
-def interrupted(platform: Platform, title: str) -> Lost:
-    """A spot node: a taint that ends pods, and the end of the node thirty seconds later."""
+def lost_while(platform: Platform, goes: Callable[[Platform], None], title: str, tasks: int, seconds: float) -> Lost:
+    """One round: a node goes while tasks and requests run."""
     settled(platform)
     with asked(platform, 12) as answers:
-        work = Working(platform, 100, 10.0, 3, "slot")
+        work = Working(platform, tasks, seconds, 3, "slot")
         time.sleep(5)
+        begun = time.monotonic()
+        goes(platform)
+        took = time.monotonic() - begun
+        counted = work.counted()
+    return Lost(title, took, **counted, served=sum(answers.served.values()), others=answers.others)
+
+
+def drained(platform: Platform, title: str, tasks: int = 100, seconds: float = 10.0) -> Lost:
+    """One `kubectl drain`."""
+
+    def drain(platform: Platform) -> None:
+        platform.kubectl("drain", DRAINED, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=900s")
+
+    return lost_while(platform, drain, f"`kubectl drain`{title}", tasks, seconds)
+
+
+def interrupted(platform: Platform, title: str) -> Lost:
+    """A spot node: a taint that ends pods, and the end of the node thirty seconds later."""
+
+    def taint_and_kill(platform: Platform) -> None:
         begun = time.monotonic()
         platform.kubectl("taint", "node", DRAINED, "spot=interrupted:NoExecute")
         time.sleep(SPOT_SECONDS - (time.monotonic() - begun))
         kill_pods(platform.rehearsal.run)
-        took = time.monotonic() - begun
-        counted = work.counted()
+
+    title = f"spot node, killed {SPOT_SECONDS:.0f} s after its taint, {title}"
+    lost = lost_while(platform, taint_and_kill, title, 100, 10.0)
     platform.kubectl("taint", "node", DRAINED, "spot-")
-    return Lost(
-        f"spot node, killed {SPOT_SECONDS:.0f} s after its taint, {title}",
-        took,
-        **counted,
-        served=sum(answers.served.values()),
-        others=answers.others,
-    )
+    return lost
 
 
 def kill_pods(run: Path) -> None:
@@ -300,14 +297,14 @@ def rounds(platform: Platform, drains: int) -> Iterator[str]:
     platform.stack.edit(on_two_nodes)
     platform.stack.up()
     for number in range(drains):
-        yield _row(drained(platform, f"`kubectl drain` {number + 1}, tasks of 10 s"))
+        yield _row(drained(platform, f" {number + 1}, tasks of 10 s"))
     yield _row(interrupted(platform, "tasks of 10 s"))
     platform.stack.edit(brief)
     platform.stack.up()
     yield _row(interrupted(platform, "service with `drainTimeout: 25s`, `graceful_shutdown_timeout_s: 5`"))
     platform.stack.edit(patient)
     platform.stack.up()
-    yield _row(drained(platform, "`kubectl drain`, tasks of 5 min, `drainTimeout: 10m`", 16, 300.0))
+    yield _row(drained(platform, ", tasks of 5 min, `drainTimeout: 10m`", 16, 300.0))
 
 
 def _row(round_: Lost) -> str:

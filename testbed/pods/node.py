@@ -61,6 +61,12 @@ class Node:
         found = json.loads(answer.data)["items"]
         return {pod["metadata"]["name"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
 
+    def evict(self, pod: str, namespace: str) -> None:
+        """Evicts a pod, as `kubectl drain` does."""
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
+        self.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(body))
+
     def evidence(self, since: float = 0.0) -> str:
         """For a failed test: nodes and pods, the last events, and the ends of the logs that have grown since a time."""
         parts = [self._try("get", "nodes,pods,rayclusters", "-A", "-o", "wide")]

@@ -32,10 +32,8 @@ def test_a_worker_that_is_evicted_finishes_its_task_first(platform: Platform, st
     task = platform.start_in_head(TASK, "20", "0")
     until_printed(task, "it runs")
     (worker,) = platform.workers()
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": worker, "namespace": NAMESPACE}}
     with steps.step("an evicted worker: its task is done, and it goes"):
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{worker}/eviction"
-        platform.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(eviction))
+        platform.evict(worker, NAMESPACE)
         output, _ = task.communicate(timeout=WAIT_SECONDS)
         assert task.returncode == 0, output
         assert "done" in output.splitlines()  # Ray may log afterwards
