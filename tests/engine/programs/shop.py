@@ -26,7 +26,7 @@ kubernetes.core.v1.Secret(
     string_data={"password": config.require_secret("password")},
     opts=on_cluster,
 )
-web = kubernetes.apps.v1.Deployment(
+kubernetes.apps.v1.Deployment(
     "web",
     metadata=inside("web"),
     spec={
@@ -40,4 +40,3 @@ web = kubernetes.apps.v1.Deployment(
     opts=on_cluster,
 )
 pulumi.export("settings", settings.metadata.name)
-pulumi.export("ready", web.status.ready_replicas)
