@@ -2,7 +2,8 @@
 
 First on one RayCluster with three groups: with a preStop hook `ray stop`, as rendered by default, and with a
 `drainTimeout` of two minutes. Then `kubectl drain` of a node with a worker of a RayCluster and one of a RayService,
-again and again; and a spot node that gets a taint thirty seconds before all its pods are killed.
+again and again; and a spot node that gets a taint thirty seconds before all its pods are killed. At last Volcano takes
+back a worker for a gang of another queue.
 """
 
 import json
@@ -22,6 +23,7 @@ import yaml
 from benchmarks.page import write_tables
 from local import paths
 from local.real_node.box import Box, hierarchies
+from testbed.gangs import Gangs
 from testbed.pods import serving
 from testbed.pods.node import is_ready
 from testbed.pods.platform import NAMESPACE, Platform, brought_up, pods_cluster
@@ -38,6 +40,12 @@ CLUSTER = "drained"
 
 MOVES = "moves"
 """The group whose worker is on the node that is drained."""
+
+GPUS = 8
+"""Those of a node: counted, not there."""
+
+URGENT = "urgent"
+"""The queue that takes a worker back, and its gang."""
 
 SPOT_SECONDS = 30.0
 """Seconds from the warning to the end of a spot node: Azure's and Google's (docs/pods.md)."""
@@ -119,6 +127,21 @@ def variants(settings: dict[str, Any]) -> None:
     container["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     groups = [hooked, group("default", "default"), group("long", "long", drainTimeout="2m")]
     settings["tenants"][0]["clusters"] = [{"name": CLUSTER, **cluster(groups)}]
+
+
+def with_queues(settings: dict[str, Any]) -> None:
+    """The stack with a RayCluster that has all GPUs of both nodes, while its queue deserves those of one."""
+    settings["scheduler"] = {"volcano": {}}
+    settings["nodes"][0]["count"] = 2
+    deserved = {"deserved": {"gpus": GPUS}}
+    settings["queues"] = [
+        {"name": "research", **deserved},
+        {"name": URGENT, **deserved, "allowedNamespaces": [NAMESPACE]},
+    ]
+    gang = group("stays", "slot", STAYS, only=True, gpus=GPUS, minReplicas=1, maxReplicas=1)
+    beyond = group(MOVES, "slot", DRAINED, gpus=GPUS, replicas=0, minReplicas=0, maxReplicas=1)
+    shared = {"name": CLUSTER, **cluster([gang, beyond]), "autoscaling": True, "queue": "research"}
+    settings["tenants"][0]["clusters"] = [shared]
 
 
 def on_two_nodes(settings: dict[str, Any]) -> None:
@@ -279,6 +302,18 @@ def interrupted(platform: Platform, title: str) -> Lost:
     return lost
 
 
+def reclaimed(platform: Platform) -> Lost:
+    """Volcano takes back the worker that the autoscaler has added, for a gang of the queue that deserves its GPUs."""
+    work = Working(platform, 100, 10.0, 3, "slot")
+    pod = worker(platform, MOVES)
+    time.sleep(5)
+    begun = time.monotonic()
+    Gangs(platform.rehearsal, NAMESPACE).start(URGENT, 1, GPUS, URGENT)
+    platform.kubectl("wait", "-n", NAMESPACE, f"pod/{pod}", "--for=delete", "--timeout=600s")
+    took = time.monotonic() - begun
+    return Lost("Volcano takes a worker back, tasks of 10 s", took, **work.counted(), served=0, others={})
+
+
 def kill_pods(run: Path) -> None:
     """Kills all processes in the cgroups of the second node."""
     for folder in hierarchies():
@@ -314,6 +349,16 @@ def _row(round_: Lost) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
+def all_tables(folder: Path, drains: int) -> Iterator[str]:
+    """The lines of both tables."""
+    with brought_up(folder / "nodes", Steps([]), variants, nodes=2) as platform:
+        yield from compared(platform)
+        yield ""
+        yield from rounds(platform, drains)
+    with brought_up(folder / "queues", Steps([]), with_queues, nodes=2) as platform:
+        yield _row(reclaimed(platform))
+
+
 def main(
     drains: Annotated[int, typer.Option(min=1, help="How often the node is drained.")] = 10,
     write: Annotated[
@@ -321,8 +366,8 @@ def main(
     ] = False,
 ) -> None:
     """Print or write the tables."""
-    with tempfile.TemporaryDirectory() as folder, brought_up(Path(folder), Steps([]), variants, nodes=2) as platform:
-        text = "\n".join([*compared(platform), "", *rounds(platform, drains)])
+    with tempfile.TemporaryDirectory() as folder:
+        text = "\n".join(all_tables(Path(folder), drains))
     typer.echo(text)
     if write:
         write_tables(PAGE, "drain", text)
