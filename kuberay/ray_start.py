@@ -138,6 +138,9 @@ DRAIN_VARIABLE = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 """Variable of `ray start`: seconds for which Ray drains its node at SIGTERM, 30 by default; 0: it ends at once
 (ray-project/ray#64454)."""
 
+ENDS_RAY = re.compile(r"ray stop|\b(kill|pkill|killall)\b")
+"""Commands of a preStop hook that end Ray before the signal at which it drains."""
+
 _DRAIN, _GRACE = 30, 30
 """Seconds: defaults of Ray's drain, and of Kubernetes' terminationGracePeriodSeconds."""
 
@@ -457,13 +460,20 @@ def _elsewhere(ports: Mapping[str, int], params: Mapping[str, str], at: Path) ->
         yield Problem((*at, "dashboard-host"), host, message, "head-port")
 
 
+def hook_that_ends_ray(pod: ReadOnlyBody) -> str | None:
+    """The command of a preStop hook in Ray's container that ends Ray before it drains; None without one."""
+    hook = (pod["containers"][0].get("lifecycle") or {}).get("preStop") or {}
+    command = " ".join(map(str, (hook.get("exec") or {}).get("command") or ()))
+    return command if ENDS_RAY.search(command) else None
+
+
 def drain_of(pod: ReadOnlyBody, ray_version: str | None) -> int | None:
     """The most seconds for which a worker drains before its pod ends, by the spec of the pod: 0 for a Ray that does not
-    drain; None for an unknown one."""
+    drain, or that a hook ends; None for an unknown one."""
     release = release_numbers(ray_version)
     if release is None:
         return None
-    if release < version_tuple(FIRST_RAY_WITH_DRAIN):
+    if release < version_tuple(FIRST_RAY_WITH_DRAIN) or hook_that_ends_ray(pod):
         return 0
     grace = pod.get("terminationGracePeriodSeconds")
     given = [each.get("value") for each in pod["containers"][0].get("env") or () if each["name"] == DRAIN_VARIABLE]

@@ -142,6 +142,7 @@ ADVICE: Mapping[str, str] = {
     "more-cpus": "controllers/ray/common/pod.go: updateRayStartParamsResources",
     "host-network": "ray/_private/ray_constants.py",
     "restarted-worker": "controllers/ray/common/pod.go: DefaultWorkerPodTemplate; ray#64900",
+    "undone-drain": "ray-project/ray#64454; kuberay#2724",
     "stays-suspended": "controllers/ray/raycluster_controller.go: reconcilePods",
     "managed-elsewhere": "controllers/ray/raycluster_controller.go: Reconcile",
     "no-cpu-at-all": "what nodes offer (kuberay/offers.py)",

@@ -250,7 +250,8 @@ def _mouths() -> Iterator[str]:
         admission = "the API server itself" if origin == "apiserver" else "yes" if policy in ENFORCEABLE else "no"
         yield f"| {name} | {origin} | yes | [{policy}](#{policy}) | {admission} |"
     for name, origin in ADVICE.items():
-        yield f"| {name} | {origin} | advice | [{ADVISED}](#{ADVISED}) | no |"
+        policy = ELSEWHERE.get(name, ADVISED)
+        yield f"| {name} | {origin} | advice | [{policy}](#{policy}) | {'yes' if policy in ENFORCEABLE else 'no'} |"
     yield ""
 
 

@@ -54,8 +54,9 @@ ELSEWHERE: Mapping[str, str] = {
     "job-cluster": "ray-job-has-cluster",
     "job-backoff-limit": "ray-job-backoff",
     "deletion-rules-alone": "ray-job-deletion",
+    "undone-drain": "ray-worker-stops",
 }
-"""Rules of KubeRay (kuberay/rules.py) that rules of their own are about."""
+"""Rules of kuberay/rules.py that rules of their own are about."""
 
 
 _PATCH = ", or judge what `kubectl kustomize FOLDER` renders with it if it is a patch"
@@ -225,7 +226,9 @@ def works_as_written(owner: Object) -> Violations:
         config, _ = read_config(_text(spec, "serveConfigV2"))
         of_service = advice_on_service(config, spec) if config else ()
         found += (each.below(("spec",)) for each in of_service)
-    yield from (_violation(owner, each) for each in found if not PLACEHOLDER.search(str(each.value)))
+    for each in found:
+        if each.rule not in ELSEWHERE and not PLACEHOLDER.search(str(each.value)):
+            yield _violation(owner, each)
 
 
 def _refused(body: Any, at: Path) -> Iterator[Problem]:

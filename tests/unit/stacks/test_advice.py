@@ -32,6 +32,10 @@ CLAIM_AT_TMP = {
 }
 
 
+HOOK = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+STOPS = {"spec": {"containers": [{"name": "ray-worker", "lifecycle": HOOK}]}}
+
+
 def lines_of(name: str = "prod", **values: Any) -> list[str]:
     """The advice for a stack with these settings."""
     return [str(each) for each in advice(StackSettings.model_validate(values), name, TODAY)]
@@ -124,6 +128,7 @@ LOGS: dict[str, Any] = {"endpoint": "https://logs.example.com:8443"}
             "shared-session",
             "volumeMounts[0].mountPath",
         ),
+        (training(workerGroups=[{**GROUP, "podTemplate": STOPS}]), "undone-drain", "containers[0].lifecycle.preStop"),
         (training(overrides={"suspend": True}), "stays-suspended", "overrides.suspend"),
         (training(overrides={"managedBy": "kueue.x-k8s.io/multikueue"}), "managed-elsewhere", "overrides.managedBy"),
         (
@@ -232,6 +237,7 @@ def test_what_may_be_wrong_is_mentioned(values: dict[str, Any], rule: str, place
     [
         {**training(), "images": {"mirrors": {"docker.io": "registry.example.com/hub"}}},
         {**training(labels={"volcano.sh/queue-name": "a"}), "scheduler": {"volcano": {}}},
+        training(rayVersion="2.56.0", image="r:2.56.0", workerGroups=[{**GROUP, "podTemplate": STOPS}]),
         {"tenants": [tenant(jobTemplates=[{**JOB, "activeDeadlineSeconds": 60, "cron": {"schedule": "0 3 * * *"}}])]},
         {"tenants": [tenant(storage=[EXPORT, {**EXPORT, "name": "again"}, {**INSIDE, "name": "inside"}])]},
         {**training(), "logs": {**LOGS, "egress": [{"internet": True, "ports": [8443]}]}},
