@@ -45,7 +45,10 @@ from components.job_template.manifests import (
     LONGEST_CODE,
     OPTIONS_ANNOTATION,
     RANDOM,
+    SIZE_LABEL,
+    SIZES_ANNOTATION,
     TEMPLATE_LABEL,
+    size_name,
 )
 from components.job_template.settings import CODE_FILE, WORD
 from components.objects import Object
@@ -108,11 +111,23 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         made[_OTHER_JOBS]["spec"]["matchResources"]["objectSelector"] = others
         made[f"{_OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, _runs_of_templates())
         for name in names:
-            binding = _binding(f"{whole}.{name}", whole, tenants)
-            binding["spec"]["paramRef"] = {"name": name, "parameterNotFoundAction": "Deny"}
-            binding["spec"]["matchResources"]["objectSelector"] = {"matchLabels": {TEMPLATE_LABEL: name}}
-            made[f"{_OF_RUNS}:{name}-binding"] = binding
+            sizes = sorted(admitted.sizes.get(name, ()))
+            for size in (None, *sizes):
+                one = f"{name}.{size}" if size else name
+                binding = _binding(f"{whole}.{one}", whole, tenants)
+                binding["spec"]["paramRef"] = {"name": size_name(name, size), "parameterNotFoundAction": "Deny"}
+                binding["spec"]["matchResources"]["objectSelector"] = _runs_of_size(name, size, sizes)
+                made[f"{_OF_RUNS}:{one}-binding"] = binding
     return made
+
+
+def _runs_of_size(template: str, size: str | None, sizes: Sequence[str]) -> Body:
+    """Selects the runs of a template that are compared with one size of it. Those of no size that is known, which none
+    equals, are compared with the template."""
+    if size:
+        return {"matchLabels": {TEMPLATE_LABEL: template, SIZE_LABEL: size}}
+    others = [{"key": SIZE_LABEL, "operator": "NotIn", "values": list(sizes)}] if sizes else []
+    return {"matchLabels": {TEMPLATE_LABEL: template}, **({"matchExpressions": others} if others else {})}
 
 
 _OTHER_JOBS = "ray-jobs-policy-binding"
@@ -324,6 +339,9 @@ def _jobs_on_usable_clusters() -> Body:
     )
 
 
+_EQUALS = "a run equals its template, labels and annotations included, except for arguments"
+
+
 def _runs_of_templates() -> Body:
     """Users who may create RayJobs but not RayClusters run job templates as they are, with arguments and in their own
     name. The parameter is the RayCronJob that holds the template.
@@ -333,6 +351,8 @@ def _runs_of_templates() -> Body:
     options = f"params.metadata.?annotations[?'{OPTIONS_ANNOTATION}']"
     given, brings = (f"{of}.metadata.?annotations[?'{CODE_ANNOTATION}']" for of in ("object", "params"))
     submitter = "submitterPodTemplate"
+    sizes = f"params.metadata.?annotations[?'{SIZES_ANNOTATION}']"
+    of_sizes = f"({sizes}.hasValue() ? ', and its size is none or one of ' + {sizes}.orValue('') : '')"
     same = [
         *_same_but("object.spec", template, listed(["entrypoint", "suspend", submitter])),
         f"{brings}.hasValue() || object.spec.?{submitter} == {template}.?{submitter}",
@@ -345,10 +365,11 @@ def _runs_of_templates() -> Body:
     ]
     rules = [
         (
-            f"{_RAY_JOB_TEMPLATES}.namespace(request.namespace).name(params.metadata.name).check('{RUN}').allowed()",
+            f"{_RAY_JOB_TEMPLATES}.namespace(request.namespace).name(params.metadata.labels['{TEMPLATE_LABEL}'])"
+            f".check('{RUN}').allowed()",
             "you may not run this job template: the stack file does not name you among its users",
         ),
-        *((each, "a run equals its template, labels and annotations included, except for arguments") for each in same),
+        *((each, _EQUALS) for each in same),
         (
             f"object.metadata.name.matches('^' + params.metadata.name + '-[{LETTERS}]{{{RANDOM}}}$')",
             f"a run is named as its template, with a hyphen and {RANDOM} of {LETTERS}",
@@ -385,7 +406,14 @@ def _runs_of_templates() -> Body:
     spec = policy(
         ("rayjobs", "CREATE"),
         [_MAY_NOT_MAKE_ANY],
-        [{"expression": expression, "message": message} for expression, message in rules],
+        [
+            {
+                "expression": expression,
+                "message": message,
+                **({"messageExpression": f"'{_EQUALS}' + {of_sizes}"} if message == _EQUALS else {}),
+            }
+            for expression, message in rules
+        ],
     )
     labelled = {"matchExpressions": [{"key": TEMPLATE_LABEL, "operator": "Exists"}]}
     return {

@@ -4,15 +4,18 @@ import functools
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 
+from components.job_template.sizes import SizeSettings, in_size, problems_of_groups, problems_of_size, with_size
+from components.ray_cluster.settings import ClusterTemplateSettings
 from components.ray_job.rules import problems_of
 from components.ray_job.settings import JobSettings, RayJobSettings
-from core.problems import Problem, Problems
-from core.types import NonEmptyText, Settings, dns_1035_label
+from core.problems import Path, Problem, Problems, raise_problems
+from core.types import DnsLabel, NonEmptyText, Settings, dns_1035_label
 from kuberay.cron import cron_job_fault, is_zone_of_cron_job
 from kuberay.formats import LONGEST
 from kuberay.runtime_env import RuntimeEnvSettings
@@ -123,6 +126,11 @@ class JobTemplateSettings(JobSettings):
     """Options that a run may give, such as `--epochs`: each argument that begins with `-` must be one of these, up to a
     `=`. Default: any. An empty list: none."""
 
+    sizes: dict[DnsLabel, SizeSettings] = Field(default_factory=dict)
+    """Sizes that a run may have besides that of `cluster`, by name: `ray-platform run STACK NAME --size SIZE`. Each is
+    `cluster` with other counts or resources of its workers. The API server refuses every other size. Default: all runs
+    have `cluster` as it is."""
+
     cron: CronSettings | None = None
     """Runs the template on schedule, too. Default: only people run it."""
 
@@ -134,8 +142,22 @@ class JobTemplateSettings(JobSettings):
     @functools.cached_property
     def job(self) -> RayJobSettings:
         """The template as a RayJob of its name."""
-        own = {field: getattr(self, field) for field in JobSettings.model_fields}
-        given = self.model_fields_set - {"options", "cron", "local_code"}
+        return self._job(self.cluster)
+
+    @functools.cached_property
+    def sized_jobs(self) -> Mapping[str, RayJobSettings]:
+        """The same for each of its sizes."""
+        own = self.cluster
+        return {name: self._job(with_size(own, size)) for name, size in self.sizes.items()} if own else {}
+
+    def at_size(self, size: str, path: Path) -> Path:
+        """The place in these settings of a setting of the job of a size."""
+        assert self.cluster
+        return ("sizes", size, *in_size(self.cluster, self.sizes[size], path))
+
+    def _job(self, cluster: ClusterTemplateSettings | None) -> RayJobSettings:
+        own = {field: getattr(self, field) for field in JobSettings.model_fields} | {"cluster": cluster}
+        given = self.model_fields_set - {"options", "cron", "local_code", "sizes"}
         if self.local_code:
             environment = self.runtime_env or RuntimeEnvSettings()
             own["runtime_env"] = environment.model_copy(update={"working_dir": f"{CODE_FOLDER}/{CODE_FILE}"})
@@ -147,7 +169,27 @@ def _valid(template: JobTemplateSettings) -> JobTemplateSettings:
     of_code = list(_local_code(template))
     if problems := of_code or [*problems_of(template.job), *_arguments(template), *_any_program(template)]:
         raise Problems(problems)
+    raise_problems(_sizes(template))
     return template
+
+
+def _sizes(template: JobTemplateSettings) -> Iterator[Problem]:
+    """The template itself is valid."""
+    if template.sizes and template.cluster is None:
+        message = "a size changes the template's cluster, and the template has none of its own: add it, or remove sizes"
+        yield Problem(("sizes",), None, message, "job-template-size")
+    for name, size in template.sizes.items() if template.cluster else ():
+        longest = LONGEST["RayCronJob"] - len(template.name) - 1
+        if len(name) > longest:
+            message = f"is too long beside the template's name, which runs have before it: use {longest} characters"
+            yield Problem(("sizes", name), None, f"{name!r} {message}", "job-template-size")
+        elif of_size := list(problems_of_size(template.cluster, size)):
+            yield from (each.below(("sizes", name)) for each in of_size)
+        else:
+            job = template.sized_jobs[name]
+            assert job.cluster
+            for each in (*problems_of_groups(job.cluster), *problems_of(job)):
+                yield replace(each, path=template.at_size(name, each.path))
 
 
 def _local_code(template: JobTemplateSettings) -> Iterator[Problem]:

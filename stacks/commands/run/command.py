@@ -11,6 +11,7 @@ from stacks.commands.status.command import SIMULATED, Context, failing, meant, s
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
+    from components.job_template.settings import JobTemplateSettings
 
 _NO_LIMIT = 10 * 365 * 24 * 3600
 """Seconds: a run ends by its own deadlines."""
@@ -50,6 +51,12 @@ def run(
             "--working-dir", metavar="FOLDER", help="Run the code of this folder, if the template has localCode."
         ),
     ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size", metavar="SIZE", help="One of the template's sizes. Default: its own cluster, and a list of them."
+        ),
+    ] = None,
     context: Context = None,
 ) -> None:
     """Run a job template: create its RayJob, with arguments, and print the name.
@@ -66,16 +73,21 @@ def run(
         from stacks.commands.run.live import RefusedError, start
         from stacks.commands.run.package import PackageError, pack
         from stacks.commands.status.live import simulated
-        from stacks.commands.status.targets import namespace_of_template
+        from stacks.commands.status.targets import NoSuchTargetError, job_template
         from stacks.program.identity import cluster_of_stack
 
-        namespace, template = namespace_of_template(settings, name)
+        namespace, found = job_template(settings, name)
+        template, sizes = found.name, ", ".join(found.sizes)
+        if size and size not in found.sizes:
+            raise NoSuchTargetError(_no_such_size(namespace, found, size))
         with ending(MISUSED, PackageError):
             package = pack(working_dir) if working_dir else None
         cluster = cluster_of_stack(settings)
         with ending(MISUSED, BadArgumentsError), ending(FOUND, RefusedError):
-            made, beyond = start(cluster, namespace, template, arguments or (), package)
+            made, beyond = start(cluster, namespace, template, arguments or (), package, size)
         typer.echo(f"{namespace}/{made}")
+        if sizes and not size:
+            typer.echo(f"# of the template's own size; --size has others: {sizes}", err=True)
         if package:
             typer.echo(f"# code: {package}", err=True)
         if beyond:
@@ -91,6 +103,13 @@ def run(
             typer.echo(f"# {SIMULATED}: KubeRay reports the job as failed, and it has no log", err=True)
         if wait:
             _wait(stack, cluster, namespace, made, settings.operator.namespace)
+
+
+def _no_such_size(namespace: str, template: "JobTemplateSettings", size: str) -> str:
+    title = f"job template {namespace}/{template.name} has no"
+    if template.sizes:
+        return f"{title} size {size!r}: use {', '.join(template.sizes)}, or leave out --size for its own cluster"
+    return f"{title} sizes: leave out --size; if it is the job's option, write `--` before it"
 
 
 def cancel(
