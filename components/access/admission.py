@@ -339,7 +339,7 @@ def _jobs_on_usable_clusters() -> Body:
     )
 
 
-_EQUALS = "a run equals its template, labels and annotations included, except for arguments"
+_EQUALS, _ALL = "a run equals its template", ", labels and annotations included, except for arguments"
 
 
 def _runs_of_templates() -> Body:
@@ -350,9 +350,9 @@ def _runs_of_templates() -> Body:
     arguments = f"object.spec.entrypoint.substring(size({template}.entrypoint))"
     options = f"params.metadata.?annotations[?'{OPTIONS_ANNOTATION}']"
     given, brings = (f"{of}.metadata.?annotations[?'{CODE_ANNOTATION}']" for of in ("object", "params"))
-    submitter = "submitterPodTemplate"
+    submitter, equals = "submitterPodTemplate", f"{_EQUALS}{_ALL}"
     sizes = f"params.metadata.?annotations[?'{SIZES_ANNOTATION}']"
-    of_sizes = f"({sizes}.hasValue() ? ', and its size is none or one of ' + {sizes}.orValue('') : '')"
+    named = f"({sizes}.hasValue() ? ' or one of its sizes (' + {sizes}.orValue('') + ')' : '')"
     same = [
         *_same_but("object.spec", template, listed(["entrypoint", "suspend", submitter])),
         f"{brings}.hasValue() || object.spec.?{submitter} == {template}.?{submitter}",
@@ -369,7 +369,7 @@ def _runs_of_templates() -> Body:
             f".check('{RUN}').allowed()",
             "you may not run this job template: the stack file does not name you among its users",
         ),
-        *((each, _EQUALS) for each in same),
+        *((each, equals) for each in same),
         (
             f"object.metadata.name.matches('^' + params.metadata.name + '-[{LETTERS}]{{{RANDOM}}}$')",
             f"a run is named as its template, with a hyphen and {RANDOM} of {LETTERS}",
@@ -410,7 +410,7 @@ def _runs_of_templates() -> Body:
             {
                 "expression": expression,
                 "message": message,
-                **({"messageExpression": f"'{_EQUALS}' + {of_sizes}"} if message == _EQUALS else {}),
+                **({"messageExpression": f"'{_EQUALS}' + {named} + '{_ALL}'"} if message == equals else {}),
             }
             for expression, message in rules
         ],

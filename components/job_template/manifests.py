@@ -95,7 +95,7 @@ def job_template(settings: JobTemplateSettings, job: Body, size: str | None = No
     if settings.options is not None:
         annotations[OPTIONS_ANNOTATION] = " ".join(settings.options)
     if settings.sizes:
-        annotations[SIZES_ANNOTATION] = " ".join(settings.sizes)
+        annotations[SIZES_ANNOTATION] = ", ".join(settings.sizes)
     labels = {**(metadata.get("labels") or {}), TEMPLATE_LABEL: settings.name, **({SIZE_LABEL: size} if size else {})}
     spec = job["spec"]
     if settings.local_code:
