@@ -70,14 +70,17 @@ NETWORKED = ("rayclusters", "rayjobs", "rayservices")
 def restrictions(stack: str, admitted: Restricted) -> Iterator[Object]:
     """The policies of a stack, each with its binding; places are below `ray-platform:`.
 
-    `stack`: its name, so that stacks on one cluster have policies of their own. The policy for other RayJobs leaves
-    runs of job templates to the policies for them, and so comes after these.
+    `stack`: its name, so that stacks on one cluster have policies of their own. What leaves some RayJobs to others
+    comes after these: the policy for other RayJobs, and the binding for the runs of a template without a size.
     """
     made = _restrictions(stack, admitted)
     of_runs = tuple(name for name in made if name.startswith(_OF_RUNS))
+    leaves = {_OTHER_JOBS: of_runs}
+    for template, sizes in admitted.sizes.items():
+        leaves[_binding_of_runs(template)] = tuple(_binding_of_runs(template, size) for size in sizes)
     for name, body in made.items():
         place = ("redis",) if name.startswith(_REDIS) else ("tenants",)
-        yield Object(name, body, place, of_runs if name == _OTHER_JOBS else ())
+        yield Object(name, body, place, leaves.get(name, ()))
 
 
 def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
@@ -113,12 +116,15 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         for name in names:
             sizes = sorted(admitted.sizes.get(name, ()))
             for size in (None, *sizes):
-                one = f"{name}.{size}" if size else name
-                binding = _binding(f"{whole}.{one}", whole, tenants)
+                binding = _binding(f"{whole}.{name}.{size}" if size else f"{whole}.{name}", whole, tenants)
                 binding["spec"]["paramRef"] = {"name": size_name(name, size), "parameterNotFoundAction": "Deny"}
                 binding["spec"]["matchResources"]["objectSelector"] = _runs_of_size(name, size, sizes)
-                made[f"{_OF_RUNS}:{one}-binding"] = binding
+                made[_binding_of_runs(name, size)] = binding
     return made
+
+
+def _binding_of_runs(template: str, size: str | None = None) -> str:
+    return f"{_OF_RUNS}:{template}.{size}-binding" if size else f"{_OF_RUNS}:{template}-binding"
 
 
 def _runs_of_size(template: str, size: str | None, sizes: Sequence[str]) -> Body:

@@ -225,7 +225,7 @@ def schedule_objects(
     whole = f"{PREFIX}job-schedule:{name}"
     return {
         "schedule-account": service_account(who),
-        "schedule-role": role(whole, schedule_of(name)),
+        "schedule-role": role(whole, schedule_of(name, size_name(name, cron.size))),
         "schedule-role-binding": role_binding(whole, whole, [account(who, namespace)]),
         "schedule": _cron_job(settings, cron, namespace, place),
     }
@@ -236,8 +236,8 @@ def _cron_job(settings: JobTemplateSettings, cron: CronSettings, namespace: str,
     env = {
         "SERVER": "https://kubernetes.default.svc",
         "NAMESPACE": namespace,
-        "TEMPLATE": settings.name,
-        "LABEL": TEMPLATE_LABEL,
+        "TEMPLATE": size_name(settings.name, cron.size),
+        "SELECTOR": f"{TEMPLATE_LABEL}%3D{settings.name}",
         "ANNOTATION": AUTHOR_ANNOTATION,
         "AUTHOR": f"system:serviceaccount:{namespace}:{who}",
         "LETTERS": LETTERS,

@@ -14,7 +14,7 @@ from components.job_template.sizes import SizeSettings, in_size, problems_of_gro
 from components.ray_cluster.settings import ClusterTemplateSettings
 from components.ray_job.rules import problems_of
 from components.ray_job.settings import JobSettings, RayJobSettings
-from core.problems import Path, Problem, Problems, raise_problems
+from core.problems import Problem, Problems, dotted, raise_problems
 from core.types import DnsLabel, NonEmptyText, Settings, dns_1035_label
 from kuberay.cron import cron_job_fault, is_zone_of_cron_job
 from kuberay.formats import LONGEST
@@ -103,6 +103,9 @@ class CronSettings(Settings):
     arguments: tuple[Annotated[str, AfterValidator(_word)], ...] = ()
     """Arguments of each run."""
 
+    size: str | None = None
+    """Size of each run, one of the template's `sizes`. Default: its own cluster."""
+
 
 class JobTemplateSettings(JobSettings):
     """A vetted job that the tenant's users run with arguments: `ray-platform run STACK NAME -- ARGUMENTS`.
@@ -150,10 +153,19 @@ class JobTemplateSettings(JobSettings):
         own = self.cluster
         return {name: self._job(with_size(own, size)) for name, size in self.sizes.items()} if own else {}
 
-    def at_size(self, size: str, path: Path) -> Path:
-        """The place in these settings of a setting of the job of a size."""
+    def no_such_size(self, size: str) -> str:
+        """For messages."""
+        if self.sizes:
+            known = ", ".join(self.sizes)
+            return f"job template {self.name} has no size {size!r}: use one of {known}, or leave it out"
+        return f"job template {self.name} has no sizes: leave it out, or add sizes to the template"
+
+    def of_size(self, size: str, problem: Problem) -> Problem:
+        """A problem of the job of a size, at its place in these settings."""
         assert self.cluster
-        return ("sizes", size, *in_size(self.cluster, self.sizes[size], path))
+        within = in_size(self.cluster, self.sizes[size], problem.path)
+        elsewhere = f"{dotted(problem.path)}: " if problem.path[1:] and not within else ""
+        return replace(problem, path=("sizes", size, *within), message=f"{elsewhere}{problem.message}")
 
     def _job(self, cluster: ClusterTemplateSettings | None) -> RayJobSettings:
         own = {field: getattr(self, field) for field in JobSettings.model_fields} | {"cluster": cluster}
@@ -175,6 +187,9 @@ def _valid(template: JobTemplateSettings) -> JobTemplateSettings:
 
 def _sizes(template: JobTemplateSettings) -> Iterator[Problem]:
     """The template itself is valid."""
+    size = template.cron.size if template.cron else None
+    if size is not None and size not in template.sizes:
+        yield Problem(("cron", "size"), size, template.no_such_size(size), "job-template-size")
     if template.sizes and template.cluster is None:
         message = "a size changes the template's cluster, and the template has none of its own: add it, or remove sizes"
         yield Problem(("sizes",), None, message, "job-template-size")
@@ -188,8 +203,7 @@ def _sizes(template: JobTemplateSettings) -> Iterator[Problem]:
         else:
             job = template.sized_jobs[name]
             assert job.cluster
-            for each in (*problems_of_groups(job.cluster), *problems_of(job)):
-                yield replace(each, path=template.at_size(name, each.path))
+            yield from (template.of_size(name, each) for each in (*problems_of_groups(job.cluster), *problems_of(job)))
 
 
 def _local_code(template: JobTemplateSettings) -> Iterator[Problem]:

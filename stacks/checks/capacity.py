@@ -2,7 +2,7 @@
 have. Pure functions."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from components.capacity.placement import without_room
@@ -47,8 +47,8 @@ class _Sized:
     demand: Demand
     owner: Owner | None = None
 
-    at: Callable[[Path], Path] | None = None
-    """Of a size of a job template: the place of a setting of its job."""
+    placed: Callable[[Problem], Problem] = field(default=lambda problem: problem)
+    """Of a size of a job template: a problem of its job, at its place in the template."""
 
     @property
     def update(self) -> Demand | None:
@@ -123,7 +123,7 @@ def _placed(tenant: TenantSettings, stack: StackSettings, sized: _Sized, problem
     else:
         assert own is not None
         found = where_set(own, stack.nodes, sized.body, problem)
-    return replace(found, path=sized.at(found.path) if sized.at else found.path).below(sized.path)
+    return sized.placed(found).below(sized.path)
 
 
 def _sized(tenant: TenantSettings, stack: StackSettings) -> Iterator[_Sized]:
@@ -139,4 +139,4 @@ def _sized(tenant: TenantSettings, stack: StackSettings) -> Iterator[_Sized]:
     for path, template, size, job in tenant.placed_sizes:
         body, demand = rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job)
         titled = replace(demand, name=f"{demand.name}, size {size}")
-        yield _Sized(path, job.own_cluster, body, titled, job, partial(template.at_size, size))
+        yield _Sized(path, job.own_cluster, body, titled, job, partial(template.of_size, size))

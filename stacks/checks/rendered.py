@@ -2,7 +2,6 @@
 refuse. Pure functions."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from components.logs.settings import LogsSettings
 from components.network.manifests import DEPLOYED, JOB_LABEL
@@ -81,7 +80,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
         # What is wrong with the template itself, it is with each size.
         if not any(each.path[:2] == path for each in invalid):
             found = _of_job(tenant, stack, operator, job)
-            invalid += (replace(each, path=(*path, *template.at_size(size, each.path))) for each in found)
+            invalid += (template.of_size(size, each).below(path) for each in found)
     for at, service in enumerate(tenant.services):
         invalid += (each.below(("services", at)) for each in _of_service(tenant, stack, operator, service))
     yield from invalid

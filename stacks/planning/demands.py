@@ -126,8 +126,8 @@ def program_pods(stack: StackSettings) -> list[Workers]:
 
 
 def accounts_of(stack: StackSettings, rooms: Rooms) -> dict[str, list[Account]]:
-    """The accounts that the pods of a RayCluster, or of a run that has sizes, count in, by its name: its tenant's quota and its queue. All start
-    empty."""
+    """The accounts that the pods of a RayCluster count in, by its name, or those of a run by its job template's: its
+    tenant's quota and its queue. All start empty."""
     of_queues = {
         name: Account({resource: each.most for resource, each in room.items()}, name=f"queue {name}")
         for name, room in rooms.items()

@@ -11,7 +11,6 @@ from stacks.commands.status.command import SIMULATED, Context, failing, meant, s
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
-    from components.job_template.settings import JobTemplateSettings
 
 _NO_LIMIT = 10 * 365 * 24 * 3600
 """Seconds: a run ends by its own deadlines."""
@@ -79,7 +78,8 @@ def run(
         namespace, found = job_template(settings, name)
         template, sizes = found.name, ", ".join(found.sizes)
         if size and size not in found.sizes:
-            raise NoSuchTargetError(_no_such_size(namespace, found, size))
+            option = "" if found.sizes else "; if --size is the job's option, write `--` before it"
+            raise NoSuchTargetError(f"--size: {found.no_such_size(size)}{option}")
         with ending(MISUSED, PackageError):
             package = pack(working_dir) if working_dir else None
         cluster = cluster_of_stack(settings)
@@ -103,13 +103,6 @@ def run(
             typer.echo(f"# {SIMULATED}: KubeRay reports the job as failed, and it has no log", err=True)
         if wait:
             _wait(stack, cluster, namespace, made, settings.operator.namespace)
-
-
-def _no_such_size(namespace: str, template: "JobTemplateSettings", size: str) -> str:
-    title = f"job template {namespace}/{template.name} has no"
-    if template.sizes:
-        return f"{title} size {size!r}: use {', '.join(template.sizes)}, or leave out --size for its own cluster"
-    return f"{title} sizes: leave out --size; if it is the job's option, write `--` before it"
 
 
 def cancel(

@@ -32,6 +32,18 @@ def test_the_nodes_limit_a_tenant_without_other_limits() -> None:
     assert rules(plan) == []
 
 
+def test_a_run_of_each_size_of_a_job_template_has_a_row_and_counts_nowhere() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False}
+    job = {"name": "tune", "entrypoint": "python tune.py"}
+    own = {**image, "workerGroups": [{"groupName": "gpu", "pool": "a100", "gpus": 1, "replicas": 1}]}
+    sizes = {"large": {"workerGroups": [{"groupName": "gpu", "gpus": 8, "replicas": 3}]}}
+    plan = plan_of(stack(tenant("a", jobTemplates=[{**job, "cluster": own, "sizes": sizes}])))
+    [table] = [each for each in report("a", plan).tables if each.title.startswith("One run of each size")]
+    assert [row[:4] for row in table.rows] == [("a/tune", "its own", "1", "1"), ("a/tune", "large", "24", "24")]
+    assert [(each["size"], each["starts"]["gpus"]) for each in as_object(plan)["runs"]] == [(None, 1), ("large", 24)]
+    assert maximum(plan) == {"a": 32}
+
+
 def test_gpus_of_all_vendors_are_counted_each_on_its_own_nodes() -> None:
     mi300 = {"pool": "mi300", "count": 2, "cpu": 64, "memory": "1000Gi", "gpus": 8, "gpuResource": "amd.com/gpu"}
     both = cluster("both", workers=[always(8, 1), {"pool": "mi300", "variants": [{"gpus": 8, "maxReplicas": 9}]}])
