@@ -74,10 +74,9 @@ def restrictions(stack: str, admitted: Restricted) -> Iterator[Object]:
     comes after these: the policy for other RayJobs, and the binding for the runs of a template without a size.
     """
     made = _restrictions(stack, admitted)
-    of_runs = tuple(name for name in made if name.startswith(_OF_RUNS))
-    leaves = {_OTHER_JOBS: of_runs}
-    for template, sizes in admitted.sizes.items():
-        leaves[_binding_of_runs(template)] = tuple(_binding_of_runs(template, size) for size in sizes)
+    sized = admitted.sizes.items()
+    leaves = {_binding_of_runs(name): tuple(_binding_of_runs(name, size) for size in sizes) for name, sizes in sized}
+    leaves[_OTHER_JOBS] = tuple(name for name in made if name.startswith(_OF_RUNS))
     for name, body in made.items():
         place = ("redis",) if name.startswith(_REDIS) else ("tenants",)
         yield Object(name, body, place, leaves.get(name, ()))
@@ -115,25 +114,25 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         made[f"{_OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, _runs_of_templates())
         for name in names:
             sizes = sorted(admitted.sizes.get(name, ()))
-            for size in (None, *sizes):
-                binding = _binding(f"{whole}.{name}.{size}" if size else f"{whole}.{name}", whole, tenants)
-                binding["spec"]["paramRef"] = {"name": size_name(name, size), "parameterNotFoundAction": "Deny"}
-                binding["spec"]["matchResources"]["objectSelector"] = _runs_of_size(name, size, sizes)
-                made[_binding_of_runs(name, size)] = binding
+            for of in ((name,), *((name, size) for size in sizes)):
+                binding = _binding(".".join([whole, *of]), whole, tenants)
+                binding["spec"]["paramRef"] = {"name": size_name(*of), "parameterNotFoundAction": "Deny"}
+                binding["spec"]["matchResources"]["objectSelector"] = _compared(sizes, *of)
+                made[_binding_of_runs(*of)] = binding
     return made
 
 
-def _binding_of_runs(template: str, size: str | None = None) -> str:
-    return f"{_OF_RUNS}:{template}.{size}-binding" if size else f"{_OF_RUNS}:{template}-binding"
+def _binding_of_runs(*of: str) -> str:
+    """Name of the resource. `of`: the template, and the size."""
+    return f"{_OF_RUNS}:{'.'.join(of)}-binding"
 
 
-def _runs_of_size(template: str, size: str | None, sizes: Sequence[str]) -> Body:
-    """Selects the runs of a template that are compared with one size of it. Those of no size that is known, which none
-    equals, are compared with the template."""
-    if size:
-        return {"matchLabels": {TEMPLATE_LABEL: template, SIZE_LABEL: size}}
-    others = [{"key": SIZE_LABEL, "operator": "NotIn", "values": list(sizes)}] if sizes else []
-    return {"matchLabels": {TEMPLATE_LABEL: template}, **({"matchExpressions": others} if others else {})}
+def _compared(sizes: Sequence[str], template: str, size: str | None = None) -> Body:
+    """Selects the runs that are compared with a size. Those of an unknown one are compared with the template itself,
+    which they do not equal."""
+    labels = {TEMPLATE_LABEL: template, **({SIZE_LABEL: size} if size else {})}
+    others = [] if size else [{"key": SIZE_LABEL, "operator": "NotIn", "values": list(sizes)}]
+    return {"matchLabels": labels, **({"matchExpressions": others} if others and sizes else {})}
 
 
 _OTHER_JOBS = "ray-jobs-policy-binding"

@@ -42,8 +42,8 @@ class JobTemplates(pulumi.ComponentResource):
                 spec = body["spec"]["jobTemplate"]["rayClusterSpec"]
                 owned = OwnedClusterArgs(own, spec, args.namespace, args.cluster, label=None)
                 waits = prerequisites(f"{name}-{each.name}", owned, self, opts)
-                one = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
-                after |= dict.fromkeys(resource_names(each), one)
+                waiting = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
+                after |= dict.fromkeys(resource_names(each), waiting)
         made: dict[str, pulumi.Resource] = {}
         for one in args.objects:
             made |= create(name, [one], after.get(one.name, below(self, opts)), args.namespaces, made)

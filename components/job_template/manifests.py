@@ -83,7 +83,7 @@ class BadArgumentsError(ValueError):
     """Arguments that a run must not have; the message has the reason."""
 
 
-def size_name(template_name: str, size: str | None) -> str:
+def size_name(template_name: str, size: str | None = None) -> str:
     """Name of the RayCronJob that holds a size of a template. None: the template itself."""
     return f"{template_name}-{size}" if size else template_name
 

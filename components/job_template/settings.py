@@ -187,18 +187,20 @@ def _valid(template: JobTemplateSettings) -> JobTemplateSettings:
 
 def _sizes(template: JobTemplateSettings) -> Iterator[Problem]:
     """The template itself is valid."""
-    size = template.cron.size if template.cron else None
-    if size is not None and size not in template.sizes:
-        yield Problem(("cron", "size"), size, template.no_such_size(size), "job-template-size")
-    if template.sizes and template.cluster is None:
-        message = "a size changes the template's cluster, and the template has none of its own: add it, or remove sizes"
-        yield Problem(("sizes",), None, message, "job-template-size")
-    for name, size in template.sizes.items() if template.cluster else ():
+    scheduled, cluster = template.cron.size if template.cron else None, template.cluster
+    if scheduled is not None and scheduled not in template.sizes:
+        yield Problem(("cron", "size"), scheduled, template.no_such_size(scheduled), "job-template-size")
+    if cluster is None:
+        if template.sizes:
+            message = "a size changes the template's cluster, and it has none of its own: add cluster, or remove sizes"
+            yield Problem(("sizes",), None, message, "job-template-size")
+        return
+    for name, size in template.sizes.items():
         longest = LONGEST["RayCronJob"] - len(template.name) - 1
         if len(name) > longest:
             message = f"is too long beside the template's name, which runs have before it: use {longest} characters"
             yield Problem(("sizes", name), None, f"{name!r} {message}", "job-template-size")
-        elif of_size := list(problems_of_size(template.cluster, size)):
+        elif of_size := list(problems_of_size(cluster, size)):
             yield from (each.below(("sizes", name)) for each in of_size)
         else:
             job = template.sized_jobs[name]

@@ -268,7 +268,8 @@ def test_a_run_is_accepted_if_every_part_is_of_one_size(judge: Judge, cluster: R
     def attack(data: st.DataObject) -> None:
         body = copy.deepcopy(data.draw(st.sampled_from(runs)))
         for *above, last in data.draw(st.lists(st.sampled_from(PARTS), max_size=3)):
-            holder, other = body, data.draw(st.sampled_from(runs))
+            holder: Any = body
+            other: Any = data.draw(st.sampled_from(runs))
             for step in above:
                 holder, other = holder[step], other[step]
             holder[last] = copy.deepcopy(other[last])
