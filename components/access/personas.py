@@ -252,7 +252,8 @@ def schedule_of(template: str, held: str) -> tuple[Rule, ...]:
     """For the account that runs a job template on schedule. It sees the runs; the admission policies leave to it those
     that it creates. `held`: the RayCronJob that holds the template in the size of its runs."""
     return (
-        rule(RAY_GROUP, ["raycronjobs"], ["get", RUN], {template, held}),
+        rule(RAY_GROUP, ["raycronjobs"], ["get"], [held]),
+        *run_of(template),
         rule(RAY_GROUP, ["rayjobs"], ["list", "create", "delete"]),
     )
 
