@@ -275,6 +275,21 @@ def test_a_run_has_one_of_the_sizes_of_its_template(
     assert bool(reason) == bool(error)
 
 
+@pytest.mark.thorough
+def test_a_size_that_leaves_the_stack_file_is_refused(
+    up: Stack, template: dict[str, Any], cluster: Rehearsal, refused: Callable[..., str]
+) -> None:
+    run = run_of(Rays(cluster, "raycronjobs").read(NAMESPACE, size_name(SIZED, "wide")), [], BOB.user)
+    assert refused(run) == ""
+    up.edit(lambda settings: settings["tenants"][0]["jobTemplates"][-1]["sizes"].pop("wide"))
+    up.up()
+    try:
+        until(lambda: "or one of its sizes (small)" in refused(run), "the API server knows no such size", APPLIED)
+    finally:
+        up.settle(add)
+    until(lambda: refused(run) == "", "the size is back", APPLIED)
+
+
 def configmaps_of(person: Person, cluster: Rehearsal) -> Any:
     """The API of ConfigMaps, with only the rights of a person."""
     return client.CoreV1Api(acting_as(person, cluster.client()))

@@ -53,7 +53,7 @@ def run(
     size: Annotated[
         str | None,
         typer.Option(
-            "--size", metavar="SIZE", help="One of the template's sizes. Default: its own cluster, and a list of them."
+            "--size", metavar="SIZE", help="One of the template's sizes. Without it, its own cluster; lists the sizes."
         ),
     ] = None,
     context: Context = None,
@@ -87,7 +87,7 @@ def run(
             made, beyond = start(cluster, namespace, template, arguments or (), package, size)
         typer.echo(f"{namespace}/{made}")
         if sizes and not size:
-            typer.echo(f"# of the template's own size; --size has others: {sizes}", err=True)
+            typer.echo(f"# without --size it has the template's own cluster; sizes: {sizes}", err=True)
         if package:
             typer.echo(f"# code: {package}", err=True)
         if beyond:

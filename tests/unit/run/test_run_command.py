@@ -123,7 +123,7 @@ def test_a_run_has_the_size_that_a_person_picks(api: Api) -> None:
     assert done.exit_code == 0, done.output
     assert ("GET", "/apis/ray.io/v1/namespaces/team-a/raycronjobs/sized-large") in api.sent
     assert done.stdout.startswith("team-a/sized-large-")
-    assert "has others" not in done.stderr
+    assert "without --size" not in done.stderr
     assert (api.created["metadata"]["labels"], api.created["spec"]["entrypoint"]) == (
         labels,
         "python train.py --size=3",
@@ -133,7 +133,7 @@ def test_a_run_has_the_size_that_a_person_picks(api: Api) -> None:
 def test_without_a_size_a_run_has_the_templates_own_and_the_others_are_named(api: Api) -> None:
     done = stacks("run", "prod", "sized")
     assert ("GET", "/apis/ray.io/v1/namespaces/team-a/raycronjobs/sized") in api.sent
-    assert "# of the template's own size; --size has others: small, large\n" in done.stderr
+    assert "# without --size it has the template's own cluster; sizes: small, large\n" in done.stderr
     assert "--size" not in stacks("run", "prod", "finetune").stderr
 
 
