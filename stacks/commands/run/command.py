@@ -53,7 +53,9 @@ def run(
     size: Annotated[
         str | None,
         typer.Option(
-            "--size", metavar="SIZE", help="One of the template's sizes. Without it, its own cluster; lists the sizes."
+            "--size",
+            metavar="SIZE",
+            help="One of the template's sizes. Default: its own cluster; `run` then lists them.",
         ),
     ] = None,
     context: Context = None,
