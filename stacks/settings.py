@@ -11,7 +11,7 @@ from components.admission_policies.settings import AdmissionPoliciesSettings
 from components.capacity.limits import CapacitySettings
 from components.cml.settings import CmlSettings, Encrypted
 from components.external_cluster.settings import ExternalClusterSettings
-from components.job_template.settings import ValidJobTemplate
+from components.job_template.settings import JobTemplateSettings, ValidJobTemplate
 from components.logs.settings import LogsSettings
 from components.monitoring.settings import MonitoringSettings
 from components.network.settings import NetworkSettings, TenantNetworkSettings
@@ -202,6 +202,13 @@ class TenantSettings(Settings):
         """The tenant's RayJobs, and its job templates as such, each with its place in the tenant's settings."""
         yield from ((("jobs", at), job) for at, job in enumerate(self.jobs))
         yield from ((("jobTemplates", at), template.job) for at, template in enumerate(self.job_templates))
+
+    @property
+    def placed_sizes(self) -> Iterator[tuple[Path, JobTemplateSettings, str, RayJobSettings]]:
+        """The sizes of its job templates as RayJobs, each with the template, its name, and the template's place."""
+        for at, template in enumerate(self.job_templates):
+            for size, job in template.sized_jobs.items():
+                yield ("jobTemplates", at), template, size, job
 
     @functools.cached_property
     def all_clusters(self) -> tuple[RayClusterSettings, ...]:

@@ -45,7 +45,10 @@ from components.job_template.manifests import (
     LONGEST_CODE,
     OPTIONS_ANNOTATION,
     RANDOM,
+    SIZE_LABEL,
+    SIZES_ANNOTATION,
     TEMPLATE_LABEL,
+    size_name,
 )
 from components.job_template.settings import CODE_FILE, WORD
 from components.objects import Object
@@ -67,14 +70,16 @@ NETWORKED = ("rayclusters", "rayjobs", "rayservices")
 def restrictions(stack: str, admitted: Restricted) -> Iterator[Object]:
     """The policies of a stack, each with its binding; places are below `ray-platform:`.
 
-    `stack`: its name, so that stacks on one cluster have policies of their own. The policy for other RayJobs leaves
-    runs of job templates to the policies for them, and so comes after these.
+    `stack`: its name, so that stacks on one cluster have policies of their own. What leaves some RayJobs to others
+    comes after these: the policy for other RayJobs, and the binding for the runs of a template without a size.
     """
     made = _restrictions(stack, admitted)
-    of_runs = tuple(name for name in made if name.startswith(_OF_RUNS))
+    sized = admitted.sizes.items()
+    leaves = {_binding_of_runs(name): tuple(_binding_of_runs(name, size) for size in sizes) for name, sizes in sized}
+    leaves[_OTHER_JOBS] = tuple(name for name in made if name.startswith(_OF_RUNS))
     for name, body in made.items():
         place = ("redis",) if name.startswith(_REDIS) else ("tenants",)
-        yield Object(name, body, place, of_runs if name == _OTHER_JOBS else ())
+        yield Object(name, body, place, leaves.get(name, ()))
 
 
 def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
@@ -108,11 +113,26 @@ def _restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
         made[_OTHER_JOBS]["spec"]["matchResources"]["objectSelector"] = others
         made[f"{_OF_RUNS}-policy"] = _body("ValidatingAdmissionPolicy", whole, _runs_of_templates())
         for name in names:
-            binding = _binding(f"{whole}.{name}", whole, tenants)
-            binding["spec"]["paramRef"] = {"name": name, "parameterNotFoundAction": "Deny"}
-            binding["spec"]["matchResources"]["objectSelector"] = {"matchLabels": {TEMPLATE_LABEL: name}}
-            made[f"{_OF_RUNS}:{name}-binding"] = binding
+            sizes = sorted(admitted.sizes.get(name, ()))
+            for of in ((name,), *((name, size) for size in sizes)):
+                binding = _binding(".".join([whole, *of]), whole, tenants)
+                binding["spec"]["paramRef"] = {"name": size_name(*of), "parameterNotFoundAction": "Deny"}
+                binding["spec"]["matchResources"]["objectSelector"] = _compared(sizes, *of)
+                made[_binding_of_runs(*of)] = binding
     return made
+
+
+def _binding_of_runs(*of: str) -> str:
+    """Name of the resource. `of`: the template, and the size."""
+    return f"{_OF_RUNS}:{'.'.join(of)}-binding"
+
+
+def _compared(sizes: Sequence[str], template: str, size: str | None = None) -> Body:
+    """Selects the runs that are compared with a size. Those of an unknown one are compared with the template itself,
+    which they do not equal."""
+    labels = {TEMPLATE_LABEL: template, **({SIZE_LABEL: size} if size else {})}
+    others = [] if size else [{"key": SIZE_LABEL, "operator": "NotIn", "values": list(sizes)}]
+    return {"matchLabels": labels, **({"matchExpressions": others} if others and sizes else {})}
 
 
 _OTHER_JOBS = "ray-jobs-policy-binding"
@@ -324,6 +344,9 @@ def _jobs_on_usable_clusters() -> Body:
     )
 
 
+_EQUALS, _ALL = "a run equals its template", ", labels and annotations included, except for arguments"
+
+
 def _runs_of_templates() -> Body:
     """Users who may create RayJobs but not RayClusters run job templates as they are, with arguments and in their own
     name. The parameter is the RayCronJob that holds the template.
@@ -332,7 +355,9 @@ def _runs_of_templates() -> Body:
     arguments = f"object.spec.entrypoint.substring(size({template}.entrypoint))"
     options = f"params.metadata.?annotations[?'{OPTIONS_ANNOTATION}']"
     given, brings = (f"{of}.metadata.?annotations[?'{CODE_ANNOTATION}']" for of in ("object", "params"))
-    submitter = "submitterPodTemplate"
+    submitter, equals = "submitterPodTemplate", f"{_EQUALS}{_ALL}"
+    sizes = f"params.metadata.?annotations[?'{SIZES_ANNOTATION}']"
+    named = f"({sizes}.hasValue() ? ' or one of its sizes (' + {sizes}.orValue('') + ')' : '')"
     same = [
         *_same_but("object.spec", template, listed(["entrypoint", "suspend", submitter])),
         f"{brings}.hasValue() || object.spec.?{submitter} == {template}.?{submitter}",
@@ -345,10 +370,11 @@ def _runs_of_templates() -> Body:
     ]
     rules = [
         (
-            f"{_RAY_JOB_TEMPLATES}.namespace(request.namespace).name(params.metadata.name).check('{RUN}').allowed()",
+            f"{_RAY_JOB_TEMPLATES}.namespace(request.namespace).name(params.metadata.labels['{TEMPLATE_LABEL}'])"
+            f".check('{RUN}').allowed()",
             "you may not run this job template: the stack file does not name you among its users",
         ),
-        *((each, "a run equals its template, labels and annotations included, except for arguments") for each in same),
+        *((each, equals) for each in same),
         (
             f"object.metadata.name.matches('^' + params.metadata.name + '-[{LETTERS}]{{{RANDOM}}}$')",
             f"a run is named as its template, with a hyphen and {RANDOM} of {LETTERS}",
@@ -385,7 +411,14 @@ def _runs_of_templates() -> Body:
     spec = policy(
         ("rayjobs", "CREATE"),
         [_MAY_NOT_MAKE_ANY],
-        [{"expression": expression, "message": message} for expression, message in rules],
+        [
+            {
+                "expression": expression,
+                "message": message,
+                **({"messageExpression": f"'{_EQUALS}' + {named} + '{_ALL}'"} if message == equals else {}),
+            }
+            for expression, message in rules
+        ],
     )
     labelled = {"matchExpressions": [{"key": TEMPLATE_LABEL, "operator": "Exists"}]}
     return {

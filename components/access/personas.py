@@ -248,11 +248,12 @@ LOCAL_CODE = (rule("", ["configmaps"], ["create"]),)
 RBAC knows no names of objects that do not exist."""
 
 
-def schedule_of(template: str) -> tuple[Rule, ...]:
+def schedule_of(template: str, held: str) -> tuple[Rule, ...]:
     """For the account that runs a job template on schedule. It sees the runs; the admission policies leave to it those
-    that it creates."""
+    that it creates. `held`: the RayCronJob that holds the template in the size of its runs."""
     return (
-        rule(RAY_GROUP, ["raycronjobs"], ["get", RUN], [template]),
+        rule(RAY_GROUP, ["raycronjobs"], ["get"], [held]),
+        *run_of(template),
         rule(RAY_GROUP, ["rayjobs"], ["list", "create", "delete"]),
     )
 

@@ -63,6 +63,9 @@ class Restricted:
     templates: Sequence[str] = ()
     """Names of the job templates of all tenants."""
 
+    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Sizes of runs, by the names of these templates."""
+
     local_code: bool = False
     """Whether runs of a job template bring their code."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.cluster import Cluster
+from components.job_template.manifests import resource_names
 from components.job_template.settings import JobTemplateSettings
 from components.kubernetes import below, create
 from components.kubernetes_cluster import KubernetesCluster
@@ -41,7 +42,8 @@ class JobTemplates(pulumi.ComponentResource):
                 spec = body["spec"]["jobTemplate"]["rayClusterSpec"]
                 owned = OwnedClusterArgs(own, spec, args.namespace, args.cluster, label=None)
                 waits = prerequisites(f"{name}-{each.name}", owned, self, opts)
-                after[each.name] = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
+                waiting = pulumi.ResourceOptions(parent=self, depends_on=waits.depends_on)
+                after |= dict.fromkeys(resource_names(each), waiting)
         made: dict[str, pulumi.Resource] = {}
         for one in args.objects:
             made |= create(name, [one], after.get(one.name, below(self, opts)), args.namespaces, made)

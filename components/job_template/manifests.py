@@ -40,6 +40,12 @@ TEMPLATE_LABEL = "ray-platform/job-template"
 AUTHOR_ANNOTATION = "ray-platform/created-by"
 """Annotation of a run: the user who created it, as the API server knows that user."""
 
+SIZE_LABEL = "ray-platform/job-size"
+"""Label of a size of a template and of its runs: the size's name. Without it they have the template's own cluster."""
+
+SIZES_ANNOTATION = "ray-platform/sizes"
+"""Annotation of a template with sizes, of its sizes and of all its runs: the names of the sizes."""
+
 OPTIONS_ANNOTATION = "ray-platform/options"
 """Annotation of a template and of its runs: the options that a run may give."""
 
@@ -77,12 +83,20 @@ class BadArgumentsError(ValueError):
     """Arguments that a run must not have; the message has the reason."""
 
 
-def job_template(settings: JobTemplateSettings, job: Body) -> Body:
-    """The RayCronJob that holds a template. `job`: the RayJob that its settings render to."""
+def size_name(template_name: str, size: str | None = None) -> str:
+    """Name of the RayCronJob that holds a size of a template. None: the template itself."""
+    return f"{template_name}-{size}" if size else template_name
+
+
+def job_template(settings: JobTemplateSettings, job: Body, size: str | None = None) -> Body:
+    """The RayCronJob that holds a template, or a size of it. `job`: the RayJob that its settings render to."""
     metadata = job["metadata"]
     annotations = {key: value for key, value in metadata["annotations"].items() if key != RUN_ANNOTATION}
     if settings.options is not None:
         annotations[OPTIONS_ANNOTATION] = " ".join(settings.options)
+    if settings.sizes:
+        annotations[SIZES_ANNOTATION] = ", ".join(settings.sizes)
+    labels = {**(metadata.get("labels") or {}), TEMPLATE_LABEL: settings.name, **({SIZE_LABEL: size} if size else {})}
     spec = job["spec"]
     if settings.local_code:
         annotations[CODE_ANNOTATION] = _LOCAL
@@ -91,12 +105,17 @@ def job_template(settings: JobTemplateSettings, job: Body) -> Body:
         "apiVersion": API_VERSION,
         "kind": "RayCronJob",
         "metadata": {
-            "name": settings.name,
-            "labels": {**(metadata.get("labels") or {}), TEMPLATE_LABEL: settings.name},
+            "name": size_name(settings.name, size),
+            "labels": labels,
             **({"annotations": annotations} if annotations else {}),
         },
         "spec": {"schedule": _SCHEDULE, "suspend": True, "jobTemplate": spec},
     }
+
+
+def resource_names(settings: JobTemplateSettings) -> dict[str, str | None]:
+    """The names of the resources of a template and of its sizes, each with its size."""
+    return {settings.name: None, **{f"{settings.name}.{size}": size for size in settings.sizes}}
 
 
 def brings_code(template: Mapping[str, Any]) -> bool:
@@ -206,7 +225,7 @@ def schedule_objects(
     whole = f"{PREFIX}job-schedule:{name}"
     return {
         "schedule-account": service_account(who),
-        "schedule-role": role(whole, schedule_of(name)),
+        "schedule-role": role(whole, schedule_of(name, size_name(name, cron.size))),
         "schedule-role-binding": role_binding(whole, whole, [account(who, namespace)]),
         "schedule": _cron_job(settings, cron, namespace, place),
     }
@@ -217,8 +236,8 @@ def _cron_job(settings: JobTemplateSettings, cron: CronSettings, namespace: str,
     env = {
         "SERVER": "https://kubernetes.default.svc",
         "NAMESPACE": namespace,
-        "TEMPLATE": settings.name,
-        "LABEL": TEMPLATE_LABEL,
+        "TEMPLATE": size_name(settings.name, cron.size),
+        "SELECTOR": f"{TEMPLATE_LABEL}%3D{settings.name}",
         "ANNOTATION": AUTHOR_ANNOTATION,
         "AUTHOR": f"system:serviceaccount:{namespace}:{who}",
         "LETTERS": LETTERS,

@@ -4,15 +4,18 @@ import functools
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 
+from components.job_template.sizes import SizeSettings, in_size, problems_of_groups, problems_of_size, with_size
+from components.ray_cluster.settings import ClusterTemplateSettings
 from components.ray_job.rules import problems_of
 from components.ray_job.settings import JobSettings, RayJobSettings
-from core.problems import Problem, Problems
-from core.types import NonEmptyText, Settings, dns_1035_label
+from core.problems import Problem, Problems, dotted, raise_problems
+from core.types import DnsLabel, NonEmptyText, Settings, dns_1035_label
 from kuberay.cron import cron_job_fault, is_zone_of_cron_job
 from kuberay.formats import LONGEST
 from kuberay.runtime_env import RuntimeEnvSettings
@@ -100,6 +103,9 @@ class CronSettings(Settings):
     arguments: tuple[Annotated[str, AfterValidator(_word)], ...] = ()
     """Arguments of each run."""
 
+    size: str | None = None
+    """Size of each run, one of the template's `sizes`. Default: its own cluster."""
+
 
 class JobTemplateSettings(JobSettings):
     """A vetted job that the tenant's users run with arguments: `ray-platform run STACK NAME -- ARGUMENTS`.
@@ -123,6 +129,11 @@ class JobTemplateSettings(JobSettings):
     """Options that a run may give, such as `--epochs`: each argument that begins with `-` must be one of these, up to a
     `=`. Default: any. An empty list: none."""
 
+    sizes: dict[DnsLabel, SizeSettings] = Field(default_factory=dict)
+    """Sizes that a run may have besides that of `cluster`, by name: `ray-platform run STACK NAME --size SIZE`. Each is
+    `cluster` with other counts or resources of its workers. The API server refuses every other size. Default: all runs
+    have `cluster` as it is."""
+
     cron: CronSettings | None = None
     """Runs the template on schedule, too. Default: only people run it."""
 
@@ -134,8 +145,31 @@ class JobTemplateSettings(JobSettings):
     @functools.cached_property
     def job(self) -> RayJobSettings:
         """The template as a RayJob of its name."""
-        own = {field: getattr(self, field) for field in JobSettings.model_fields}
-        given = self.model_fields_set - {"options", "cron", "local_code"}
+        return self._job(self.cluster)
+
+    @functools.cached_property
+    def sized_jobs(self) -> Mapping[str, RayJobSettings]:
+        """The same for each of its sizes."""
+        own = self.cluster
+        return {name: self._job(with_size(own, size)) for name, size in self.sizes.items()} if own else {}
+
+    def no_such_size(self, size: str) -> str:
+        """For messages."""
+        if self.sizes:
+            known = ", ".join(self.sizes)
+            return f"job template {self.name} has no size {size!r}: use one of {known}, or leave it out"
+        return f"job template {self.name} has no sizes: leave it out, or add sizes to the template"
+
+    def of_size(self, size: str, problem: Problem) -> Problem:
+        """A problem of the job of a size, at its place in these settings."""
+        assert self.cluster
+        within = in_size(self.cluster, self.sizes[size], problem.path)
+        elsewhere = f"{dotted(problem.path)}: " if problem.path[1:] and not within else ""
+        return replace(problem, path=("sizes", size, *within), message=f"{elsewhere}{problem.message}")
+
+    def _job(self, cluster: ClusterTemplateSettings | None) -> RayJobSettings:
+        own = {field: getattr(self, field) for field in JobSettings.model_fields} | {"cluster": cluster}
+        given = self.model_fields_set - {"options", "cron", "local_code", "sizes"}
         if self.local_code:
             environment = self.runtime_env or RuntimeEnvSettings()
             own["runtime_env"] = environment.model_copy(update={"working_dir": f"{CODE_FOLDER}/{CODE_FILE}"})
@@ -147,7 +181,31 @@ def _valid(template: JobTemplateSettings) -> JobTemplateSettings:
     of_code = list(_local_code(template))
     if problems := of_code or [*problems_of(template.job), *_arguments(template), *_any_program(template)]:
         raise Problems(problems)
+    raise_problems(_sizes(template))
     return template
+
+
+def _sizes(template: JobTemplateSettings) -> Iterator[Problem]:
+    """The template itself is valid."""
+    scheduled, cluster = template.cron.size if template.cron else None, template.cluster
+    if scheduled is not None and scheduled not in template.sizes:
+        yield Problem(("cron", "size"), scheduled, template.no_such_size(scheduled), "job-template-size")
+    if cluster is None:
+        if template.sizes:
+            message = "a size changes the template's cluster, and it has none of its own: add cluster, or remove sizes"
+            yield Problem(("sizes",), None, message, "job-template-size")
+        return
+    for name, size in template.sizes.items():
+        longest = LONGEST["RayCronJob"] - len(template.name) - 1
+        if len(name) > longest:
+            message = f"is too long beside the template's name, which runs have before it: use {longest} characters"
+            yield Problem(("sizes", name), None, f"{name!r} {message}", "job-template-size")
+        elif of_size := list(problems_of_size(cluster, size)):
+            yield from (each.below(("sizes", name)) for each in of_size)
+        else:
+            job = template.sized_jobs[name]
+            assert job.cluster
+            yield from (template.of_size(name, each) for each in (*problems_of_groups(job.cluster), *problems_of(job)))
 
 
 def _local_code(template: JobTemplateSettings) -> Iterator[Problem]:

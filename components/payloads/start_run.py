@@ -70,7 +70,7 @@ class Api:
 def start(api: Api, settings: dict[str, str]) -> None:
     """One time of the schedule."""
     template = api.ask("GET", f"raycronjobs/{settings['TEMPLATE']}")
-    listed = api.ask("GET", f"rayjobs?labelSelector={settings['LABEL']}%3D{settings['TEMPLATE']}")["items"]
+    listed = api.ask("GET", f"rayjobs?labelSelector={settings['SELECTOR']}")["items"]
     own = [each for each in listed if _author(each, settings) == settings["AUTHOR"]]
     run = _run(template, settings)
     running = [each for each in own if not _ended(each) and _name(each) != _name(run)]

@@ -372,8 +372,9 @@ def _not_root(value: Any) -> Any:
     )
 
 
-def _one_or_more(value: Any) -> Any:
-    return [value] if isinstance(value, dict | WorkersSettings) else value
+def one_or_more(value: Any) -> Any:
+    """Workers of one pool, written without a list."""
+    return [value] if isinstance(value, dict | Settings) else value
 
 
 def _of_a_stack_file(value: Any) -> Any:
@@ -418,7 +419,7 @@ class ClusterTemplateSettings(Settings):
     workers: Annotated[
         tuple[WorkersSettings, ...],
         NotEmpty,
-        BeforeValidator(_one_or_more, json_schema_input_type=WorkersSettings | tuple[WorkersSettings, ...]),
+        BeforeValidator(one_or_more, json_schema_input_type=WorkersSettings | tuple[WorkersSettings, ...]),
     ] = Field(default=(), validate_default=False)
     """Workers of one pool, or a list for several pools."""
 

@@ -1,8 +1,9 @@
 """What a tenant's RayClusters, RayJobs and RayServices need together, and its limits, quota, queue and nodes do not
 have. Pure functions."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from components.capacity.placement import without_room
 from components.external_cluster.manifests import demand_of_submission
@@ -45,6 +46,9 @@ class _Sized:
     body: Body
     demand: Demand
     owner: Owner | None = None
+
+    placed: Callable[[Problem], Problem] = field(default=lambda problem: problem)
+    """Of a size of a job template: a problem of its job, at its place in the template."""
 
     @property
     def update(self) -> Demand | None:
@@ -119,7 +123,7 @@ def _placed(tenant: TenantSettings, stack: StackSettings, sized: _Sized, problem
     else:
         assert own is not None
         found = where_set(own, stack.nodes, sized.body, problem)
-    return found.below(sized.path)
+    return sized.placed(found).below(sized.path)
 
 
 def _sized(tenant: TenantSettings, stack: StackSettings) -> Iterator[_Sized]:
@@ -132,3 +136,7 @@ def _sized(tenant: TenantSettings, stack: StackSettings) -> Iterator[_Sized]:
     for path, job in tenant.placed_jobs:
         body, demand = rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job)
         yield _Sized(path, job.own_cluster, body, demand, job)
+    for path, template, size, job in tenant.placed_sizes:
+        body, demand = rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job)
+        titled = replace(demand, name=f"{demand.name}, size {size}")
+        yield _Sized(path, job.own_cluster, body, titled, job, partial(template.of_size, size))

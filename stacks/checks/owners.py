@@ -16,7 +16,7 @@ from kuberay.pod_template import problems_of_template
 from stacks.objects.access import unknown_cluster
 from stacks.objects.external_ray import unknown_external
 from stacks.objects.queues import scheduling_of
-from stacks.objects.ray_clusters import rendered
+from stacks.objects.ray_clusters import rendered, rendered_job
 from stacks.settings import StackSettings, TenantSettings
 
 _SUBMITTER_AT: Path = ("spec", "submitterPodTemplate")
@@ -85,6 +85,21 @@ def problems_of_its_pods(tenant: TenantSettings, template: JobTemplateSettings) 
             "the template a cluster of its own, or start its runs from elsewhere"
         )
         yield Problem(("cron",), None, message, "job-template-schedule")
+
+
+def problems_of_equal_sizes(stack: StackSettings, tenant: TenantSettings) -> Iterator[Problem]:
+    """Sizes of a job template whose runs would not differ; paths are in the tenant's settings."""
+    seen: dict[Path, list[tuple[str, Body]]] = {}
+    for path, template, size, job in tenant.placed_sizes:
+        own = rendered_job(stack, tenant, template.job)["spec"]
+        others, spec = (
+            seen.setdefault(path, [("cluster, which runs have without a size", own)]),
+            rendered_job(stack, tenant, job)["spec"],
+        )
+        if same := next((name for name, body in others if body == spec), None):
+            message = f"is the same as {same}: change its counts or resources, or remove the size"
+            yield Problem((*path, "sizes", size), None, message, "job-template-size")
+        others.append((f"size {size!r}", spec))
 
 
 def problems_of_submitter(job: RayJobSettings, body: Body, level: PodSecurityLevel) -> Sequence[Problem]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pydantic.alias_generators import to_camel
 
 from components.external_cluster.manifests import job_name
+from components.job_template.manifests import size_name
 from components.network.rules import ingress_problems
 from components.ray_service.llm import llm_setting_at
 from core.nodes import GPU_RESOURCE, NodePool
@@ -92,7 +93,17 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
             *_external_names(index, tenant),
         ]
         yield from _repeated(named)
+        yield from (problem.below(("tenants", index)) for problem in _names_of_sizes(tenant))
         yield from _repeated((("tenants", index, "storage", at, "name"), e.name) for at, e in enumerate(tenant.storage))
+
+
+def _names_of_sizes(tenant: TenantSettings) -> Iterator[Problem]:
+    """Sizes whose runs would be named as those of another template or size."""
+    templates = {each.name: ("jobTemplates", at, "name") for at, each in enumerate(tenant.job_templates)}
+    sizes = [((*path, "sizes", size), size_name(each.name, size)) for path, each, size, _ in tenant.placed_sizes]
+    for path, name, first in repeats([*((path, name) for name, path in templates.items()), *sizes]):
+        message = f"runs of this size would be named {name}-xxxxx, as those of {place(first)}: rename one of them"
+        yield Problem(path, None, message, "repeated-name")
 
 
 def _external_names(index: int, tenant: TenantSettings) -> Iterator[tuple[Path, str]]:

@@ -32,6 +32,7 @@ from kuberay.rules import groups_of
 from stacks.checks.capacity import without_room_for
 from stacks.checks.demands import problems_of_job, problems_of_model
 from stacks.checks.owners import (
+    problems_of_equal_sizes,
     problems_of_its_pods,
     problems_of_references,
     problems_of_submitter,
@@ -75,6 +76,11 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
         invalid += (each.below(("clusters", at)) for each in _of_cluster(tenant, stack, operator, cluster))
     for path, job in tenant.placed_jobs:
         invalid += (each.below(path) for each in _of_job(tenant, stack, operator, job))
+    for path, template, size, job in tenant.placed_sizes:
+        # What is wrong with the template itself, it is with each size.
+        if not any(each.path[:2] == path for each in invalid):
+            found = _of_job(tenant, stack, operator, job)
+            invalid += (template.of_size(size, each).below(path) for each in found)
     for at, service in enumerate(tenant.services):
         invalid += (each.below(("services", at)) for each in _of_service(tenant, stack, operator, service))
     yield from invalid
@@ -88,6 +94,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
         yield from (each.below(("externalClusters", at)) for each in found)
     # A RayCluster with errors has no size yet.
     if not invalid:
+        yield from problems_of_equal_sizes(stack, tenant)
         yield from without_room_for(tenant, stack)
 
 

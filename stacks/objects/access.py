@@ -161,6 +161,7 @@ def restricted(stack: StackSettings) -> Restricted:
         ),
         redis.namespace if (redis := shared_redis(stack)) and stack.access.cluster_admins else None,
         tuple(each.name for tenant in tenants for each in tenant.job_templates),
+        _sizes(tenants),
         any(each.local_code for tenant in tenants for each in tenant.job_templates),
         {tenant.namespace_name: _connected(tenant) for tenant in tenants if stack.network.policies and _closed(tenant)},
         {
@@ -169,6 +170,14 @@ def restricted(stack: StackSettings) -> Restricted:
             if (each := tenant.ray_deployer) and (each.network or each.persistent_volume_claims)
         },
     )
+
+
+def _sizes(tenants: Sequence[TenantSettings]) -> dict[str, list[str]]:
+    """The sizes of runs, by the job templates of that name of any tenant."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for template in (each for tenant in tenants for each in tenant.job_templates):
+        found[template.name] += (size for size in template.sizes if size not in found[template.name])
+    return found
 
 
 _PROGRAMS = (IDLE_TERMINATION, RUN_HISTORY, {"app.kubernetes.io/name": REDIS})

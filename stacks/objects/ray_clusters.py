@@ -6,7 +6,7 @@ from typing import Any
 
 from components.external_cluster.manifests import demand_of_submission, submission
 from components.external_cluster.settings import ExternalClusterSettings
-from components.job_template.manifests import job_template, schedule_objects
+from components.job_template.manifests import job_template, resource_names, schedule_objects
 from components.job_template.settings import JobTemplateSettings
 from components.logs.settings import LogsSettings
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
@@ -163,8 +163,14 @@ def demanded_by_service(stack: StackSettings, tenant: TenantSettings, service: R
 
 
 def template_objects(stack: StackSettings, tenant: TenantSettings, template: JobTemplateSettings) -> dict[str, Body]:
-    """A job template and its schedule, by the names of their resources. Raises Problems as `rendered_job` does."""
-    made = {template.name: job_template(template, rendered_job(stack, tenant, template.job))}
+    """A job template with its sizes and its schedule, by the names of their resources. Raises Problems as
+    `rendered_job` does."""
+    made = {
+        name: job_template(
+            template, rendered_job(stack, tenant, template.sized_jobs[size] if size else template.job), size
+        )
+        for name, size in resource_names(template).items()
+    }
     if template.cron and (place := _place(tenant, template.job)):
         program = with_pod_defaults(tenant, place)
         scheduled = schedule_objects(template, template.cron, tenant.namespace_name, program)

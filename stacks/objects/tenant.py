@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from components.access.manifests import ray_deployer, tenant_access
-from components.job_template.manifests import beside_runs
+from components.job_template.manifests import beside_runs, resource_names
 from components.network.manifests import RAY_DEPLOYER
 from components.objects import Object, Part, below, sequentially
 from components.ray_cluster.objects import certificates, ray_cluster_objects
@@ -163,8 +163,10 @@ def _job_templates(stack: StackSettings, tenant: TenantSettings) -> Iterator[Obj
         beside = [replace(each, name=f"{template.name}-{each.name}") for each in beside_runs(own)] if own else []
         place: Path = ("jobTemplates", at)
         yield from below(beside, (*place, "cluster"))
+        sizes = resource_names(template)
         for name, body in template_objects(stack, tenant, template).items():
-            yield Object(name, body, place, after=certificates(beside))
+            of_size = ("sizes", size) if (size := sizes.get(name)) else ()
+            yield Object(name, body, (*place, *of_size), after=certificates(beside))
 
 
 def _workloads(stack: StackSettings, tenant: TenantSettings) -> Iterator[Part]:

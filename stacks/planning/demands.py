@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -52,6 +52,16 @@ def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[
         name, body = f"{namespace}/{service.name}", rendered_service(stack, tenant, service)
         made[name] = workers_of(stack.nodes, name, body, demanded_by_service(stack, tenant, service))
     return made
+
+
+def runs_of(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str, str | None, list[Workers]]]:
+    """The pods of one run of each job template with sizes, by the template's `<namespace>/<name>` and size. None: its
+    own."""
+    for template in tenant.job_templates:
+        name = f"{tenant.namespace_name}/{template.name}"
+        for size, job in ((None, template.job), *template.sized_jobs.items()) if template.sizes else ():
+            body, needs = rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job)
+            yield name, size, workers_of(stack.nodes, name, body, needs)
 
 
 def updates_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[Workers]]:
@@ -116,8 +126,8 @@ def program_pods(stack: StackSettings) -> list[Workers]:
 
 
 def accounts_of(stack: StackSettings, rooms: Rooms) -> dict[str, list[Account]]:
-    """The accounts that a RayCluster's pods count in, by its name: its tenant's quota and its queue. All start
-    empty."""
+    """The accounts that the pods of a RayCluster count in, by its name, or those of a run by its job template's: its
+    tenant's quota and its queue. All start empty."""
     of_queues = {
         name: Account({resource: each.most for resource, each in room.items()}, name=f"queue {name}")
         for name, room in rooms.items()
@@ -125,7 +135,8 @@ def accounts_of(stack: StackSettings, rooms: Rooms) -> dict[str, list[Account]]:
     found: dict[str, list[Account]] = {}
     for tenant in stack.tenants:
         quota = Account(_quota(tenant), name=f"the quota of {tenant.name}")
-        for cluster in tenant.planned_clusters:
+        sized = (each.job.own_cluster for each in tenant.job_templates if each.sizes)
+        for cluster in (*tenant.planned_clusters, *filter(None, sized)):
             queue = of_queues.get(queue_of(tenant, cluster) or "")
             found[f"{tenant.namespace_name}/{cluster.name}"] = [quota, queue] if queue else [quota]
     return found

@@ -21,6 +21,7 @@ from stacks.planning.demands import (
     fresh,
     program_pods,
     redis_pods,
+    runs_of,
     submitters,
     updates_of,
 )
@@ -101,6 +102,23 @@ class ClusterPlan:
 
 
 @dataclass(frozen=True)
+class RunPlan:
+    """One run of a job template with sizes. Nothing else counts it."""
+
+    template: str
+    """`<namespace>/<name>`."""
+
+    size: str | None
+    """None: the template's own."""
+
+    starts: Usage
+    """What it uses at its start."""
+
+    alone: Usage
+    """What it uses at its largest, if nothing else runs."""
+
+
+@dataclass(frozen=True)
 class TenantPlan:
     settings: TenantSettings
 
@@ -127,6 +145,8 @@ class Plan:
     pools: tuple[NodePool, ...]
 
     tenants: tuple[TenantPlan, ...]
+
+    runs: tuple[RunPlan, ...]
 
     queues: tuple[Queue, ...]
     rooms: Rooms
@@ -202,6 +222,11 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
     return Plan(
         pools=pools,
         tenants=tuple(tenants),
+        runs=tuple(
+            RunPlan(name, size, _starts(workers), _alone(empty, {name: workers}, accounts).taken)
+            for tenant in stack.tenants
+            for name, size, workers in runs_of(stack, tenant)
+        ),
         queues=tuple(queues_of(stack)),
         rooms=rooms,
         started=started,

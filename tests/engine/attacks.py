@@ -1,15 +1,30 @@
 """What people may try with RayClusters, RayJobs and RayServices of their own, and why the API server refuses it."""
 
 import base64
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.access.neighbours import IDLE_FINALIZER
-from components.job_template.manifests import CODE_ANNOTATION, CODE_VOLUME, LONGEST_CODE
+from components.job_template.manifests import (
+    CODE_ANNOTATION,
+    CODE_VOLUME,
+    LONGEST_CODE,
+    SIZE_LABEL,
+    SIZES_ANNOTATION,
+    TEMPLATE_LABEL,
+)
 from components.job_template.settings import CODE_FILE
 
 Attack = Callable[[dict[str, Any]], Any]
 """Edits the body of an object."""
+
+
+Specs = Mapping[str | None, Mapping[str, Any]]
+"""The specs of a job template's runs, by size."""
+
+SizeAttack = Callable[[dict[str, Any], Specs], Any]
+"""Edits the body of a run, with those of all sizes at hand."""
 
 
 def submitter(**container: Any) -> dict[str, Any]:
@@ -187,6 +202,83 @@ OF_LOCAL_CODE: dict[str, tuple[Attack, str]] = {
     ),
 }
 """What a Ray user may try with a run that brings its code, and why it is refused."""
+
+OF_ONE_SIZE = f"{SAME} or one of its sizes (small, wide), labels and annotations included, except for arguments"
+
+
+def _workers(run: dict[str, Any]) -> dict[str, Any]:
+    group: dict[str, Any] = run["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    return group
+
+
+def _as_size(size: str) -> SizeAttack:
+    return lambda run, _: run["metadata"]["labels"].update({SIZE_LABEL: size})
+
+
+def _workers_of(size: str | None) -> SizeAttack:
+    return lambda run, sizes: run["spec"].update(rayClusterSpec=sizes[size]["rayClusterSpec"])
+
+
+def _with_workers(**edit: Any) -> SizeAttack:
+    return lambda run, _: _workers(run).update(edit)
+
+
+def _with_two_groups(run: dict[str, Any], sizes: Specs) -> None:
+    """The workers of another size beside those of the run's own."""
+    groups = copy.deepcopy(sizes["small"]["rayClusterSpec"]["workerGroupSpecs"])
+    run["spec"]["rayClusterSpec"]["workerGroupSpecs"] += [{**each, "groupName": "more"} for each in groups]
+
+
+OF_SIZES: dict[str, tuple[str | None, SizeAttack, str]] = {
+    "the template's own": (None, lambda *_: None, ""),
+    "small": ("small", lambda *_: None, ""),
+    "wide": ("wide", lambda *_: None, ""),
+    "wide, said to be small": ("wide", _as_size("small"), OF_ONE_SIZE),
+    "wide, said to be none": ("wide", lambda run, _: run["metadata"]["labels"].pop(SIZE_LABEL), OF_ONE_SIZE),
+    "none, said to be small": (None, _as_size("small"), OF_ONE_SIZE),
+    "the workers of another": ("small", _workers_of("wide"), OF_ONE_SIZE),
+    "the workers of none": ("small", _workers_of(None), OF_ONE_SIZE),
+    "the workers of two": ("wide", _with_two_groups, OF_ONE_SIZE),
+    "the number of one and the CPUs of another": (None, _with_workers(replicas=1), OF_ONE_SIZE),
+    "more workers": ("small", _with_workers(replicas=2), OF_ONE_SIZE),
+    "a larger maximum": ("small", _with_workers(replicas=1, maxReplicas=99), OF_ONE_SIZE),
+    "more workers of none": (None, _with_workers(replicas=9), OF_ONE_SIZE),
+    "workers of several pods": ("small", _with_workers(numOfHosts=4), OF_ONE_SIZE),
+    "workers with more CPUs": (
+        "small",
+        lambda run, _: _workers(run)["template"]["spec"]["containers"][0]["resources"]["limits"].update(cpu="64"),
+        OF_ONE_SIZE,
+    ),
+    "workers that scale": (
+        "small",
+        lambda run, _: run["spec"]["rayClusterSpec"].update(enableInTreeAutoscaling=True),
+        OF_ONE_SIZE,
+    ),
+    "one that does not exist": ("small", _as_size("huge"), OF_ONE_SIZE),
+    "one without a name": ("small", _as_size(""), OF_ONE_SIZE),
+    "one of a template without sizes": (
+        "small",
+        lambda run, _: run["metadata"]["labels"].update({TEMPLATE_LABEL: "finetune"}),
+        SAME,
+    ),
+    "no list of sizes": ("small", lambda run, _: run["metadata"]["annotations"].pop(SIZES_ANNOTATION), OF_ONE_SIZE),
+    "the name of another": (
+        "small",
+        lambda run, _: run["metadata"].update(name="sized-wide-x7k2p"),
+        "a run is named as its template",
+    ),
+    "the name of none": (
+        "small",
+        lambda run, _: run["metadata"].update(name="sized-x7k2p"),
+        "a run is named as its template",
+    ),
+    "of the size alone, without its template": (
+        "small",
+        lambda run, _: run["metadata"]["labels"].pop(TEMPLATE_LABEL),
+        "rayClusterSpec is for those who may make RayClusters",
+    ),
+}
+"""What a Ray user may try with the size of a run, by what the run says that it is, and why it is refused."""
 
 ONLY_CODE = "you may only create the ConfigMap with the code of a run of yours"
 

@@ -14,7 +14,7 @@ from local.pulumi import PROJECT
 from local.rehearsal import Rehearsal
 from stacks.load import parse
 from stacks.settings import StackSettings
-from testbed.platform_stack import DEV, Rays, training
+from testbed.platform_stack import DEV, WORKERS, Rays, training
 from tests.engine.access_table import Action
 
 TEAM, OTHER_TEAM = "team-access", "team-foreign"
@@ -91,7 +91,16 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
         "storage": [{"name": "runs", "storageClass": "standard", "size": "1Gi", "retain": False}],
         "runHistory": {"storage": "runs", "readHeads": True},
         "jobTemplates": [
-            {"name": "finetune", "entrypoint": "python train.py", "cluster": same, "cron": never},
+            {
+                "name": "finetune",
+                "entrypoint": "python train.py",
+                "cluster": {**same, "autoscaling": False, "workerGroups": [{**WORKERS, "replicas": 1}]},
+                "sizes": {
+                    "large": {"workerGroups": [{"groupName": WORKERS["groupName"], "replicas": 4}]},
+                    "wide": {"workerGroups": [{"groupName": WORKERS["groupName"], "cpu": 2}]},
+                },
+                "cron": {**never, "size": "wide"},
+            },
             {"name": "sandbox", "entrypoint": "python train.py", "cluster": same, "localCode": True},
         ],
     }

@@ -1,5 +1,6 @@
 """What people and code may write, with values in any field: nothing that is accepted reaches beyond their own."""
 
+import copy
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes import client
 
-from components.job_template.manifests import brings_code, code_of, run_of
+from components.job_template.manifests import brings_code, code_of, run_of, size_name
 from local.rehearsal import Rehearsal
 from testbed.platform_stack import Rays
 from tests.conftest import Compared
@@ -211,14 +212,19 @@ def test_no_job_of_a_user_brings_pods_or_runs_elsewhere(judge: Judge, fields: Fi
     compared("the table of what is anybody's own", "RayJobs by Ray user of training", tally)
 
 
-RUNNERS = (("Ray user", "finetune"), ("Schedule", "finetune"), ("Ray user", "sandbox"))
-"""Who runs which job template. Runs of `sandbox` bring their code."""
+RUNNERS = (
+    ("Ray user", "finetune"),
+    ("Ray user", "finetune-large"),
+    ("Schedule", "finetune-wide"),
+    ("Ray user", "sandbox"),
+)
+"""Who runs which job template, or which size of it. Runs of `sandbox` bring their code."""
 
 CODE = f"gcs://_ray_pkg_{'a1' * 20}.zip"
 
 
 @pytest.mark.parametrize(("who", "name"), RUNNERS)
-def test_no_run_differs_from_its_template(
+def test_no_run_differs_from_its_template_and_size(
     who: str, name: str, judge: Judge, fields: Fields, cluster: Rehearsal, compared: Compared
 ) -> None:
     template, tally = Rays(cluster, "raycronjobs").read(TEAM, name), Counter[str]()
@@ -237,6 +243,45 @@ def test_no_run_differs_from_its_template(
     attack()
     assert tally["refused"] > 0
     compared("the table of what is anybody's own", f"runs of {name} by {who}", tally)
+
+
+SIZES = (None, "large", "wide")
+"""Those of `finetune`."""
+
+PARTS = (
+    ("metadata", "name"),
+    ("metadata", "labels"),
+    ("metadata", "annotations"),
+    ("spec", "rayClusterSpec"),
+    *(("spec", "rayClusterSpec", "workerGroupSpecs", 0, field) for field in ("groupName", "replicas", "template")),
+)
+"""What a run may have of another size."""
+
+
+def test_a_run_is_accepted_if_every_part_is_of_one_size(judge: Judge, cluster: Rehearsal, compared: Compared) -> None:
+    user, tally, path = PEOPLE["Ray user"], Counter[str](), path_of(RAY, TEAM, "rayjobs")
+    held = [Rays(cluster, "raycronjobs").read(TEAM, size_name("finetune", size)) for size in SIZES]
+    runs = [run_of(each, ["--epochs=3"], user.user) for each in held]
+
+    @FEWER
+    @given(st.data())
+    def attack(data: st.DataObject) -> None:
+        body = copy.deepcopy(data.draw(st.sampled_from(runs)))
+        for *above, last in data.draw(st.lists(st.sampled_from(PARTS), max_size=3)):
+            holder: Any = body
+            other: Any = data.draw(st.sampled_from(runs))
+            for step in above:
+                holder, other = holder[step], other[step]
+            holder[last] = copy.deepcopy(other[last])
+        [workers] = body["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        workers["replicas"] = data.draw(st.sampled_from([*[workers["replicas"]] * 4, 1, 2, 4, 100]))
+        sent = send(judge, user, "POST", path, body)
+        assert sent.accepted == (body in runs)
+        tally["accepted" if sent.accepted else "refused"] += 1
+
+    attack()
+    assert all(tally[each] > 0 for each in ("accepted", "refused"))
+    compared("the sizes of a job template", "runs with parts of several sizes", tally)
 
 
 WITH_CODE = ("Ray user", "Ray user of training", "Ray cluster admin")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from components.job_template.manifests import code_of, run_of
+from components.job_template.manifests import code_of, run_of, size_name
 from components.payloads import start_run
 from components.ray_job.progress import JobFailedError, until_reached
 from components.ray_job.settings import JOB_LABEL
@@ -21,7 +21,7 @@ from stacks.commands.run.package import pack
 from testbed.client_session import ClientSession
 from testbed.platform_stack import WORKERS, Rays, Stack, training
 from testbed.pods.steps import until
-from tests.engine.attacks import CODE, OF_LOCAL_CODE, RUNS
+from tests.engine.attacks import CODE, OF_LOCAL_CODE, OF_SIZES, RUNS
 from tests.engine.conftest import MakeStack
 from tests.engine.people import ALICE, BOB, Person, acting_as, jobs_of, refusal
 
@@ -36,6 +36,9 @@ TEMPLATE = "finetune"
 
 MINE = "mine"
 """A template whose runs bring their code."""
+
+SIZED, SIZES = "sized", {"small": {"replicas": 1}, "wide": {"replicas": 1, "cpu": 2}}
+"""A template with sizes, and what these change of its workers."""
 
 CODE_URI = f"gcs://_ray_pkg_{'a1' * 20}.zip"
 
@@ -62,7 +65,10 @@ def add(settings: dict[str, Any]) -> None:
     vetted = {"entrypoint": "python train.py", "options": ["--epochs"], "activeDeadlineSeconds": 3600, "cluster": image}
     cron = {"schedule": "@yearly", "suspend": True, "arguments": ["--epochs=1"]}
     mine = {"name": MINE, "entrypoint": "python train.py", "localCode": True, "cluster": image}
-    tenant["jobTemplates"] = [{"name": TEMPLATE, **vetted, "cron": cron}, mine]
+    workers = {**image, "autoscaling": False, "workerGroups": [{**WORKERS, "replicas": 0}]}
+    sizes = {name: {"workerGroups": [{"groupName": WORKERS["groupName"], **size}]} for name, size in SIZES.items()}
+    sized = {"name": SIZED, "entrypoint": "python train.py", "cluster": workers, "sizes": sizes}
+    tenant["jobTemplates"] = [{"name": TEMPLATE, **vetted, "cron": cron}, mine, sized]
     tenant["users"] = [
         f"user:{BOB.user}",
         {"subject": f"user:{ALICE.user}", "jobTemplates": [], "submitJobs": True},
@@ -218,6 +224,10 @@ def test_the_commands_run_and_cancel_with_the_rights_of_a_user(
     assert run["metadata"]["annotations"]["ray-platform/created-by"] == BOB.user
     cancel(of_bob, NAMESPACE, name)
     until(lambda: not jobs.exists(NAMESPACE, name), "it is deleted")
+    small, _ = start(of_bob, NAMESPACE, SIZED, [], size="small")
+    [workers] = jobs.read(NAMESPACE, small)["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    assert (small.rpartition("-")[0], workers["replicas"]) == ("sized-small", 1)
+    cancel(of_bob, NAMESPACE, small)
 
 
 @pytest.fixture
@@ -250,6 +260,34 @@ def test_a_user_creates_no_configmap_but_the_code_of_an_own_run(
     error = refusal(lambda: configmaps_of(BOB, cluster).create_namespaced_config_map(NAMESPACE, code, dry_run="All"))
     assert reason in error
     assert bool(reason) == bool(error)
+
+
+@pytest.mark.parametrize("what", OF_SIZES)
+def test_a_run_has_one_of_the_sizes_of_its_template(
+    what: str, template: dict[str, Any], cluster: Rehearsal, refused: Callable[..., str]
+) -> None:
+    size, edit, reason = OF_SIZES[what]
+    held = {each: Rays(cluster, "raycronjobs").read(NAMESPACE, size_name(SIZED, each)) for each in (None, *SIZES)}
+    run = copy.deepcopy(run_of(held[size], ["--epochs=3"], BOB.user))
+    edit(run, {each: found["spec"]["jobTemplate"] for each, found in held.items()})
+    error = refused(run)
+    assert reason in error
+    assert bool(reason) == bool(error)
+
+
+@pytest.mark.thorough
+def test_a_size_that_leaves_the_stack_file_is_refused(
+    up: Stack, template: dict[str, Any], cluster: Rehearsal, refused: Callable[..., str]
+) -> None:
+    run = run_of(Rays(cluster, "raycronjobs").read(NAMESPACE, size_name(SIZED, "wide")), [], BOB.user)
+    assert refused(run) == ""
+    up.edit(lambda settings: settings["tenants"][0]["jobTemplates"][-1]["sizes"].pop("wide"))
+    up.up()
+    try:
+        until(lambda: "or one of its sizes (small)" in refused(run), "the API server knows no such size", APPLIED)
+    finally:
+        up.settle(add)
+    until(lambda: refused(run) == "", "the size is back", APPLIED)
 
 
 def configmaps_of(person: Person, cluster: Rehearsal) -> Any:

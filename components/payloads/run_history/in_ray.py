@@ -79,6 +79,7 @@ def facts(found: Listed, redact: Redaction) -> dict[str, Any]:
         "name": found.id,
         "uid": None,
         "template": None,
+        "size": None,
         "author": redact.text(str(author))[:_LONGEST] if author else None,
         "entrypoint": redact.command(str(job.get("entrypoint") or ""))[:_LONGEST_TEXT],
         "runtimeEnv": (redact.settings(environment) or None) if len(environment) <= _LONGEST_TEXT else None,

@@ -23,7 +23,7 @@ MOST_EVENTS, MOST_PODS = 500, 500
 """In a record. The oldest events are dropped; the GPU time of the oldest pods is kept as a sum."""
 
 TEMPLATE_LABEL, AUTHOR_ANNOTATION = "ray-platform/job-template", "ray-platform/created-by"
-CODE_ANNOTATION = "ray-platform/code"
+CODE_ANNOTATION, SIZE_LABEL = "ray-platform/code", "ray-platform/job-size"
 """As in components/job_template/manifests.py."""
 
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
@@ -44,6 +44,7 @@ def facts(job: Body, redact: Redaction) -> dict[str, Any]:
         "namespace": metadata["namespace"],
         "uid": metadata["uid"],
         "template": (metadata.get("labels") or {}).get(TEMPLATE_LABEL),
+        "size": (metadata.get("labels") or {}).get(SIZE_LABEL),
         "author": (metadata.get("annotations") or {}).get(AUTHOR_ANNOTATION),
         "code": (metadata.get("annotations") or {}).get(CODE_ANNOTATION),
         "entrypoint": redact.command(spec.get("entrypoint") or ""),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.external_cluster.manifests import is_check
-from components.job_template.manifests import SCHEDULE_LABEL, brings_code
+from components.job_template.manifests import SCHEDULE_LABEL, SIZE_LABEL, brings_code
 from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
 from components.network.manifests import RAY_DEPLOYER
@@ -341,6 +341,13 @@ LOCAL_CODE = Kind(
 )
 """A job template whose runs bring their code."""
 
+SIZE = Kind(
+    "users of the job template can run it in this size",
+    "applies to runs of this size that are created from now on; existing ones stay as they are",
+    "the job template can no longer be run in this size; existing runs stay",
+)
+"""A size of a job template."""
+
 DEPLOYED_PODS = Kind(
     "opens its ports between RayClusters that run as the tenant's rayDeployer and pods with the label "
     "ray-platform/created-by; from now on the API server refuses pods and Deployments of that account without it",
@@ -359,6 +366,8 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return SCHEDULE
     if body["kind"] == "NetworkPolicy" and body["metadata"]["name"] == RAY_DEPLOYER:
         return DEPLOYED_PODS
+    if body["kind"] == "RayCronJob" and SIZE_LABEL in (body["metadata"].get("labels") or {}):
+        return SIZE
     if body["kind"] == "RayCronJob" and brings_code(body):
         return LOCAL_CODE
     if body["kind"] == "Job" and is_check(body):

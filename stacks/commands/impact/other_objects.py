@@ -14,6 +14,7 @@ from typing import Any
 
 from components.access.manifests import AUTH_DELEGATOR, PREFIX
 from components.access.personas import RAY_WRITE, RUN, Rule, rule
+from components.job_template.manifests import SIZES_ANNOTATION
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
@@ -32,8 +33,8 @@ _SHOWN = 6
 _LONGEST = 60
 """The largest number of characters of a value that is shown with its field."""
 
-_GENERATED = ("pulumi.com/", "ray-platform/scripts")
-"""Prefixes of annotations that follow from other fields: hashes, and what Pulumi waits for."""
+_GENERATED = ("pulumi.com/", "ray-platform/scripts", SIZES_ANNOTATION)
+"""Prefixes of annotations that follow from other fields: hashes, names, and what Pulumi waits for."""
 
 _OWNERS = frozenset({"Namespace", "RayCluster", "RayCronJob", "RayJob", "RayService"})
 """Kinds whose objects are created and deleted together with everything below their place in the stack file."""

@@ -54,7 +54,7 @@ class Report:
 
 
 def report(name: str, plan: Plan) -> Report:
-    made = [_pools(plan), _groups(plan), _clusters(plan), _tenants(plan), _queues(plan)]
+    made = [_pools(plan), _groups(plan), _clusters(plan), _runs(plan), _tenants(plan), _queues(plan)]
     return Report(name, tuple(table for table in made if table.rows), tuple(_sentences(plan)), plan)
 
 
@@ -125,6 +125,16 @@ def _clusters(plan: Plan) -> Table:
         rows.append((each.name, each.queue or NONE, *(figure(usage, GPU_RESOURCE) for usage in usages)))
     columns = ("RayCluster", "Queue", "GPUs at first", "Maximum", "Maximum while others start")
     return Table("RayClusters: what can run at once", columns, tuple(rows))
+
+
+def _runs(plan: Plan) -> Table:
+    rows = []
+    for each in plan.runs:
+        usages = (_zeros(each.starts), each.alone if plan.pools else {})
+        gpus = (figure(usage, GPU_RESOURCE) for usage in usages)
+        rows.append((each.template, each.size or "its own", *gpus, triple(_zeros(each.starts))))
+    columns = ("Job template", "Size", "GPUs at first", "Maximum", "All at first")
+    return Table(f"One run of each size ({_UNITS})", columns, tuple(rows))
 
 
 def _tenants(plan: Plan) -> Table:
@@ -268,6 +278,10 @@ def as_object(plan: Plan) -> dict[str, object]:
             for pool in plan.pools
         ],
         "tenants": [_tenant_object(tenant) for tenant in plan.tenants],
+        "runs": [
+            {"template": each.template, "size": each.size, "starts": numbers(each.starts), "alone": numbers(each.alone)}
+            for each in plan.runs
+        ],
         "queues": [
             {
                 "queue": queue.name,

@@ -50,6 +50,14 @@ def run(
             "--working-dir", metavar="FOLDER", help="Run the code of this folder, if the template has localCode."
         ),
     ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size",
+            metavar="SIZE",
+            help="One of the template's sizes. Default: its own cluster; `run` then lists them.",
+        ),
+    ] = None,
     context: Context = None,
 ) -> None:
     """Run a job template: create its RayJob, with arguments, and print the name.
@@ -66,16 +74,22 @@ def run(
         from stacks.commands.run.live import RefusedError, start
         from stacks.commands.run.package import PackageError, pack
         from stacks.commands.status.live import simulated
-        from stacks.commands.status.targets import namespace_of_template
+        from stacks.commands.status.targets import NoSuchTargetError, job_template
         from stacks.program.identity import cluster_of_stack
 
-        namespace, template = namespace_of_template(settings, name)
+        namespace, found = job_template(settings, name)
+        template, sizes = found.name, ", ".join(found.sizes)
+        if size and size not in found.sizes:
+            option = "" if found.sizes else "; if --size is the job's option, write `--` before it"
+            raise NoSuchTargetError(f"--size: {found.no_such_size(size)}{option}")
         with ending(MISUSED, PackageError):
             package = pack(working_dir) if working_dir else None
         cluster = cluster_of_stack(settings)
         with ending(MISUSED, BadArgumentsError), ending(FOUND, RefusedError):
-            made, beyond = start(cluster, namespace, template, arguments or (), package)
+            made, beyond = start(cluster, namespace, template, arguments or (), package, size)
         typer.echo(f"{namespace}/{made}")
+        if sizes and not size:
+            typer.echo(f"# without --size it has the template's own cluster; sizes: {sizes}", err=True)
         if package:
             typer.echo(f"# code: {package}", err=True)
         if beyond:

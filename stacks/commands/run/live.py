@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from components.cluster import Cluster, ClusterUnreachableError, NoAnswerError, path_of
-from components.job_template.manifests import OPTIONS_ANNOTATION, brings_code, code_of, run_of
+from components.job_template.manifests import OPTIONS_ANNOTATION, brings_code, code_of, run_of, size_name
 from components.ray_cluster.manifests import API_VERSION
 from core.body import Body
 from stacks.commands.run.package import Package
@@ -20,17 +20,24 @@ class RefusedError(Exception):
 
 
 def start(
-    cluster: Cluster, namespace: str, template: str, arguments: Sequence[str], package: Package | None = None
+    cluster: Cluster,
+    namespace: str,
+    template: str,
+    arguments: Sequence[str],
+    package: Package | None = None,
+    size: str | None = None,
 ) -> tuple[str, list[str]]:
     """Creates a run of a job template. Returns its name, and options that the template does not list: the API server
-    refuses them to everybody but administrators. `package`: the code that the run brings.
+    refuses them to everybody but administrators. `package`: the code that the run brings. `size`: one of the
+    template's sizes; None: its own cluster.
 
     Raises RefusedError; BadArgumentsError; ClusterUnreachableError if the template cannot be read.
     """
-    held = cluster.get(API_VERSION, "raycronjobs", namespace, template)
+    held = cluster.get(API_VERSION, "raycronjobs", namespace, size_name(template, size))
     if held is None:
+        what = f"size {size!r} of job template" if size else "job template"
         raise RefusedError(
-            f"job template {namespace}/{template} is in the stack file and not in the cluster: `up` creates it"
+            f"{what} {namespace}/{template} is in the stack file and not in the cluster: `up` creates it"
         )
     if brings_code(held) and not package:
         raise RefusedError(

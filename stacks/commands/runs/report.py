@@ -59,6 +59,7 @@ def lines(record: Record) -> Iterator[str]:
     yield f"{record['namespace']}/{record['name']}: {status(record)}{_because(record)}"
     facts = {
         "template": record.get("template"),
+        "size": record.get("size"),
         "by": record.get("author"),
         "code": record.get("code"),
         "entrypoint": record.get("entrypoint"),

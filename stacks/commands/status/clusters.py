@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from components.job_template.manifests import AUTHOR_ANNOTATION, CODE_ANNOTATION, TEMPLATE_LABEL
+from components.job_template.manifests import AUTHOR_ANNOTATION, CODE_ANNOTATION, SIZE_LABEL, TEMPLATE_LABEL
 from components.payloads.idle_termination import rests_since
 from components.queues.settings import Backend
 from components.ray_cluster.pods import CLUSTER_LABEL
@@ -179,13 +179,16 @@ _SHORT = 12
 
 
 def owner_of(body: Body) -> str | None:
-    """The object that an object belongs to; of a run, its job template, who runs it, and which code it has brought."""
+    """The object that an object belongs to; of a run, its job template and size, who runs it, and which code it
+    has brought."""
     metadata = body["metadata"]
     owners = [f"{each['kind']} {each['name']}" for each in metadata.get("ownerReferences") or ()]
-    if (template := (metadata.get("labels") or {}).get(TEMPLATE_LABEL)) and not owners:
+    labels = metadata.get("labels") or {}
+    if (template := labels.get(TEMPLATE_LABEL)) and not owners:
         annotations = metadata.get("annotations") or {}
         code = str(annotations.get(CODE_ANNOTATION) or "").removeprefix(_OF_PACKAGES)
-        known = (annotations.get(AUTHOR_ANNOTATION), f"code {code[:_SHORT]}" if code else None)
+        size = f"size {labels[SIZE_LABEL]}" if labels.get(SIZE_LABEL) else None
+        known = (size, annotations.get(AUTHOR_ANNOTATION), f"code {code[:_SHORT]}" if code else None)
         owners = [", ".join((f"template {template}", *(each for each in known if each)))]
     return ", ".join(owners) or None
 

@@ -57,8 +57,8 @@ class JobStatus:
     """Why it does not run, or has failed."""
     in_stack_file: bool = False
     owner: str | None = None
-    """The RayCronJob that it belongs to: `RayCronJob nightly`; of a run, its job template, who runs it, and the
-    code that it has brought: `template finetune, alice, code 3fa8b2c1d0e9`."""
+    """The RayCronJob that it belongs to: `RayCronJob nightly`; of a run, its job template and size, who runs it,
+    and the code that it has brought: `template finetune, size large, alice, code 3fa8b2c1d0e9`."""
 
 
 def missing_job(name: str, found: Found, plural: str = "rayjobs") -> JobStatus:

@@ -10,6 +10,7 @@ from typing import Any
 
 from components.access.personas import RAY_KINDS
 from components.cluster import AMBIENT, Connection
+from components.job_template.settings import JobTemplateSettings
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_job.manifests import SUBMITTER, SUBMITTER_LABEL
 from components.ray_service.applications import clusters_of
@@ -109,16 +110,16 @@ def _unknown(word: str, known: list[Target], namespaces: Mapping[str, Found]) ->
     return f"{where} no RayCluster, RayJob or RayService {name!r}: {names_hint(word, names)}{beside}"
 
 
-def namespace_of_template(stack: StackSettings, word: str) -> tuple[str, str]:
-    """Namespace and name of the job template of that name, or `<namespace>/<name>`. Raises NoSuchTargetError."""
+def job_template(stack: StackSettings, word: str) -> tuple[str, JobTemplateSettings]:
+    """The job template of that name, or `<namespace>/<name>`, with its namespace. Raises NoSuchTargetError."""
     namespace, _, name = word.rpartition("/")
-    known = [(tenant.namespace_name, each.name) for tenant in stack.tenants for each in tenant.job_templates]
-    meant = [each for each in known if each[1] == name and namespace in ("", each[0])]
+    known = [(tenant.namespace_name, each) for tenant in stack.tenants for each in tenant.job_templates]
+    meant = [(where, each) for where, each in known if each.name == name and namespace in ("", where)]
     if len(meant) > 1:
-        several = " or ".join("/".join(each) for each in meant)
+        several = " or ".join(f"{where}/{each.name}" for where, each in meant)
         raise NoSuchTargetError(f"several tenants have a job template {name!r}: write {several}")
     if not meant:
-        names = {"/".join(each) if namespace else each[1] for each in known}
+        names = {f"{where}/{each.name}" if namespace else each.name for where, each in known}
         raise NoSuchTargetError(f"the stack file has no job template {word!r}: {names_hint(word, names)}")
     return meant[0]
 

@@ -112,7 +112,8 @@ _KEYS: Mapping[str, Sequence[str]] = {
     ],
     "labels": [
         "mine", "ray.io/cluster", "ray.io/node-type", "ray.io/priority-class-name", "kueue.x-k8s.io/priority-class",
-        "app.kubernetes.io/name", "ray-platform/job-template", "volcano.sh/queue-name",
+        "app.kubernetes.io/name", "ray-platform/job-template", "ray-platform/job-size",
+        "volcano.sh/queue-name",
     ],
     "resources": ["cpu", "memory", "nvidia.com/gpu", "ephemeral-storage"],
     "clusterSelector": ["ray.io/cluster"],

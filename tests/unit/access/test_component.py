@@ -109,6 +109,35 @@ def test_runs_of_job_templates_have_a_policy_with_the_template_as_its_parameter(
     assert {"job-template-policy", "job-template:tune-binding"} <= set(others.after)
 
 
+def test_a_run_is_compared_with_its_size_and_with_the_template_if_that_has_no_such_size() -> None:
+    made = restrictions(templates=["tune"], sizes={"tune": ["small", "large"]})
+    large, own = (made[f"job-template:{name}-binding"] for name in ("tune.large", "tune"))
+    assert large.body["spec"]["paramRef"] == {"name": "tune-large", "parameterNotFoundAction": "Deny"}
+    label = {"ray-platform/job-template": "tune"}
+    assert large.body["spec"]["matchResources"]["objectSelector"] == {
+        "matchLabels": {**label, "ray-platform/job-size": "large"}
+    }
+    assert own.body["spec"]["matchResources"]["objectSelector"] == {
+        "matchLabels": label,
+        "matchExpressions": [{"key": "ray-platform/job-size", "operator": "NotIn", "values": ["large", "small"]}],
+    }
+    # Meanwhile, runs of a new size would be compared with nothing.
+    assert set(own.after) == {"job-template:tune.small-binding", "job-template:tune.large-binding"}
+
+
+def test_tenants_with_one_template_name_have_the_sizes_of_both() -> None:
+    group = {"groupName": "cpu", "cpu": 1, "memory": "4Gi"}
+    cluster = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workerGroups": [group]}
+
+    def tenant(name: str, **cpus: int) -> dict[str, Any]:
+        sizes = {size: {"workerGroups": [{"groupName": "cpu", "cpu": cpu}]} for size, cpu in cpus.items()}
+        job = {"name": "tune", "entrypoint": "python tune.py", "cluster": cluster, "sizes": sizes}
+        return {"name": name, "jobTemplates": [job]}
+
+    tenants = [tenant("team-a", small=2), tenant("team-b", small=4, large=8), tenant("team-c")]
+    assert restricted(parse({"tenants": tenants})).sizes == {"tune": ["small", "large"]}
+
+
 def test_configmaps_of_users_have_a_policy_where_runs_bring_code() -> None:
     assert "local-code-policy" not in bodies(templates=["tune"])
     made = restrictions(templates=["tune"], local_code=True)

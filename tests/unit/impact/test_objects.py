@@ -19,7 +19,7 @@ from tests.unit.planning.stacks import A100, stack, tenant
 GOOD = Path(__file__).parents[2] / "stack_files" / "good"
 
 
-SANDBOX = {
+SANDBOX: dict[str, Any] = {
     "name": "sandbox",
     "entrypoint": "python train.py",
     "localCode": True,
@@ -35,6 +35,17 @@ def edited(before: dict[str, Any], after: dict[str, Any], **both: Any) -> Impact
 def edited_stack(before: dict[str, Any], after: dict[str, Any]) -> Impact:
     there = tenant("a", ray(faultTolerance=True)) if "redis" in before else tenant("a", ray())
     return impact_of(stack(there, **before), stack(there, **after))
+
+
+SIZED: dict[str, Any] = {
+    "name": "tune",
+    "entrypoint": "python tune.py",
+    "cluster": {**SANDBOX["cluster"], "workerGroups": [{"groupName": "cpu", "cpu": 1, "memory": "4Gi"}]},
+    "sizes": {
+        "small": {"workerGroups": [{"groupName": "cpu", "cpu": 2}]},
+        "large": {"workerGroups": [{"groupName": "cpu", "cpu": 8}]},
+    },
+}
 
 
 def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
@@ -67,6 +78,14 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
             "users of the job template can run any code",
         ),
         (
+            edited(
+                {"jobTemplates": [SIZED]}, {"jobTemplates": [{**SIZED, "sizes": {"small": SIZED["sizes"]["small"]}}]}
+            ),
+            "RayCronJob",
+            Verdict.REMOVES,
+            "the job template can no longer be run in this size; existing runs stay",
+        ),
+        (
             of_operator({"version": "1.6.1"}, {"version": "1.6.2"}),
             "Operator",
             Verdict.ROLLING,
@@ -93,6 +112,14 @@ def test_an_edit_of_a_tenant_or_of_the_platform(impact: Impact, kind: str, verdi
     [effect, *_] = effects_on(kind, impact)
     assert effect.verdict is verdict
     assert text in effect.text
+
+
+def test_another_size_of_a_job_template_changes_no_other() -> None:
+    before = {**SIZED, "sizes": {"small": SIZED["sizes"]["small"]}}
+    found = edited({"jobTemplates": [before]}, {"jobTemplates": [SIZED]})
+    assert [(each.name, each.effects[0].text) for each in found.objects if each.kind == "RayCronJob"] == [
+        ("a/tune-large", "users of the job template can run it in this size")
+    ]
 
 
 def test_gained_and_lost_rights_are_listed_with_their_namespaces() -> None:

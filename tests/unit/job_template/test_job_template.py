@@ -32,12 +32,22 @@ def template(**settings: Any) -> JobTemplateSettings:
     return TypeAdapter(ValidJobTemplate).validate_python(entry, by_alias=True, by_name=False)
 
 
-def held(**settings: Any) -> dict[str, Any]:
-    """The template in the cluster."""
+SIZED: dict[str, Any] = {
+    "cluster": {**CLUSTER, "workerGroups": [{"groupName": "cpu", "cpu": 1, "memory": "4Gi", "replicas": 1}]},
+    "sizes": {
+        "small": {"workerGroups": [{"groupName": "cpu", "cpu": 2}]},
+        "large": {"workerGroups": [{"groupName": "cpu", "replicas": 4}]},
+    },
+}
+
+
+def held(size: str | None = None, **settings: Any) -> dict[str, Any]:
+    """The template in the cluster, or a size of it."""
     made = template(**settings)
-    own = made.job.own_cluster
+    job = made.sized_jobs[size] if size else made.job
+    own = job.own_cluster
     assert own
-    body = job_template(made, ray_job(made.job, ray_cluster(own, ()), own))
+    body = job_template(made, ray_job(job, ray_cluster(own, ()), own), size)
     return {**body, "metadata": {**body["metadata"], "namespace": "team-a"}}
 
 
@@ -87,6 +97,21 @@ def test_the_options_of_a_template_are_with_its_runs() -> None:
     assert run["metadata"]["annotations"]["ray-platform/options"] == "--epochs -n"
     assert "ray-platform/options" not in held()["metadata"]["annotations"]
     assert held(options=[])["metadata"]["annotations"]["ray-platform/options"] == ""
+
+
+def test_a_size_is_the_template_with_other_workers_and_a_label() -> None:
+    large, own = held("large", **SIZED), held(**SIZED)
+    for body in (large, own):
+        assert body["metadata"]["annotations"].pop("ray-platform/sizes") == "small, large"
+        [body["workers"]] = body["spec"]["jobTemplate"]["rayClusterSpec"].pop("workerGroupSpecs")
+    assert large["metadata"].pop("name") == "count-large"
+    assert large["metadata"]["labels"].pop("ray-platform/job-size") == "large"
+    assert (large["workers"].pop("replicas"), own["workers"].pop("replicas"), own["metadata"].pop("name")) == (
+        4,
+        1,
+        "count",
+    )
+    assert large == own
 
 
 URI = "gcs://_ray_pkg_f0cdcce0d917935bff95f33613e9f533c9e8fd39.zip"

@@ -10,7 +10,7 @@ import pytest
 from components.job_template.manifests import AUTHOR_ANNOTATION, TEMPLATE_LABEL, run_of, schedule_objects
 from components.payloads import start_run
 from testbed.web_server import Answers, serving
-from tests.unit.job_template.test_job_template import held, template
+from tests.unit.job_template.test_job_template import SIZED, held, template
 
 pytestmark = pytest.mark.thorough
 
@@ -38,6 +38,8 @@ class Cluster:
         name = path.partition("/")[2].partition("?")[0]
         if path == "raycronjobs/count":
             return 200, held()
+        if path == "raycronjobs/count-large":
+            return 200, held("large", **SIZED)
         if method == "GET":
             assert path == f"rayjobs?labelSelector={TEMPLATE_LABEL}%3Dcount"
             return 200, {"items": list(self.jobs.values())}
@@ -77,8 +79,8 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
 def starts(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the program as the pod of a schedule does."""
 
-    def run(time: str = "count-29000000", **cron: Any) -> int:
-        settings = template(cron={"schedule": "0 3 * * *", **cron})
+    def run(time: str = "count-29000000", more: dict[str, Any] | None = None, **cron: Any) -> int:
+        settings = template(**(more or {}), cron={"schedule": "0 3 * * *", **cron})
         own = settings.job.own_cluster
         assert own
         assert settings.cron
@@ -101,6 +103,13 @@ def test_it_starts_the_run_that_a_person_would_start(cluster: Cluster, starts: A
         for key in ("name", "namespace"):
             body["metadata"].pop(key, None)
     assert run == by_hand
+
+
+def test_it_starts_a_run_of_its_size(cluster: Cluster, starts: Any) -> None:
+    assert starts(more=SIZED, size="large") == 0
+    (run,) = cluster.jobs.values()
+    assert run["metadata"]["name"].startswith("count-large-")
+    assert run["metadata"]["labels"]["ray-platform/job-size"] == "large"
 
 
 def test_a_second_try_of_the_same_time_starts_nothing_more(cluster: Cluster, starts: Any) -> None:

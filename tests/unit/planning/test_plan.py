@@ -1,5 +1,6 @@
 """A stack's plan: what starts, what can run at the same time, and promises that the nodes cannot provide."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -30,6 +31,19 @@ def test_the_nodes_limit_a_tenant_without_other_limits() -> None:
     # The head, with KubeRay's autoscaler, and four workers of a whole node.
     assert [float(usage["cpu"]) for usage in (a.starts, a.maximum)] == [2.5, 2.5 + 4 * 60]
     assert rules(plan) == []
+
+
+def test_a_run_of_each_size_of_a_job_template_has_a_row_and_counts_nowhere() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "autoscaling": False}
+    job = {"name": "tune", "entrypoint": "python tune.py"}
+    own = {**image, "workerGroups": [{"groupName": "gpu", "pool": "a100", "gpus": 1, "replicas": 1}]}
+    sizes = {"large": {"workerGroups": [{"groupName": "gpu", "gpus": 8, "replicas": 3}]}}
+    plan = plan_of(stack(tenant("a", jobTemplates=[{**job, "cluster": own, "sizes": sizes}])))
+    [table] = [each for each in report("a", plan).tables if each.title.startswith("One run of each size")]
+    assert [row[:4] for row in table.rows] == [("a/tune", "its own", "1", "1"), ("a/tune", "large", "24", "24")]
+    written = json.loads(json.dumps(as_object(plan)))
+    assert [(each["size"], each["starts"]["gpus"]) for each in written["runs"]] == [(None, 1), ("large", 24)]
+    assert maximum(plan) == {"a": 32}
 
 
 def test_gpus_of_all_vendors_are_counted_each_on_its_own_nodes() -> None:

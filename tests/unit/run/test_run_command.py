@@ -28,6 +28,15 @@ config:
       jobTemplates:
         - {<<: *job, name: finetune}
         - {<<: *job, name: evaluate}
+        - <<: *job
+          name: sized
+          cluster:
+            rayVersion: 2.60.0
+            image: rayproject/ray:2.60.0
+            workerGroups: [{groupName: cpu, cpu: 1, memory: 4Gi}]
+          sizes:
+            small: {workerGroups: [{groupName: cpu, cpu: 2}]}
+            large: {workerGroups: [{groupName: cpu, cpu: 8}]}
     - name: team-b
       jobNames: [weekly]
       jobTemplates:
@@ -105,6 +114,46 @@ def test_a_run_is_created_with_its_arguments_and_its_name_printed(api: Api, argu
     assert api.created["spec"]["entrypoint"] == "python train.py --epochs 3"
     assert api.created["metadata"]["annotations"]["ray-platform/created-by"] == "alice"
     assert ("POST", "/apis/ray.io/v1/namespaces/team-a/rayjobs") in api.sent
+
+
+def test_a_run_has_the_size_that_a_person_picks(api: Api) -> None:
+    labels = {"ray-platform/job-template": "sized", "ray-platform/job-size": "large"}
+    api.template = {**TEMPLATE, "metadata": metadata("sized-large", labels=labels)}
+    done = stacks("run", "prod", "sized", "--size", "large", "--", "--size=3")
+    assert done.exit_code == 0, done.output
+    assert ("GET", "/apis/ray.io/v1/namespaces/team-a/raycronjobs/sized-large") in api.sent
+    assert done.stdout.startswith("team-a/sized-large-")
+    assert "without --size" not in done.stderr
+    assert (api.created["metadata"]["labels"], api.created["spec"]["entrypoint"]) == (
+        labels,
+        "python train.py --size=3",
+    )
+
+
+def test_without_a_size_a_run_has_the_templates_own_and_the_others_are_named(api: Api) -> None:
+    done = stacks("run", "prod", "sized")
+    assert ("GET", "/apis/ray.io/v1/namespaces/team-a/raycronjobs/sized") in api.sent
+    assert "# without --size it has the template's own cluster; sizes: small, large\n" in done.stderr
+    assert "--size" not in stacks("run", "prod", "finetune").stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sized", "--size: job template sized has no size 'larg': use one of small, large, or leave it out"),
+        (
+            "finetune",
+            "--size: job template finetune has no sizes: leave it out, or add sizes to the template; if --size is the "
+            "job's option, write `--` before it",
+        ),
+    ],
+)
+def test_a_size_that_the_template_does_not_have_is_refused_with_those_that_it_has(
+    api: Api, name: str, message: str
+) -> None:
+    done = stacks("run", "prod", name, "--size", "larg")
+    assert (done.exit_code, api.sent) == (2, [])
+    assert message in " ".join(done.stderr.split())
 
 
 def test_a_misspelt_option_of_run_is_not_the_jobs(api: Api) -> None:

@@ -77,7 +77,7 @@ def rayjob(name: str = "train", **status: Any) -> dict[str, Any]:
             "namespace": NAMESPACE,
             "uid": f"uid-of-{name}",
             "creationTimestamp": "2026-05-28T20:00:00Z",
-            "labels": {"ray-platform/job-template": "finetune"},
+            "labels": {"ray-platform/job-template": "finetune", "ray-platform/job-size": "large"},
             "annotations": {"ray-platform/created-by": "bob", "ray-platform/code": CODE},
         },
         "spec": {

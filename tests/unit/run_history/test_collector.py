@@ -28,9 +28,10 @@ def test_a_record_has_the_facts_of_its_job_and_no_secret(cluster: Cluster, tmp_p
     cluster.objects["rayjobs"] = [rayjob()]
     collector(cluster, tmp_path).look(BEGIN)
     found = record(tmp_path)
-    assert (found["name"], found["template"], found["author"], found["status"]) == (
+    assert (found["name"], found["template"], found["size"], found["author"], found["status"]) == (
         "train",
         "finetune",
+        "large",
         "bob",
         "RUNNING",
     )

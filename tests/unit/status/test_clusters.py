@@ -342,8 +342,10 @@ def test_a_run_is_shown_with_its_template_and_who_runs_it() -> None:
     assert shown(run).owner == "template finetune"
     run["metadata"]["annotations"] = {"ray-platform/created-by": "alice"}
     assert shown(run).owner == "template finetune, alice"
+    run["metadata"]["labels"]["ray-platform/job-size"] = "large"
+    assert shown(run).owner == "template finetune, size large, alice"
     run["metadata"]["annotations"]["ray-platform/code"] = "gcs://_ray_pkg_f0cdcce0d917935bff95f33613e9f533c9e8fd39.zip"
-    assert shown(run).owner == "template finetune, alice, code f0cdcce0d917"
+    assert shown(run).owner == "template finetune, size large, alice, code f0cdcce0d917"
 
 
 @pytest.mark.parametrize(
