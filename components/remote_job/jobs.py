@@ -120,6 +120,16 @@ class Jobs:
             pass
         raise self._strange(answer)
 
+    def log(self, job: str) -> str:
+        """The log of a job's driver."""
+        answer = self._ask("GET", f"/api/jobs/{quote(job)}/logs")
+        try:
+            if answer.is_success:
+                return str(answer.json()["logs"])
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise self._strange(answer)
+
     def submit(self, job: str, body: Mapping[str, Any], show: Report) -> Found:
         """Submits a job, unless Ray has one with that ID: an `up` before has submitted it. Tries until the cluster
         answers, for the time in the target."""

@@ -75,9 +75,9 @@ def _where_written(stack: StackSettings, problem: Problem) -> Problem:
 
 def _names(stack: StackSettings) -> Iterator[Problem]:
     tenants = list(enumerate(stack.tenants))
-    remote = (("externalClusters", stack.external_clusters), ("jobs", stack.jobs))
-    for key, listed in remote:
-        yield from _repeated(((key, at, "name"), each.name) for at, each in enumerate(listed))
+    external = enumerate(stack.external_clusters)
+    yield from _repeated((("externalClusters", at, "name"), each.name) for at, each in external)
+    yield from _repeated((("jobs", at, "name"), job.name) for at, job in enumerate(stack.jobs))
     yield from _repeated((("nodes", index, "pool"), pool.pool) for index, pool in enumerate(stack.nodes))
     yield from _repeated((("tenants", index, "name"), tenant.name) for index, tenant in tenants)
     named_once = {tenant.name: (index, tenant) for index, tenant in reversed(tenants)}

@@ -47,6 +47,9 @@ class Outside:
         """Those of the jobs in Ray, by their IDs."""
         return {each["submission_id"]: each["status"] for each in self.ray.listed()}
 
+    def runs(self, *arguments: str) -> str:
+        return self.project.ray_platform("runs", self.project.name, "--cluster", "lab", *arguments).output
+
     def answers(self) -> bool:
         """Whether the head has started."""
         try:
@@ -80,6 +83,10 @@ def test_a_job_is_submitted_once_again_after_an_edit_and_stopped_with_the_stack(
     outside.project.changes_nothing()
     outside.up()
     assert outside.statuses().keys() == {first}
+    assert f"lab/{first}" in outside.runs()
+    assert "they end with the head" in outside.runs()
+    assert f"lab/{first}: SUCCEEDED" in outside.runs(first)
+    assert outside.runs(first, "--logs") == "counted\n"
 
     long = {"entrypoint": "sleep 600", "waitFor": "running", "waitTimeout": "3m"}
     outside.set(long)

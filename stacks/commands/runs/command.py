@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, Stack, ended
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending
 from stacks.commands.status.command import Context, Format, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
     from components.cluster import Cluster
     from stacks.commands.runs.history import Run
+    from stacks.settings import StackSettings
 
 
 def runs(
@@ -21,7 +22,12 @@ def runs(
         typer.Argument(metavar="[NAMESPACE/]NAME", show_default=False, help="A run, or its ID. Default: all of them."),
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="Only this tenant, by its name or namespace.")] = None,
-    on: Annotated[str | None, typer.Option("--cluster", show_default=False, help="Only runs on this cluster.")] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", show_default=False, help="Only runs on this cluster. Outside Kubernetes: what its head lists."
+        ),
+    ] = None,
     output: Annotated[Format, typer.Option("--format", help="For a terminal, or for programs.")] = Format.TEXT,
     logs: Annotated[bool, typer.Option("--logs", help="Show the log of the run.")] = False,
     attempt: Annotated[
@@ -44,6 +50,12 @@ def runs(
         from stacks.commands.check.command import stack_path
 
         settings = settings_of(stack).in_context(context)
+        if (
+            on is not None
+            and tenant is None
+            and _outside(settings, stack_name(stack_path(stack)), on, name, output, last, logs=logs)
+        ):
+            return
         shown = tenants_of(settings, tenant, stack_name(stack_path(stack)))
         namespaces = [each.namespace_name for each in shown if each.run_history]
         if not namespaces:
@@ -76,6 +88,39 @@ def runs(
             raise typer.Exit(FOUND)
 
 
+def _outside(
+    settings: "StackSettings", stack: str, on: str, name: str | None, output: Format, last: int, *, logs: bool
+) -> bool:
+    """Shows what the head of a cluster outside Kubernetes lists; False if the stack has none of that name."""
+    from stacks.commands.runs import outside
+    from stacks.commands.runs.history import selected
+
+    with ending(FOUND, *outside.errors()):
+        target = outside.target_of(settings, stack, on)
+        if target is None:
+            return False
+        found, note = outside.read(target)
+        run = selected(found, name) if name else None
+        if name and run is None:
+            raise ended(
+                f"the head of {on} lists no {name!r}: `ray-platform runs {stack} --cluster {on}` shows all", FOUND
+            )
+        if run and logs:
+            _write(outside.log(target, run))
+        elif output is Format.JSON:
+            listed = [{**each.record} for each in found.runs[:last]]
+            typer.echo(json.dumps(run.record if run else {"runs": listed, "problems": {}, "unreadable": {}}, indent=2))
+        else:
+            from stacks.commands.runs.report import show, show_one
+
+            if run:
+                show_one(run.record)
+            else:
+                show(found, last)
+                typer.echo(note)
+    return True
+
+
 def _one(cluster: "Cluster", run: "Run", output: Format) -> None:
     from stacks.commands.runs.history import whole
 
@@ -100,5 +145,9 @@ def _log(cluster: "Cluster", run: "Run", attempt: int | None) -> None:
     # The list may be older than the log.
     if (attempts[number - 1]["log"] or {}).get("cut"):
         typer.echo(f"# the last {len(found)} bytes", err=True)
-    sys.stdout.buffer.write(found)
+    _write(found)
+
+
+def _write(log: bytes) -> None:
+    sys.stdout.buffer.write(log)
     sys.stdout.buffer.flush()
