@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,8 @@ from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending
 from stacks.commands.status.command import Context, Format, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from components.cluster import Cluster
     from stacks.commands.runs.history import Run
     from stacks.settings import StackSettings
@@ -50,11 +52,10 @@ def runs(
         from stacks.commands.check.command import stack_path
 
         settings = settings_of(stack).in_context(context)
-        if (
-            on is not None
-            and tenant is None
-            and _outside(settings, stack_name(stack_path(stack)), on, name, output, last, logs=logs)
-        ):
+        if on is not None and tenant is None and (head := _outside(settings, stack_name(stack_path(stack)), on)):
+            if attempt not in (None, 1):
+                raise ended("a job outside Kubernetes has one attempt: leave out --attempt", MISUSED)
+            _of_head(head, name, output, last, logs=logs)
             return
         shown = tenants_of(settings, tenant, stack_name(stack_path(stack)))
         namespaces = [each.namespace_name for each in shown if each.run_history]
@@ -88,37 +89,35 @@ def runs(
             raise typer.Exit(FOUND)
 
 
-def _outside(
-    settings: "StackSettings", stack: str, on: str, name: str | None, output: Format, last: int, *, logs: bool
-) -> bool:
-    """Shows what the head of a cluster outside Kubernetes lists; False if the stack has none of that name."""
+def _outside(settings: "StackSettings", stack: str, cluster: str) -> "Mapping[str, Any] | None":
+    """How a cluster outside Kubernetes is reached; None if the stack has none of that name."""
     from stacks.commands.runs import outside
-    from stacks.commands.runs.history import selected
 
     with ending(FOUND, *outside.errors()):
-        target = outside.target_of(settings, stack, on)
-        if target is None:
-            return False
+        return outside.target_of(settings, stack, cluster)
+
+
+def _of_head(target: "Mapping[str, Any]", name: str | None, output: Format, last: int, *, logs: bool) -> None:
+    """Shows what the head of a cluster outside Kubernetes lists."""
+    from stacks.commands.runs import outside
+    from stacks.commands.runs.history import selected
+    from stacks.commands.runs.report import show, show_one
+
+    with ending(FOUND, *outside.errors()):
         found, note = outside.read(target)
         run = selected(found, name) if name else None
         if name and run is None:
-            raise ended(
-                f"the head of {on} lists no {name!r}: `ray-platform runs {stack} --cluster {on}` shows all", FOUND
-            )
+            raise ended(f"the head of {target['cluster']} lists no job {name!r}: leave out the name to list all", FOUND)
         if run and logs:
             _write(outside.log(target, run))
         elif output is Format.JSON:
-            listed = [{**each.record} for each in found.runs[:last]]
-            typer.echo(json.dumps(run.record if run else {"runs": listed, "problems": {}, "unreadable": {}}, indent=2))
+            every = {"runs": [each.record for each in found.runs[:last]], "problems": {}, "unreadable": {}}
+            typer.echo(json.dumps(run.record if run else every, indent=2))
+        elif run:
+            show_one(run.record)
         else:
-            from stacks.commands.runs.report import show, show_one
-
-            if run:
-                show_one(run.record)
-            else:
-                show(found, last)
-                typer.echo(note)
-    return True
+            show(found, last)
+            typer.echo(note)
 
 
 def _one(cluster: "Cluster", run: "Run", output: Format) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from components.payloads.run_history.in_ray import SHARED, SUBMISSION, Listed, facts, listed
+from components.payloads.run_history.in_ray import OF_A_DRIVER, SHARED, SUBMISSION, Listed, facts, listed
 from components.payloads.run_history.redaction import Redaction
 from components.run_history.manifests import redaction
 from core.problems import in_one_line
@@ -75,11 +75,5 @@ def _records(cluster: str, jobs: list[dict[str, Any]]) -> Iterator[dict[str, Any
 
 
 def _of_now(cluster: str, found: Listed) -> dict[str, Any]:
-    has_log = found.job["type"] == SUBMISSION
-    return {
-        "id": found.id,
-        "namespace": cluster,
-        "onCluster": cluster,
-        "attempts": [{"jobId": found.id, "cluster": cluster, "log": None}] if has_log else [],
-        "missing": [SHARED],
-    }
+    missing = [SHARED] if found.job["type"] == SUBMISSION else [SHARED, OF_A_DRIVER]
+    return {"id": found.id, "namespace": cluster, "onCluster": cluster, "attempts": [], "missing": missing}
