@@ -12,6 +12,8 @@ from urllib.parse import quote
 import httpx
 
 from components.cml.client import CmlError, proxy, tls
+from components.payloads.run_history.redaction import Redaction
+from components.run_history.manifests import redaction
 
 PAUSE_SECONDS = 2.0
 STOP_SECONDS = 60.0
@@ -105,7 +107,8 @@ class Jobs:
         try:
             if answer.is_success:
                 body = answer.json()
-                return Found(body["status"], _short(body.get("message") or ""))
+                # It has the end of the log, and is written into the state.
+                return Found(body["status"], _short(Redaction(**redaction()).text(body.get("message") or "")))
         except (ValueError, KeyError, TypeError):
             pass
         raise self._strange(answer)

@@ -110,8 +110,11 @@ def test_a_job_is_submitted_once_again_after_an_edit_and_stopped_with_the_stack(
 
 
 def test_an_up_fails_with_the_reason_and_what_to_change(outside: Outside) -> None:
-    outside.set({"entrypoint": "echo the reason && exit 3", "waitFor": "succeeded"})
+    printed = "printf 'bear%s abcdefghijklmnop0815' er"
+    outside.set({"entrypoint": f"{printed}; echo ': the reason' && exit 3", "waitFor": "succeeded"})
     shown = outside.up(fails=True)
+    assert "bearer abcdefgh" not in shown
+    assert "bearer ***" in shown
     assert "exit code 3" in shown
     assert "the reason" in shown
     assert "Its log: `ray job logs --address http://127.0.0.1:" in shown

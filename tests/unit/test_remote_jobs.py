@@ -10,6 +10,7 @@ from typing import Any
 
 import dill
 import pytest
+import yaml
 
 from components.dynamic.remote_job import RunProvider
 from components.remote_job import jobs
@@ -63,6 +64,20 @@ def test_impact_reports_what_is_submitted_and_what_is_stopped() -> None:
     assert edited.endswith("if it still runs on Ray cluster lab, it is stopped; `up` submits it to lab again")
     [removed] = texts(stack(JOB), stack())
     assert removed == "count deletes: if it still runs on Ray cluster lab, it is stopped; Ray keeps its log"
+
+
+def test_manifests_of_a_stack_with_tenants_lack_its_jobs_outside_kubernetes(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.dev.yaml"
+    both = {
+        "operator": {"install": "existing"},
+        "tenants": [{"name": "team-a"}],
+        "externalClusters": [{"name": "lab", "dashboardAddress": "http://localhost:8265"}],
+        "jobs": [JOB],
+    }
+    file.write_text(yaml.safe_dump({"config": {f"ray-platform:{key}": value for key, value in both.items()}}))
+    shown = stacks("render", file, "--output", tmp_path / "out").output
+    assert "Jobs count outside Kubernetes: `up` submits them from its own machine: use `ray job submit`" in shown
+    assert stacks("render", FILE, "--output", tmp_path / "none").exit_code == 1
 
 
 def test_a_cluster_that_does_not_answer_is_named_and_does_not_keep_a_job_in_the_state(
