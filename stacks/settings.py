@@ -25,6 +25,7 @@ from components.ray_job.settings import JobName, RayJobSettings
 from components.ray_service.rules import ValidRayService
 from components.ray_service.settings import ServiceName
 from components.redis.settings import RedisSettings
+from components.remote_job.settings import RemoteClusterSettings, RemoteJobSettings
 from components.run_history.settings import RunHistorySettings
 from components.storage.settings import StorageSettings
 from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, NamespaceLabels, QuotaSettings
@@ -309,6 +310,12 @@ class StackSettings(Settings):
 
     cml_api_key: Encrypted | None = None
     """The key of its API, if CML_API_KEY is not set: `pulumi config set --secret` writes it. Default: none."""
+
+    external_clusters: tuple[RemoteClusterSettings, ...] = ()
+    """Ray clusters that exist already, and that `up` itself submits `jobs` to. Default: none."""
+
+    jobs: tuple[RemoteJobSettings, ...] = ()
+    """Jobs that `up` itself submits, without Kubernetes. Default: none."""
 
     def in_context(self, name: str | None) -> Self:
         """The same for a context of the kubeconfig. None: the stack file's."""

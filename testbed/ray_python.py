@@ -1,16 +1,28 @@
-"""A Python that has all of Ray's image, with dashboard, jobs and Serve, unlike that of the tests."""
+"""A Python that has all of Ray's image, with dashboard, jobs and Serve, unlike that of the tests; and a head of it."""
 
 import fcntl
 import hashlib
+import os
 import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
+import psutil
 from uv import find_uv_bin
 
 from local import paths
 from local.commands import run
+from local.control_plane import free_ports
 from local.images.ray import PINS
+
+TOKEN = "of-a-real-head"  # noqa: S105 (of a test)
+
+ENVIRONMENT = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
 
 
 def serve_python() -> Path:
@@ -36,3 +48,29 @@ def serve_python() -> Path:
             )
             complete.touch()
     return python
+
+
+@contextmanager
+def head(python: Path) -> Iterator[tuple[list[str], str]]:
+    """A head of Ray with a dashboard and a token; its addresses for drivers, and that of its dashboard."""
+    port, client, agent, dashboard = islice(free_ports(), 4)
+    # Sockets of Ray are below this folder, and a socket's path has at most 107 characters.
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        process = psutil.Popen(
+            [
+                *(str(python.with_name("ray")), "start", "--head", "--block", "--node-ip-address=127.0.0.1"),
+                *(f"--port={port}", f"--ray-client-server-port={client}", f"--dashboard-agent-listen-port={agent}"),
+                *(f"--dashboard-port={dashboard}", "--min-worker-port=0", "--max-worker-port=0", "--num-cpus=2"),
+                *(f"--temp-dir={folder}", "--disable-usage-stats", "--object-store-memory=80000000"),
+            ],
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield [f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}"], f"127.0.0.1:{dashboard}"
+        finally:
+            ours = [process, *process.children(recursive=True)]
+            for each in ours:
+                each.kill()
+            psutil.wait_procs(ours, timeout=10)

@@ -207,11 +207,11 @@ def _message(answer: httpx.Response) -> str:
 
 
 def proxy(url: str) -> httpx.Proxy | None:
-    """The proxy that the environment sets for an address (HTTPS_PROXY, NO_PROXY). Raises CmlError."""
+    """The proxy that the environment sets for an address (HTTPS_PROXY, HTTP_PROXY, NO_PROXY). Raises CmlError."""
     from urllib.request import getproxies, proxy_bypass
 
-    host = httpx.URL(url).host
-    found = None if proxy_bypass(host) else getproxies().get("https")
+    address = httpx.URL(url)
+    found = None if proxy_bypass(address.host) else getproxies().get(address.scheme)
     if not found:
         return None
     try:
@@ -219,4 +219,5 @@ def proxy(url: str) -> httpx.Proxy | None:
         return httpx.Proxy(found if "://" in found else f"http://{found}")
     except (ValueError, httpx.InvalidURL):
         # It may have a password.
-        raise CmlError("HTTPS_PROXY is not the address of a proxy: write http://HOST:PORT") from None
+        name = f"{address.scheme.upper()}_PROXY"
+        raise CmlError(f"{name} is not the address of a proxy: write http://HOST:PORT") from None

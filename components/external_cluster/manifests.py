@@ -11,7 +11,7 @@ from components import payloads
 from components.external_cluster.settings import EXTERNAL_LABEL, ExternalClusterSettings
 from components.ray_cluster.pods import PodIdentity, container, template
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER, SUBMITTER_AMOUNTS, SUBMITTER_GROUP, run
+from components.ray_job.manifests import RUN_ANNOTATION, SUBMITTER, SUBMITTER_AMOUNTS, SUBMITTER_GROUP, run, submitted
 from components.ray_job.settings import RayJobSettings, SubmitterConfigSettings
 from components.tenant.demand import Demand, defaults, group_of
 from components.tenant.settings import LimitSettings
@@ -86,16 +86,8 @@ def submission(job: RayJobSettings, cluster: ExternalClusterSettings, pull_secre
 
     Raises Problems, with paths in the job's settings, if `submitterPodTemplate` cannot be merged.
     """
-    environment, deadline = job.runtime_env, job.active_deadline_seconds
-    keywords = {
-        "entrypoint": job.entrypoint,
-        "runtime_env": environment.model_dump(exclude_unset=True) if environment else None,
-        "metadata": dict(job.metadata) or None,
-        "entrypoint_num_cpus": job.entrypoint_num_cpus,
-        "entrypoint_num_gpus": job.entrypoint_num_gpus,
-        "entrypoint_resources": dict(job.entrypoint_resources) or None,
-    }
-    task = {"job": {key: value for key, value in keywords.items() if value is not None}, "deadline": deadline}
+    deadline = job.active_deadline_seconds
+    task = {"job": submitted(job), "deadline": deadline}
     tries = (job.submitter_config or SubmitterConfigSettings()).backoff_limit
     ended = {"containerName": SUBMITTER, "operator": "In", "values": [ENDED]}
     spec: Body = {

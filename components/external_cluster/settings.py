@@ -55,12 +55,16 @@ class Address:
             return None
 
 
-def parse(text: str, schemes: Sequence[str], usual_port: int) -> Address:
-    """Reads `scheme://host:port`. Raises ValueError with what is wrong and a text that would be right."""
+def parse(text: str, schemes: Sequence[str], usual_port: int, *, of_pods: bool = True) -> Address:
+    """Reads `scheme://host:port`. Raises ValueError with what is wrong and a text that would be right.
+
+    `of_pods`: False if another machine reaches it, which may itself be the host.
+    """
     expected = f"write {schemes[0]}://HOST:{usual_port}"
     # First, because the other messages show the text.
     if "@" in text:
-        raise ValueError("credentials do not belong into an address: put the token into a Secret, and set tokenSecret")
+        where = "a Secret, and set tokenSecret" if of_pods else "an environment variable, and set tokenVariable"
+        raise ValueError(f"credentials do not belong into an address: put the token into {where}")
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
@@ -72,7 +76,8 @@ def parse(text: str, schemes: Sequence[str], usual_port: int) -> Address:
         raise ValueError(f"{text!r} has no port: write it, too; Ray's own is {usual_port}")
     if text != f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}":
         raise ValueError(f"{text!r} has more than a scheme, a host in lower case and a port: {expected}")
-    _check_host(host)
+    if of_pods:
+        _check_host(host)
     return Address(parts.scheme, host, port)
 
 

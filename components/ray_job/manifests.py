@@ -14,7 +14,7 @@ from components.ray_cluster.objects import beside_ray_clusters, certificates
 from components.ray_cluster.origin import cut
 from components.ray_cluster.pods import PodIdentity, container, template, with_image_alone
 from components.ray_cluster.settings import RayClusterSettings
-from components.ray_job.settings import JOB_LABEL, RayJobSettings
+from components.ray_job.settings import JOB_LABEL, RayJobSettings, SubmissionSettings
 from components.tenant.demand import Container, Demand, Group, Usage, defaults, demand, group_of, inside
 from components.tenant.settings import LimitSettings
 from core.body import Body, ReadOnlyBody
@@ -83,7 +83,7 @@ def ray_job_objects(settings: RayJobSettings, body: Body) -> Iterator[Object]:
     yield Object(RAY_JOB, body, after=certificates(beside))
 
 
-def run(settings: RayJobSettings) -> str:
+def run(settings: SubmissionSettings) -> str:
     """Identifies the run that these settings describe.
 
     It depends on the settings alone, not on what they are rendered to: another release of this program, or a change of
@@ -93,6 +93,20 @@ def run(settings: RayJobSettings) -> str:
     if described.get("cluster", {}).get("head") == {}:
         del described["cluster"]["head"]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def submitted(settings: SubmissionSettings) -> dict[str, Any]:
+    """What Ray's jobs API gets, with its own keys (ray, dashboard/modules/job/common.py: JobSubmitRequest)."""
+    environment = settings.runtime_env
+    keywords = {
+        "entrypoint": settings.entrypoint,
+        "runtime_env": environment.model_dump(exclude_unset=True) if environment else None,
+        "metadata": dict(settings.metadata) or None,
+        "entrypoint_num_cpus": settings.entrypoint_num_cpus,
+        "entrypoint_num_gpus": settings.entrypoint_num_gpus,
+        "entrypoint_resources": dict(settings.entrypoint_resources) or None,
+    }
+    return {key: value for key, value in keywords.items() if value is not None}
 
 
 def _spec(

@@ -89,7 +89,32 @@ ResourceName = Annotated[NonEmptyText, AfterValidator(_custom)]
 """Name of a resource that is not one of Ray's own."""
 
 
-class JobSettings(Settings):
+class SubmissionSettings(Settings):
+    """What Ray's jobs API gets of a job."""
+
+    name: JobName
+    """Name of the job."""
+
+    entrypoint: NonEmptyText | None = None
+    """The command that Ray runs."""
+
+    runtime_env: RuntimeEnvSettings | None = None
+    """Ray's runtime environment: packages, working directory, variables."""
+
+    metadata: dict[NonEmptyText, str] = Field(default_factory=dict)
+    """Metadata of the job in Ray."""
+
+    entrypoint_num_cpus: Annotated[float, Field(gt=0, le=10_000)] | None = None
+    """CPUs that the entrypoint reserves. Default: none, so that it runs on the head."""
+
+    entrypoint_num_gpus: Annotated[float, Field(gt=0, le=10_000), ReservedGpus] | None = None
+    """GPUs that the entrypoint reserves: a part of one, or whole ones."""
+
+    entrypoint_resources: dict[ResourceName, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    """Ray custom resources that the entrypoint reserves."""
+
+
+class JobSettings(SubmissionSettings):
     """What a job runs, on which cluster, and when that is deleted."""
 
     name: JobName
@@ -116,21 +141,6 @@ class JobSettings(Settings):
 
     submitter_pod_template: PodTemplate = Field(default_factory=dict)
     """With `K8sJobMode`: merged over the pod that submits. Its container is the first, `ray-job-submitter`."""
-
-    runtime_env: RuntimeEnvSettings | None = None
-    """Ray's runtime environment: packages, working directory, variables."""
-
-    metadata: dict[NonEmptyText, str] = Field(default_factory=dict)
-    """Metadata of the job in Ray."""
-
-    entrypoint_num_cpus: Annotated[float, Field(gt=0, le=10_000)] | None = None
-    """CPUs that the entrypoint reserves. Default: none, so that it runs on the head."""
-
-    entrypoint_num_gpus: Annotated[float, Field(gt=0, le=10_000), ReservedGpus] | None = None
-    """GPUs that the entrypoint reserves: a part of one, or whole ones."""
-
-    entrypoint_resources: dict[ResourceName, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
-    """Ray custom resources that the entrypoint reserves."""
 
     backoff_limit: Count | None = None
     """How often a failed job is tried again, each time on a new cluster. Default: not."""

@@ -212,6 +212,10 @@ def _long_waits(stack: StackSettings) -> Iterator[Finding]:
             (("drainTimeout",), cluster.drain_timeout),
         ]
         yield from _longer_than_a_day((f"{PREFIX}cml", "clusters", at), waits)
+    for at, job in enumerate(stack.jobs):
+        yield from _longer_than_a_day((f"{PREFIX}jobs", at), [(("waitTimeout",), job.wait_timeout)])
+    for at, external in enumerate(stack.external_clusters):
+        yield from _longer_than_a_day((f"{PREFIX}externalClusters", at), [(("readyTimeout",), external.ready_timeout)])
 
 
 def _longer_than_a_day(path: Path, placed: Iterable[tuple[Path, str]]) -> Iterator[Finding]:

@@ -53,6 +53,7 @@ def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]
         *problems_of_scheduling(stack),
         *problems_of_admission(stack),
         *_monitoring(stack),
+        *_remote_jobs(stack),
         *problems_of_logs(stack),
         *problems_of_clusters(stack, group),
     ]
@@ -75,6 +76,9 @@ def _where_written(stack: StackSettings, problem: Problem) -> Problem:
 
 def _names(stack: StackSettings) -> Iterator[Problem]:
     tenants = list(enumerate(stack.tenants))
+    external = enumerate(stack.external_clusters)
+    yield from _repeated((("externalClusters", at, "name"), each.name) for at, each in external)
+    yield from _repeated((("jobs", at, "name"), job.name) for at, job in enumerate(stack.jobs))
     yield from _repeated((("nodes", index, "pool"), pool.pool) for index, pool in enumerate(stack.nodes))
     yield from _repeated((("tenants", index, "name"), tenant.name) for index, tenant in tenants)
     named_once = {tenant.name: (index, tenant) for index, tenant in reversed(tenants)}
@@ -104,6 +108,20 @@ def _names_of_sizes(tenant: TenantSettings) -> Iterator[Problem]:
     for path, name, first in repeats([*((path, name) for name, path in templates.items()), *sizes]):
         message = f"runs of this size would be named {name}-xxxxx, as those of {place(first)}: rename one of them"
         yield Problem(path, None, message, "repeated-name")
+
+
+def _remote_jobs(stack: StackSettings) -> Iterator[Problem]:
+    """Clusters of jobs that `up` submits, which the stack does not have."""
+    on_cml = [each.name for each in stack.cml.clusters] if stack.cml else []
+    external = [each.name for each in stack.external_clusters]
+    for at, job in enumerate(stack.jobs):
+        key, where, names = ("cmlCluster", "cml.clusters", on_cml)
+        if job.external_cluster:
+            key, where, names = ("externalCluster", "externalClusters", external)
+        if job.cluster not in names:
+            known = f"use one of {', '.join(names)}, or " if names else ""
+            message = f"the stack has no cluster {job.cluster!r} in {where}: {known}add it there"
+            yield Problem(("jobs", at, key), job.cluster, message, "unknown-cluster")
 
 
 def _external_names(index: int, tenant: TenantSettings) -> Iterator[tuple[Path, str]]:

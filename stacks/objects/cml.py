@@ -1,4 +1,4 @@
-"""The Ray clusters of a stack on Cloudera ML, and the key of its API in the stack's configuration. Pure functions."""
+"""What of a stack is outside Kubernetes, and the key of Cloudera ML's API in its configuration. Pure functions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,14 @@ API_KEY = "cmlApiKey"
 """The only key of a stack file whose value Pulumi encrypts. The program does not read it: Pulumi passes it to the
 provider (components/dynamic/cml.py)."""
 
-_ALONE = {"cml", "cml_api_key", "extends", "policies"}
+_OUTSIDE = {"cml", "external_clusters"}
+
+_ALONE = {*_OUTSIDE, "jobs", "cml_api_key", "extends", "policies"}
 
 
 def without_kubernetes(stack: StackSettings) -> bool:
-    """Whether a stack has clusters on Cloudera ML, and nothing that belongs to a Kubernetes cluster."""
-    return stack.cml is not None and stack.model_fields_set <= _ALONE
+    """Whether a stack has clusters on Cloudera ML or of others, and nothing that belongs to a Kubernetes cluster."""
+    return bool(stack.model_fields_set & _OUTSIDE) and stack.model_fields_set <= _ALONE
 
 
 def installs_operator(stack: StackSettings) -> bool:

@@ -1,8 +1,8 @@
 """All resources of a stack."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_kubernetes
@@ -26,6 +26,9 @@ from stacks.program.platform import OtherPlatform, Platform, PlatformArgs, other
 from stacks.program.tenant import Tenant, TenantArgs, TenantClusters
 from stacks.settings import StackSettings, TenantSettings
 
+if TYPE_CHECKING:
+    from components.cml.component import CmlRayCluster
+
 
 @without_stack_traces()
 def build(
@@ -45,7 +48,7 @@ def build(
     (`platform_outputs.exported`). `split`, if the environment is split: the number
     of tenants' stacks. `kubernetes`: the UID of the cluster, which later updates compare (`identity.uid_of`).
     `cmlClusters`: by name the same of clusters on Cloudera ML, `cmlTokens` their tokens, and `cmlServeKeys` the keys
-    for what they serve; both are secrets.
+    for what they serve; both are secrets. `submittedJobs`: by name, jobs that `up` itself submits.
 
     Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now,
     the cluster is not the stack's, or the kubeconfig is empty.
@@ -54,9 +57,9 @@ def build(
     owns = ownership_of(settings, stack)
     last = last_outputs()
     refuse_foreign(owns, stack, last)
-    on_cml = _on_cml(settings, opts) if owns.platform else {}
+    outside = _outside(settings, opts) if owns.platform else {}
     if without_kubernetes(settings):
-        return on_cml
+        return outside
     cluster = _session(connection_of(settings), kubeconfig)
     # Before the cluster is read: an account of a tenant cannot read namespaces that the platform does not give to it.
     platform = other_platform(settings) if settings.platform else None
@@ -74,7 +77,7 @@ def build(
     outputs = (
         _tenants_alone(settings, platform, everywhere, facts, cluster)
         if platform
-        else {**_with_platform(settings, owns, everywhere, facts, cluster), **on_cml}
+        else {**_with_platform(settings, owns, everywhere, facts, cluster), **outside}
     )
     return {**outputs, **({OUTPUT_OF_CLUSTER: {"cluster": facts.uid}} if facts.uid else {})}
 
@@ -93,23 +96,52 @@ def _session(ambient: Connection, kubeconfig: pulumi.Input[str] | None) -> Clust
     return KubernetesCluster(connection, content)
 
 
-def _on_cml(settings: StackSettings, opts: pulumi.ResourceOptions | None) -> dict[str, Any]:
-    """The clusters on Cloudera ML, and their outputs."""
-    if settings.cml is None:
-        return {}
+def _outside(settings: StackSettings, opts: pulumi.ResourceOptions | None) -> dict[str, Any]:
+    """The clusters on Cloudera ML, the jobs that `up` submits, and their outputs."""
+    on_cml, made = _on_cml(settings, opts) if settings.cml else ({}, {})
+    return {**on_cml, **(_jobs(settings, made, opts) if settings.jobs else {})}
+
+
+def _on_cml(
+    settings: StackSettings, opts: pulumi.ResourceOptions | None
+) -> tuple[dict[str, Any], Mapping[str, "CmlRayCluster"]]:
     # Only stacks with such clusters need its client.
     from components.cml.component import CmlRayCluster, CmlRayClusterArgs
 
+    assert settings.cml
     made = {
         cluster.name: CmlRayCluster(f"cml-{cluster.name}", CmlRayClusterArgs(settings.cml, cluster), opts)
         for cluster in settings.cml.clusters
     }
     keys = {name: cluster.serve_key for name, cluster in made.items() if cluster.serve_key is not None}
-    return {
+    outputs = {
         "cmlClusters": {name: cluster.summary for name, cluster in made.items()},
         "cmlTokens": {name: cluster.token for name, cluster in made.items()},
         **({"cmlServeKeys": keys} if keys else {}),
     }
+    return outputs, made
+
+
+def _jobs(
+    settings: StackSettings, on_cml: Mapping[str, "CmlRayCluster"], opts: pulumi.ResourceOptions | None
+) -> dict[str, Any]:
+    """The jobs that `up` itself submits; those on Cloudera ML once their cluster is ready."""
+    from components.remote_job.component import RemoteJob, RemoteJobArgs
+    from components.remote_job.manifests import target, target_on_cml
+
+    external = {cluster.name: target(cluster) for cluster in settings.external_clusters}
+    found = {}
+    for job in settings.jobs:
+        if job.cml_cluster and settings.cml:
+            cluster = on_cml[job.cml_cluster]
+            url = cluster.connection["jobsUrl"]
+            reached = target_on_cml(job.cml_cluster, url, cluster.token, settings.cml.ca_file)
+            after = pulumi.ResourceOptions(depends_on=[whole(cluster)])
+        else:
+            reached, after = external[job.cluster], pulumi.ResourceOptions()
+        args = RemoteJobArgs(job, reached)
+        found[job.name] = RemoteJob(f"job-{job.name}", args, pulumi.ResourceOptions.merge(opts, after)).summary
+    return {"submittedJobs": found}
 
 
 def _with_platform(

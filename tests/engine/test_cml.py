@@ -96,6 +96,7 @@ class Cml:
         self.ports = [{"port": next(free), "dashboardPort": next(free)} for _ in range(2)]
         """Those of the two heads: a GCS listens at all addresses of the machine."""
         self.others: list[dict[str, Any]] = []
+        self.jobs: list[dict[str, Any]] = []
 
     def greet(self, greeting: str) -> None:
         """Lets the second cluster serve HELLO with another greeting."""
@@ -156,6 +157,7 @@ class Cml:
         }
         settings = {"host": f"https://{HOST}", "caFile": str(self.server.ca_file), "clusters": [cluster, *self.others]}
         content.setdefault("config", {})["ray-platform:cml"] = settings
+        content["config"]["ray-platform:jobs"] = self.jobs
         file.write_text(yaml.safe_dump(content))
 
     def run(self, *arguments: str) -> str:
@@ -275,6 +277,36 @@ def test_clusters_form_scale_under_load_are_repaired_and_leave_nothing(cml: Cml)
     folders = (cml.folder, cml.runner.short)
     written = [path for each in folders for path in each.rglob("*") if path.is_file() and path.suffix != ".pem"]
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+def test_a_job_is_submitted_to_the_head_once_and_again_after_an_edit(cml: Cml) -> None:
+    job = {"name": "count", "cmlCluster": "training", "waitFor": "succeeded", "waitTimeout": "3m"}
+
+    def submitted(entrypoint: str, **changes: str) -> dict[str, Any]:
+        cml.jobs = [{**job, "entrypoint": entrypoint, **changes}]
+        cml.set(numWorkers=0, runtimeIdentifier=RUNTIMES[1])
+        cml.run("up", "--yes", "--skip-preview")
+        found: dict[str, Any] = cml.project.outputs()["submittedJobs"]["count"]
+        return found
+
+    cml.project.environment[KEY_VARIABLE] = KEY
+    first = submitted("echo first")
+    cml.project.changes_nothing()
+    second = submitted("echo second")
+    assert first["submissionId"] != second["submissionId"]
+    for found in (first, second):
+        assert (found["cluster"], found["status"]) == ("training", "SUCCEEDED")
+        assert found["jobsUrl"] == cml.project.outputs()["cmlClusters"]["training"]["jobsUrl"]
+    shown = cml.command("runs", cml.project.name, "--cluster", "training", **{KEY_VARIABLE: KEY})
+    assert all(each["submissionId"] in shown for each in (first, second))
+
+    token = cml.applications()["head"].environment["RAY_AUTH_TOKEN"]
+    state = json.dumps(cml.project.resources())
+    assert submitted("sleep 600", waitFor="running")["status"] == "RUNNING"
+    # The job is stopped while its head still answers.
+    assert "warning" not in cml.run("destroy", "--yes", "--skip-preview")
+    assert cml.server.workspace.apps == {}
+    assert token not in state + cml.shown
 
 
 class Load:

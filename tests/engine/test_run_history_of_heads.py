@@ -1,30 +1,19 @@
 """The run history of a real head of Ray that is killed. Without Kubernetes: the head's RayCluster is in memory."""
 
-import os
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from components.payloads.run_history.configured import READ_SECONDS
-from local.control_plane import free_ports
 from testbed.pods.steps import until
-from testbed.ray_python import serve_python
+from testbed.ray_python import ENVIRONMENT, TOKEN, head, serve_python
 from tests.unit.run_history.api import Cluster, collector, give_token, head_of, standing
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(300)]
-
-TOKEN = "of-a-real-head"  # noqa: S105 (of a test)
-
-ENVIRONMENT = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
 
 SUBMIT = """
 import sys
@@ -36,32 +25,6 @@ client.submit_job(submission_id="runs", entrypoint="echo epoch 1 && sleep 600")
 """
 
 CONNECT = "import sys, ray; ray.init(sys.argv[1], log_to_driver=False)"
-
-
-@contextmanager
-def head(python: Path) -> Iterator[tuple[list[str], str]]:
-    """A head of Ray with a dashboard and a token; its addresses for drivers, and that of its dashboard."""
-    port, client, agent, dashboard = islice(free_ports(), 4)
-    # Sockets of Ray are below this folder, and a socket's path has at most 107 characters.
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        process = psutil.Popen(
-            [
-                *(str(python.with_name("ray")), "start", "--head", "--block", "--node-ip-address=127.0.0.1"),
-                *(f"--port={port}", f"--ray-client-server-port={client}", f"--dashboard-agent-listen-port={agent}"),
-                *(f"--dashboard-port={dashboard}", "--min-worker-port=0", "--max-worker-port=0", "--num-cpus=2"),
-                *(f"--temp-dir={folder}", "--disable-usage-stats", "--object-store-memory=80000000"),
-            ],
-            env=ENVIRONMENT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            yield [f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}"], f"127.0.0.1:{dashboard}"
-        finally:
-            ours = [process, *process.children(recursive=True)]
-            for each in ours:
-                each.kill()
-            psutil.wait_procs(ours, timeout=10)
 
 
 def test_jobs_of_a_head_that_is_killed_keep_their_records_and_logs(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class Used:
 def used(stack: StackSettings) -> Used:
     """The images, sorted by name, and the manifests of a stack."""
     unmirrored = stack
-    # The copy has `images` set, so it would not count as a stack on Cloudera ML alone (without_kubernetes).
+    # The copy has `images` set, so it would not count as a stack without Kubernetes (without_kubernetes).
     if stack.images.mirrors:
         without_mirrors = stack.images.model_copy(update={"mirrors": {}})
         unmirrored = stack.model_copy(update={"images": without_mirrors})

@@ -29,6 +29,7 @@ from stacks.commands.impact.owners import (
 from stacks.commands.impact.programs import of_programs
 from stacks.commands.impact.ray_cluster import of_ray_cluster
 from stacks.commands.impact.ray_pods import BY_KUBERAY_ALONE, Known
+from stacks.commands.impact.remote_jobs import of_remote_jobs
 from stacks.commands.impact.sources import ray_clusters, updates
 from stacks.commands.plan.report import figure, money
 from stacks.objects.stack import render
@@ -115,6 +116,7 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
         *of_rights(*objects),
         *of_programs(before, after),
         *of_cml(before, after),
+        *of_remote_jobs(before, after),
     ]
     return _sorted(objects_impact, [*_of_release(old), NOT_COUNTED], budget(old, after, price))
 

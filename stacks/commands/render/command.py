@@ -35,7 +35,7 @@ def render(
         parsed = stack_file(file, read(file))
         settings = settings_of(parsed)
     if without_kubernetes(settings):
-        raise ended(f"error: stack {stack_name(file)} is on Cloudera ML alone: it has no manifests", FOUND)
+        raise ended(f"error: stack {stack_name(file)} has nothing on Kubernetes, so it has no manifests", FOUND)
     operator = settings.operator
     name = stack_name(file)
     try:

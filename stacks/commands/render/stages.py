@@ -200,6 +200,9 @@ def _left(stack: StackSettings, bodies: Sequence[Body]) -> Iterator[Omission]:
     if jobs := [f"{tenant.namespace_name}/{job.name}" for tenant in stack.tenants for job in tenant.jobs]:
         why = "a job runs once, when it is created; Argo CD and Flux would start it again: submit it yourself"
         yield Omission(f"Jobs {shown_names(jobs)}", why)
+    if stack.jobs:
+        why = "`up` submits them from its own machine: use `ray job submit`"
+        yield Omission(f"Jobs {shown_names([each.name for each in stack.jobs])} outside Kubernetes", why)
     if names := [f"{each.namespace_name}/{one.name}" for each in stack.tenants for one in each.external_clusters]:
         yield Omission(f"Checks of external clusters {shown_names(names)}", "they are Jobs, which run once")
     if names := _named(bodies, scaling=True):

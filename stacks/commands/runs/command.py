@@ -2,16 +2,19 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stacks.commands.check.command import FOUND, MISUSED, Stack, ended
+from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending
 from stacks.commands.status.command import Context, Format, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from components.cluster import Cluster
     from stacks.commands.runs.history import Run
+    from stacks.settings import StackSettings
 
 
 def runs(
@@ -21,7 +24,12 @@ def runs(
         typer.Argument(metavar="[NAMESPACE/]NAME", show_default=False, help="A run, or its ID. Default: all of them."),
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="Only this tenant, by its name or namespace.")] = None,
-    on: Annotated[str | None, typer.Option("--cluster", show_default=False, help="Only runs on this cluster.")] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", show_default=False, help="Only runs on this cluster. Outside Kubernetes: what its head lists."
+        ),
+    ] = None,
     output: Annotated[Format, typer.Option("--format", help="For a terminal, or for programs.")] = Format.TEXT,
     logs: Annotated[bool, typer.Option("--logs", help="Show the log of the run.")] = False,
     attempt: Annotated[
@@ -44,6 +52,11 @@ def runs(
         from stacks.commands.check.command import stack_path
 
         settings = settings_of(stack).in_context(context)
+        if on is not None and tenant is None and (head := _outside(settings, stack_name(stack_path(stack)), on)):
+            if attempt not in (None, 1):
+                raise ended("a job outside Kubernetes has one attempt: leave out --attempt", MISUSED)
+            _of_head(head, name, output, last, logs=logs)
+            return
         shown = tenants_of(settings, tenant, stack_name(stack_path(stack)))
         namespaces = [each.namespace_name for each in shown if each.run_history]
         if not namespaces:
@@ -76,6 +89,37 @@ def runs(
             raise typer.Exit(FOUND)
 
 
+def _outside(settings: "StackSettings", stack: str, cluster: str) -> "Mapping[str, Any] | None":
+    """How a cluster outside Kubernetes is reached; None if the stack has none of that name."""
+    from stacks.commands.runs import outside
+
+    with ending(FOUND, *outside.errors()):
+        return outside.target_of(settings, stack, cluster)
+
+
+def _of_head(target: "Mapping[str, Any]", name: str | None, output: Format, last: int, *, logs: bool) -> None:
+    """Shows what the head of a cluster outside Kubernetes lists."""
+    from stacks.commands.runs import outside
+    from stacks.commands.runs.history import selected
+    from stacks.commands.runs.report import show, show_one
+
+    with ending(FOUND, *outside.errors()):
+        found, note = outside.read(target)
+        run = selected(found, name) if name else None
+        if name and run is None:
+            raise ended(f"the head of {target['cluster']} lists no job {name!r}: leave out the name to list all", FOUND)
+        if run and logs:
+            _write(outside.log(target, run))
+        elif output is Format.JSON:
+            every = {"runs": [each.record for each in found.runs[:last]], "problems": {}, "unreadable": {}}
+            typer.echo(json.dumps(run.record if run else every, indent=2))
+        elif run:
+            show_one(run.record)
+        else:
+            show(found, last)
+            typer.echo(note)
+
+
 def _one(cluster: "Cluster", run: "Run", output: Format) -> None:
     from stacks.commands.runs.history import whole
 
@@ -100,5 +144,9 @@ def _log(cluster: "Cluster", run: "Run", attempt: int | None) -> None:
     # The list may be older than the log.
     if (attempts[number - 1]["log"] or {}).get("cut"):
         typer.echo(f"# the last {len(found)} bytes", err=True)
-    sys.stdout.buffer.write(found)
+    _write(found)
+
+
+def _write(log: bytes) -> None:
+    sys.stdout.buffer.write(log)
     sys.stdout.buffer.flush()

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from components.cml.applications import Application
 from components.cml.decisions import Nodes, Step, decide
-from components.cml.manifests import ALIVE, NODE, THE_HEAD, Inputs, head_url, nodes
+from components.cml.manifests import ALIVE, NODE, THE_HEAD, TOKEN, Inputs, head_url, nodes
 from components.cml.serving import Served
 from components.cml.settings import CmlSettings
 
@@ -93,6 +93,18 @@ def head_log(inputs: Inputs, tail: int | None, *, follow: bool) -> Iterator[byte
             raise CmlError(f"{name} is {status} and does not answer: Cloudera ML has its output, at Applications")
         # Ray shows the whole log for 0.
         yield from head.log(-1 if tail is None else max(tail, 1), follow=follow)
+
+
+def address_of_head(inputs: Inputs) -> tuple[str, str]:
+    """Where a cluster's head is reached now, and Ray's token. Raises CmlError, also without a head that runs."""
+    from components.cml.client import CmlError
+
+    live = _applications(inputs, None)
+    head = next((each for each in live if each.name == f"{inputs['prefix']}{THE_HEAD}"), None)
+    if head is None or head.status != "RUNNING" or TOKEN not in head.environment:
+        status = head.status if head else "missing"
+        raise CmlError(f"{inputs['prefix']}{THE_HEAD} is {status}: `ray-platform cml status` has the reason")
+    return f"https://{head.body['subdomain']}.{inputs['host'].removeprefix('https://')}", head.environment[TOKEN]
 
 
 def cml_status(

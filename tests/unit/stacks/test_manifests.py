@@ -199,7 +199,7 @@ def test_the_command(render: Callable[[str], tuple[int, str, str]], tmp_path: Pa
         ("config:\n  ray-platform:operator: {location: /nowhere}\n", 1, "error: "),
         ("config:\n  ray-platform:operator: {replicas: 9}\n", 2, ""),
         # `up` creates no operator for it, so neither do manifests.
-        (ON_CML, 1, " is on Cloudera ML alone: it has no manifests\n"),
+        (ON_CML, 1, " has nothing on Kubernetes, so it has no manifests\n"),
     ],
 )
 def test_the_command_reports_what_it_cannot_do(

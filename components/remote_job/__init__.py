@@ -1,0 +1,1 @@
+"""Jobs that `up` itself submits, through HTTP(S), to Ray clusters which the machine of `up` reaches."""
