@@ -47,7 +47,9 @@ class IdleTermination(Objects):
 
 
 class Monitoring(Objects):
-    """What an existing Prometheus scrapes, records and alerts to (`monitoring.manifests.monitoring_objects`)."""
+    """What Prometheus scrapes, records and alerts to (`monitoring.manifests.monitoring_objects`), and with mode
+    `install` Prometheus itself (`own_prometheus`). It depends on the operator and the scheduler, in whose namespaces
+    some rights are."""
 
 
 class NetworkPolicies(Objects):

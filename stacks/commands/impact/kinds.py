@@ -279,6 +279,33 @@ MONITORING_FILES = Kind(
 )
 """A ConfigMap of monitoring."""
 
+PROMETHEUS = {
+    "ConfigMap": MONITORING_FILES,
+    "StatefulSet": Kind(
+        "Prometheus is created, and collects metrics from now on",
+        "Prometheus' pod is recreated: metrics have a gap of a minute or so",
+        "Prometheus is deleted; its volume stays until its namespace is deleted",
+        fixed=Fixed(
+            frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"}),
+            "Prometheus' pod is recreated with its volume: metrics have a gap of a minute or so",
+            "Kubernetes does not change these fields of a StatefulSet",
+            "enlarge the claim data-prometheus-0 first, if its size changes",
+            _VALIDATION,
+        ),
+    ),
+    "Deployment": Kind(
+        "a tenant's people can query its metrics",
+        "its pod is recreated: a tenant's people cannot query its metrics for seconds",
+        "a tenant's people can no longer query its metrics",
+    ),
+    "Service": Kind(
+        "Prometheus, or a tenant's proxy to it, can be reached by its name",
+        "applies at once; existing connections stay",
+        "Prometheus, or a tenant's proxy to it, can no longer be reached by its name",
+    ),
+}
+"""What monitoring has, also with a Prometheus of the stack's own."""
+
 REDIS_SCRIPTS = Kind(
     "is available to new pods of Redis",
     "applies to new pods of Redis",
@@ -371,6 +398,6 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return LOG_COLLECTORS
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == GATEWAY_CONFIG_MAP:
         return REDIS_GATEWAY
-    if body["kind"] == "ConfigMap" and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
-        return MONITORING_FILES
+    if body["kind"] in PROMETHEUS and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
+        return PROMETHEUS[body["kind"]]
     return KINDS[body["kind"]]
