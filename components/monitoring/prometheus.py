@@ -193,6 +193,7 @@ def _proxy(settings: PrometheusSettings, tenant: str, labels: Mapping[str, str])
         "resources": _PROXY_AMOUNTS,
         "securityContext": restricted_sidecar(_USER),
         "readinessProbe": _probe("/healthz"),
+        "livenessProbe": _probe("/healthz"),
     }
     pod = {**_pod(container), "automountServiceAccountToken": False}
     return _workload("Deployment", service_of(tenant), labels, pod, {}, {})

@@ -86,7 +86,7 @@ class PrometheusSettings(Settings):
     """Image of the tenants' proxies, prom-label-proxy."""
 
     resources: ComputeResources = ComputeResources(cpu="500m", memory="2Gi")
-    """CPU request and memory of Prometheus. Memory follows the number of series, `prometheus_tsdb_head_series`."""
+    """CPU request and memory of Prometheus. Its memory follows the number of series."""
 
     storage: Memory = "20Gi"
     """Size of its volume, of which metrics fill four fifths at most. A change replaces the StatefulSet; an existing

@@ -221,7 +221,7 @@ def _names_of_proxies(stack: StackSettings) -> Iterator[Problem]:
         if len(tenant.namespace_name) > LONGEST_TENANT:
             message = (
                 f"the Service {service_of(tenant.namespace_name)} that shows the tenant its metrics would have more "
-                f"than 63 characters: give the tenant a namespace of at most {LONGEST_TENANT} characters"
+                f"than 63 characters: set a namespace of at most {LONGEST_TENANT} characters"
             )
             yield Problem(namespace_setting(index, tenant), tenant.namespace_name, message, "monitoring-name")
 

@@ -89,15 +89,19 @@ def _access(stack: StackSettings) -> Iterator[Object]:
 
 
 def _monitoring(stack: StackSettings) -> Iterator[Object]:
-    """The namespace first, and the pods last: they need all others."""
-    listed = list(named(objects_of_monitoring(stack), ("monitoring",)))
-    first, pods = (
-        [each for each in listed if each.body["kind"] in kinds] for kinds in (("Namespace",), ("StatefulSet", "Deployment"))
-    )
-    others = [each for each in listed if each not in first and each not in pods]
+    """The namespace of Prometheus first, and its pods last, after what they do not start without and what protects
+    them."""
+    stages: tuple[list[Object], ...] = ([], [], [], [])
+    for each in named(objects_of_monitoring(stack), ("monitoring",)):
+        stages[_STAGES.get(each.body["kind"], 2)].append(each)
+    first, needed, others, pods = stages
     yield from first
-    yield from (replace(each, after=tuple(it.name for it in first)) for each in others)
-    yield from (replace(each, after=tuple(it.name for it in others)) for each in pods)
+    yield from (replace(each, after=tuple(it.name for it in first)) for each in (*needed, *others))
+    yield from (replace(each, after=tuple(it.name for it in needed)) for each in pods)
+
+
+_STAGES = {"Namespace": 0, "NetworkPolicy": 1, "ServiceAccount": 1, "ConfigMap": 1, "StatefulSet": 3, "Deployment": 3}
+"""The order of the kinds of monitoring; those that are not named are in between."""
 
 
 def _redis(stack: StackSettings, redis: RedisPart) -> Iterator[Object]:

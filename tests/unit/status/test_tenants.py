@@ -118,15 +118,16 @@ WHOLE = {"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}
             "the loss of one more may stop it",
         ),
         ("ray-redis", WHOLE, None, None),
+        ("prometheus", None, "Prometheus does not run", "metrics and alerts are missing. `pulumi refresh` and then"),
     ],
 )
 def test_what_does_not_run_of_the_platform_comes_first(
     name: str, body: Body | None, short: str | None, shown: str | None
 ) -> None:
-    known = stack(tenant("team-a"), redis={"gateway": None}, **VOLCANO)
+    known = stack(tenant("team-a"), redis={"gateway": None}, monitoring={"mode": "install"}, **VOLCANO)
     expected = dict.fromkeys(workloads(known), WHOLE)
     assert [each.name for each in expected] == [
-        "volcano-scheduler", "volcano-controllers", "volcano-admission", "ray-redis",
+        "volcano-scheduler", "volcano-controllers", "volcano-admission", "prometheus", "ray-redis",
     ]  # fmt: skip
     live = {each: body if each.name == name else whole for each, whole in expected.items()}
     found_here = {"team-a": found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])}
