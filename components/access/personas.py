@@ -261,7 +261,8 @@ RAY_PORT_FORWARDER = (rule("", ["pods/portforward"], ["get", "create"]),)
 """In the tenant's namespace: `kubectl port-forward`. It asks for `create`, and since 1.31, over WebSocket, for `get`.
 
 Heads have random names, so RBAC cannot restrict the pods: the right is for any pod of the namespace. There is no access
-to Services through the API server's proxy: it is not needed, and its requests come from the API server's address.
+to the Services there through the API server's proxy: it is not needed, and its requests come from the API server's
+address.
 """
 
 

@@ -154,7 +154,9 @@ class MonitoringSettings(CheckedSettings):
 
     def problems(self) -> Iterator[Problem]:
         if self.prometheus and self.mode != "install":
-            message = f"is for a Prometheus of the stack's own, and mode is {self.mode}: set mode to install, or remove it"
+            message = (
+                f"is for a Prometheus of the stack's own, and mode is {self.mode}: set mode to install, or remove it"
+            )
             yield Problem(("prometheus",), None, message, "monitoring-mode")
         if not _SHORTEST <= seconds(self.interval) <= _LONGEST:
             message = f"{self.interval!r} is not between {_SHORTEST}s and 2m: set it to 30s, or remove the key"

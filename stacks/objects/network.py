@@ -81,13 +81,13 @@ def prometheus_policies(stack: StackSettings) -> list[Body]:
     """The policies of the namespace of the stack's own Prometheus; none if it has none."""
     if stack.prometheus_namespace is None or not stack.network.policies:
         return []
-    return manifests.prometheus_policies(stack.network, PROMETHEUS, PROMETHEUS_PROXIES, PROMETHEUS_PORT, _scraped(stack))
+    return manifests.prometheus_policies(
+        stack.network, PROMETHEUS, PROMETHEUS_PROXIES, PROMETHEUS_PORT, _scraped(stack)
+    )
 
 
 def _scraped(stack: StackSettings) -> Iterator[Scraped]:
-    clusters = [
-        rendered(stack, tenant, cluster)["spec"] for tenant in stack.tenants for cluster in tenant.all_clusters
-    ]
+    clusters = [rendered(stack, tenant, cluster)["spec"] for tenant in stack.tenants for cluster in tenant.all_clusters]
     ports = {HEAD_PORTS["metrics"], *HEAD_METRICS_PORTS, *(port for each in clusters for port in metrics_ports(each))}
     if stack.redis and stack.redis.used_gateway:
         ports.add(GATEWAY_METRICS_PORT)

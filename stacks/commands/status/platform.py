@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from components.kueue.manifests import MANAGER
-from components.ray_cluster.readiness import is_ready_pod
 from components.monitoring.prometheus import NAME as PROMETHEUS
+from components.ray_cluster.readiness import is_ready_pod
 from components.redis.connection import NAME as REDIS
 from components.volcano.manifests import CONTROLLERS, SCHEDULER, WEBHOOK
 from stacks.commands.status.snapshot import Live, Workload

@@ -33,12 +33,12 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
     "check": (CHECK, 573, CLUSTER | RARE | {"rich"}),
-    "plan": (PLAN, 619, CLUSTER | RARE),
-    "impact": (IMPACT, 589, CLUSTER | RARE),
-    "review": (REVIEW, 647, CLUSTER | RARE),
+    "plan": (PLAN, 620, CLUSTER | RARE),
+    "impact": (IMPACT, 590, CLUSTER | RARE),
+    "review": (REVIEW, 648, CLUSTER | RARE),
     "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 476, CLUSTER | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
-    "the Pulumi program": ("import stacks.program.build, stacks.program.config", 866, CLIENT | NOT_OF_PULUMI),
+    "the Pulumi program": ("import stacks.program.build, stacks.program.config", 867, CLIENT | NOT_OF_PULUMI),
     "the dynamic providers": (PROVIDERS, 629, CLIENT | NOT_OF_PULUMI),
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
