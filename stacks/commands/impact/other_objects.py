@@ -201,8 +201,8 @@ _OF_OTHERS: Mapping[str, Sequence[Rule]] = {
     ),
     METRICS_READER: (rule("", ["/metrics"], ["get"]),),
 }
-"""ClusterRoles that Kubernetes itself creates (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go), and Kueue's,
-of a URL (kueue 0.19, config/components/rbac/metrics_reader_role.yaml)."""
+"""ClusterRoles that Kubernetes itself creates (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go), and Kueue's
+for readers of its metrics."""
 
 Right = tuple[str, str, str]
 """Namespace, object (`secrets training`), and verb."""

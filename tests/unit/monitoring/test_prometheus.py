@@ -10,8 +10,10 @@ import yaml
 
 from components.monitoring.manifests import SCRAPE_FILE
 from components.monitoring.prometheus import CONFIG_FILE
+from components.monitoring.settings import PrometheusSettings
 from components.network.manifests import NAMESPACE_LABEL
 from core.body import Body
+from local.tools import PROM_LABEL_PROXY
 from policies.configuration import Configuration
 from policies.judge import Judge
 from policies.values import Object
@@ -174,6 +176,10 @@ def test_its_objects_violate_no_policy_but_that_images_have_digests() -> None:
     found = {(each.rule.id, each.owner.name) for each in report.findings if each.owner.namespace == NAMESPACE}
     images = ("prometheus", "prometheus-team-a", "prometheus-team-b")
     assert found == {("img-digest", name) for name in images}
+
+
+def test_the_proxys_image_has_the_version_that_is_tested() -> None:
+    assert PrometheusSettings().proxy_image.endswith(f":{PROM_LABEL_PROXY.version}")
 
 
 @pytest.mark.parametrize(("kind", "name"), [("StatefulSet", "prometheus"), ("Deployment", "prometheus-team-a")])
