@@ -6,6 +6,7 @@ the object would repeat that.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from components.external_cluster.manifests import is_check
@@ -273,13 +274,18 @@ SCHEDULE = Kind(
 """A CronJob that starts runs of a job template."""
 
 MONITORING_FILES = Kind(
-    "no pod changes; Prometheus or Grafana can read its files",
-    "no pod changes; Prometheus or Grafana works as configured once it has read the files again",
-    "no pod changes; Prometheus or Grafana no longer has its files",
+    "no pod of Ray changes; Prometheus or Grafana can read its files",
+    "no pod of Ray changes; Prometheus or Grafana works as configured once it has read the files again",
+    "no pod of Ray changes; Prometheus or Grafana no longer has its files",
 )
 """A ConfigMap of monitoring."""
 
 PROMETHEUS = {
+    "Namespace": replace(
+        KINDS["Namespace"],
+        gone="is deleted with Prometheus and all metrics",
+        safer="keep what you need of them elsewhere first",
+    ),
     "ConfigMap": MONITORING_FILES,
     "StatefulSet": Kind(
         "Prometheus is created, and collects metrics from now on",
