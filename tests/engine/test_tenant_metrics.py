@@ -13,12 +13,17 @@ import pytest
 import yaml
 from kubernetes import client
 
+from components.cluster import Connection
+from components.kubernetes_cluster import KubernetesCluster
+from components.monitoring.metrics import Recorded
 from components.monitoring.prometheus import PORT
 from core.body import Body
 from local.control_plane import free_ports
 from local.host_pods import egress
 from local.rehearsal import Rehearsal
 from local.tools import PROM_LABEL_PROXY
+from stacks.commands.status.live import usages
+from stacks.commands.status.snapshot import Usage
 from stacks.load import parse
 from stacks.objects.stack import render
 from testbed.kubectl import Kubectl
@@ -52,11 +57,18 @@ def running(*command: str | Path, log: Path) -> Iterator[None]:
             process.terminate()
 
 
+RECORDS = {
+    Recorded.HELD: '8 * up{namespace="team-a"} or 4 * up{namespace="team-b"}',
+    Recorded.COST_OF_DAY: '100.5 * up{namespace="team-a"}',
+}
+"""In place of those of Ray, which does not run here."""
+
+
 def configuration(address: str) -> Body:
     """It scrapes itself as the target of each tenant."""
     targets = [{"targets": [address], "labels": {"namespace": tenant}} for tenant in PEOPLE]
     scrape = {"job_name": "itself", "scrape_interval": "1s", "static_configs": targets}
-    return {"scrape_configs": [scrape]}
+    return {"scrape_configs": [scrape], "rule_files": ["rules.yml"]}
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +84,9 @@ def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Ite
     made.does("create", "-f", "-", bodies=rendered("ServiceAccount", "Role", "RoleBinding"))
     prometheus = f"127.0.0.1:{next(ports)}"
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration(prometheus)))
+    rules = [{"record": str(name), "expr": expression} for name, expression in RECORDS.items()]
+    groups = {"groups": [{"name": "records", "interval": "1s", "rules": rules}]}
+    (folder / "rules.yml").write_text(yaml.safe_dump(groups))
     flags = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
     listening: dict[str, int] = {}
     # The rehearsal's own proxy, which knows no pods, would otherwise take its socket back when it starts.
@@ -149,6 +164,12 @@ def test_no_question_leads_to_series_of_others(kubectl: Kubectl, path: str) -> N
     done = ask(kubectl, "alice", "team-a", path)
     assert done.returncode == 0, done.stderr
     assert "team-b" not in done.stdout
+
+
+def test_status_has_what_is_recorded_of_each_tenant(kubectl: Kubectl, cluster: Rehearsal) -> None:
+    live = KubernetesCluster(Connection(kubeconfig=cluster.kubeconfig.read_text()))
+    expected = {"team-a": Usage(gpus_held=8, cost=100.5), "team-b": Usage(gpus_held=4)}
+    until(lambda: usages(live, NAMESPACE, [*PEOPLE, "team-c"]) == expected, "all is recorded", 30)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/targets", "/api/v1/status/config", "/metrics", "/graph", "/-/healthy"])
