@@ -124,8 +124,7 @@ def _access(stack: StackSettings, tenant: TenantSettings) -> Iterator[Object]:
         with_code=tuple(each.name for each in tenant.job_templates if each.local_code),
     )
     of_accounts = {tenant.service_account(each): ("clusters", at) for at, each in enumerate(tenant.clusters)}
-    of_prometheus = scraper_of(stack, tenant.namespace_name)
-    found |= {f"prometheus-{kind}": body for kind, body in zip(("role", "role-binding"), of_prometheus, strict=False)}
+    found |= {f"prometheus-{body['kind'].lower()}": body for body in scraper_of(stack, tenant.namespace_name)}
     for name, body in found.items():
         account = body["metadata"]["name"] if body["kind"] == "ServiceAccount" else None
         yield Object(name, body, of_accounts[account] if account else ())

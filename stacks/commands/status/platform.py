@@ -1,4 +1,5 @@
-"""What keeps a stack current: the KubeRay operator, the scheduler with its webhook, and Redis. Pure functions."""
+"""What keeps a stack current: the KubeRay operator, the scheduler with its webhook, Prometheus, Redis. Pure
+functions."""
 
 from __future__ import annotations
 

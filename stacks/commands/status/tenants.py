@@ -81,7 +81,7 @@ class StackStatus:
     """The clusters on Cloudera ML."""
 
     platform: tuple[Problem, ...] = ()
-    """What does not run of operator, scheduler, webhook and Redis, as far as this account may read it."""
+    """What does not run of operator, scheduler, webhook, Prometheus and Redis, as far as this account may read it."""
 
     @property
     def ok(self) -> bool:
