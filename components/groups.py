@@ -47,7 +47,9 @@ class IdleTermination(Objects):
 
 
 class Monitoring(Objects):
-    """What an existing Prometheus scrapes, records and alerts to (`monitoring.manifests.monitoring_objects`)."""
+    """What Prometheus scrapes, records and alerts to (`monitoring.manifests.monitoring_objects`), and with mode
+    `install` Prometheus itself (`own_prometheus`). It depends on the operator and the scheduler, in whose namespaces
+    some rights are."""
 
 
 class NetworkPolicies(Objects):
@@ -96,8 +98,8 @@ class Storage(Objects):
 
 
 class TenantAccess(Objects):
-    """The rights of people in a tenant's namespace, and the accounts of its RayClusters' pods
-    (`access.manifests.tenant_access`).
+    """The rights of people in a tenant's namespace, the accounts of its RayClusters' pods
+    (`access.manifests.tenant_access`), and what the stack's own Prometheus may read there.
 
     RayClusters depend on this component, so the accounts of their pods exist, with their rights, before them. With job
     templates it depends on TenantRestrictions, so that nobody has the right to run one before the API server knows what

@@ -246,6 +246,13 @@ PROMETHEUS_OPERATOR = Tool(
 )
 """The definitions of its kinds alone; no program of it runs here."""
 
+PROM_LABEL_PROXY = Tool(
+    "prom-label-proxy",
+    "github.com/prometheus-community/prom-label-proxy",
+    {"prom-label-proxy": "github.com/prometheus-community/prom-label-proxy"},
+)
+"""The proxy by which a tenant sees its own metrics, for tests."""
+
 REDIS_EXPORTER = Tool(
     "redis-exporter",
     "github.com/oliver006/redis_exporter",
@@ -297,6 +304,7 @@ TEST_TOOLS = (
     KUEUE,
     LOCAL_KMS,
     OTEL_COLLECTOR,
+    PROM_LABEL_PROXY,
     PROMETHEUS_OPERATOR,
     REDIS_EXPORTER,
     VERSITYGW,

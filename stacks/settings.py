@@ -303,7 +303,7 @@ class StackSettings(Settings):
     """Rules that the API server itself enforces, whoever creates the object. Default: none."""
 
     monitoring: MonitoringSettings | None = None
-    """Metrics and alerts for an existing Prometheus. Default: none."""
+    """Metrics and alerts. Default: none."""
 
     cml: CmlSettings | None = None
     """Ray clusters on Cloudera ML, beside or instead of those on Kubernetes. Default: none."""
@@ -339,6 +339,19 @@ class StackSettings(Settings):
         scheduler = {"batch_scheduler": "volcano"} if self.scheduler and self.scheduler.volcano else {}
         metrics = {"metrics": True} if self.monitoring else {}
         return self.operator.model_copy(update={**scheduler, **metrics}) if scheduler or metrics else self.operator
+
+    @property
+    def prometheus_namespace(self) -> str | None:
+        """The namespace of the stack's own Prometheus; None: it has none."""
+        return self.monitoring.own_namespace if self.monitoring and not self.platform else None
+
+    @functools.cached_property
+    def network_in_force(self) -> NetworkSettings:
+        """`network`, with the namespace of the stack's own Prometheus among those that read metrics."""
+        if self.prometheus_namespace is None:
+            return self.network
+        readers = dict.fromkeys((*self.network.monitoring, self.prometheus_namespace))
+        return self.network.model_copy(update={"monitoring": tuple(readers)})
 
     @property
     def priorities(self) -> PriorityClassesSettings:

@@ -193,8 +193,8 @@ CLUSTER_ADMIN_INSIDE = (
     rule("apps", ["statefulsets/scale"], ["get", "update", "patch"]),
     rule("", ["pods"], ["delete"]),
 )
-"""In the namespaces of the operator and of Redis: read, scale a StatefulSet, restart a pod. Only the stack file may
-create or change workloads there, because a pod of the operator's namespace can use the operator's account."""
+"""In the namespaces of the operator, Redis and Prometheus: read, scale a StatefulSet, restart a pod. Only the stack
+file may create or change workloads there, because a pod of the operator's namespace can use the operator's account."""
 
 
 def redis_admin(name: str) -> tuple[Rule, ...]:
@@ -262,7 +262,8 @@ RAY_PORT_FORWARDER = (rule("", ["pods/portforward"], ["get", "create"]),)
 """In the tenant's namespace: `kubectl port-forward`. It asks for `create`, and since 1.31, over WebSocket, for `get`.
 
 Heads have random names, so RBAC cannot restrict the pods: the right is for any pod of the namespace. There is no access
-to Services through the API server's proxy: it is not needed, and its requests come from the API server's address.
+to the Services there through the API server's proxy: it is not needed, and its requests come from the API server's
+address.
 """
 
 

@@ -44,7 +44,10 @@ INTEGRATIONS = {f"ray.io/{kind}": kind for kind in ("raycluster", "rayjob", "ray
 """The enabled integrations, each with the suffix of its webhooks' names."""
 
 _OF_PODS = frozenset({"kueue-leader-election", "kueue-manager-secrets"})
-_OF_METRICS = frozenset({"kueue-metrics-auth", "kueue-metrics-reader", "kueue-controller-manager-metrics-service"})
+METRICS_READER = "kueue-metrics-reader"
+"""The tree's ClusterRole of those whom Kueue shows its metrics."""
+
+_OF_METRICS = frozenset({"kueue-metrics-auth", METRICS_READER, "kueue-controller-manager-metrics-service"})
 
 _GROUPS_NOT_SERVED = frozenset(
     {

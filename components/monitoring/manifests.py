@@ -1,7 +1,11 @@
-"""Renders monitoring: for the Prometheus operator, or as files for a Prometheus without it. Pure functions."""
+"""Renders monitoring: for the Prometheus operator, as files for a Prometheus without it, or with a Prometheus of the
+stack's own. Pure functions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from components.access.personas import Subject
+from components.bodies import in_namespace
+from components.monitoring import prometheus
 from components.monitoring.dashboards import content, file_name
 from components.monitoring.rules import ALERTS, INTERVAL, Alert, records
 from components.monitoring.settings import AlertSettings, MonitoringSettings
@@ -28,14 +32,45 @@ RUNBOOKS = "docs/runbooks.md"
 
 
 def monitoring_objects(settings: MonitoringSettings, monitored: Monitored) -> list[Body]:
-    """All objects of monitoring, with their namespace."""
+    """All objects of an existing Prometheus, and those that a Prometheus of the stack's own has besides
+    `own_prometheus`; with their namespace."""
     return [*_of_prometheus(settings, monitored), *_dashboards(settings, monitored)]
 
 
+def own_prometheus(
+    settings: MonitoringSettings,
+    monitored: Monitored,
+    viewers: Iterable[prometheus.Viewers],
+    admins: Sequence[Subject],
+    policies: Iterable[Body],
+) -> list[Body]:
+    """The objects of a Prometheus of the stack's own in its namespace, and the Namespace; none if it is an existing
+    one. `viewers`: who sees a tenant's metrics; `admins`: all; `policies`: the NetworkPolicies."""
+    installed, namespace = settings.installed, settings.own_namespace
+    if installed is None or namespace is None:
+        return []
+    files = _files(settings, monitored)
+    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME)]
+    listed = [prometheus.namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
+    return [_labelled(each, settings) for each in listed]
+
+
+def _labelled(body: Body, settings: MonitoringSettings) -> Body:
+    metadata = body["metadata"]
+    labels = {**LABELS, **settings.labels, **metadata.get("labels", {})}
+    return {**body, "metadata": {**metadata, "labels": labels}}
+
+
+def _files(settings: MonitoringSettings, monitored: Monitored) -> dict[str, str]:
+    """The files of Prometheus, with the configuration that includes them if it is the stack's own."""
+    included = {"scrape": SCRAPE_FILE, "rules": RULES_FILE}
+    own = {prometheus.CONFIG_FILE: _text(prometheus.configuration(**included))} if settings.installed else {}
+    return {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored), **own}
+
+
 def _of_prometheus(settings: MonitoringSettings, monitored: Monitored) -> list[Body]:
-    if settings.mode == "scrapeConfig":
-        files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
-        return [_object("v1", "ConfigMap", NAME, settings, monitored, {"data": files})]
+    if settings.mode != "prometheusOperator":
+        return [_object("v1", "ConfigMap", NAME, settings, monitored, {"data": _files(settings, monitored)})]
     kinds = {"pod": "PodMonitor", "service": "ServiceMonitor"}
     monitors = [
         _object(OPERATOR_API, kinds[each.of], each.job, settings, monitored, {"spec": _monitor(each, settings)})
@@ -48,9 +83,9 @@ def _of_prometheus(settings: MonitoringSettings, monitored: Monitored) -> list[B
 def _object(
     version: str, kind: str, name: str, settings: MonitoringSettings, monitored: Monitored, content: Body
 ) -> Body:
-    namespace = settings.namespace or monitored.operator
-    metadata = {"name": str(name), "namespace": namespace, "labels": {**LABELS, **settings.labels}}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, **content}
+    namespace = settings.own_namespace or settings.namespace or monitored.operator
+    metadata = {"name": str(name), "namespace": namespace}
+    return _labelled({"apiVersion": version, "kind": kind, "metadata": metadata, **content}, settings)
 
 
 def _dashboards(settings: MonitoringSettings, monitored: Monitored) -> Iterator[Body]:

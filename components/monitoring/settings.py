@@ -3,17 +3,21 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 
 from components.monitoring.rules import ALERTS, Severity
+from components.operator.settings import ComputeResources
 from core.problems import Problem
 from core.suggestions import names_hint
-from core.types import CheckedSettings, DnsLabel, Duration, Labels, Settings, seconds
+from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Duration, Image, Labels, Memory, Settings, seconds
 
 Dashboard = Literal["fleet", "tenant", "queues", "redis", "default", "serve", "serveLlm", "data", "train"]
 """`fleet`: GPUs, GPU-hours, cost and what waits, by tenant; `tenant`: the same and more of one, by RayCluster; `queues`
 of Volcano and Kueue; `redis`, and its gateways. Ray's own: `default` is about nodes, tasks, actors and the autoscaler;
 the others are those of Ray's libraries."""
+
+DEFAULT_NAMESPACE = "ray-monitoring"
+"""Namespace of a Prometheus of the stack's own."""
 
 _SHORTEST, _LONGEST = 5, 120
 """Seconds. Prometheus forgets a value after five minutes (prometheus.io, Querying basics: Staleness), and rules look
@@ -72,18 +76,47 @@ class RayDashboardSettings(Settings):
         return {name: url for name, url in found.items() if url}
 
 
+class PrometheusSettings(Settings):
+    """A Prometheus of the stack's own, and for each tenant a proxy to it that shows the tenant's metrics alone."""
+
+    image: Image = "docker.io/prom/prometheus:v3.13.5"
+    """Image of Prometheus 2.43 or newer. 3.13 has long-term support until July 2027."""
+
+    proxy_image: Image = "quay.io/prometheuscommunity/prom-label-proxy:v0.11.1"
+    """Image of the tenants' proxies, prom-label-proxy."""
+
+    resources: ComputeResources = ComputeResources(cpu="500m", memory="2Gi")
+    """CPU request and memory of Prometheus. Its memory follows the number of series."""
+
+    storage: Memory = "20Gi"
+    """Size of its volume, of which metrics fill four fifths at most. A change replaces the StatefulSet; an existing
+    volume keeps its size, so enlarge its claim first."""
+
+    storage_class_name: DnsSubdomain | None = None
+    """StorageClass of the volume. Default: the cluster's default one."""
+
+    retention_days: Annotated[int, Strict(), Field(ge=1, le=3650)] = 15
+    """Days after which metrics are deleted."""
+
+
 class MonitoringSettings(CheckedSettings):
-    """Metrics of RayClusters and of the platform for an existing Prometheus, with recording rules and alerts.
+    """Metrics of RayClusters and of the platform, with recording rules and alerts: for an existing Prometheus, or with
+    one of the stack's own.
 
     The namespaces in `network.monitoring` may read the metrics.
     """
 
-    mode: Literal["prometheusOperator", "scrapeConfig"] = "prometheusOperator"
-    """`prometheusOperator`: PodMonitors, ServiceMonitors and a PrometheusRule for the Prometheus operator.
-    `scrapeConfig`: a ConfigMap with `scrape.yaml` and `rules.yaml` for a Prometheus without that operator."""
+    mode: Literal["install", "prometheusOperator", "scrapeConfig"] = "prometheusOperator"
+    """`install`: a Prometheus of the stack's own. `prometheusOperator`: PodMonitors, ServiceMonitors and a
+    PrometheusRule for an existing Prometheus operator. `scrapeConfig`: a ConfigMap with `scrape.yaml` and `rules.yaml`
+    for an existing Prometheus without that operator."""
+
+    prometheus: PrometheusSettings | None = None
+    """The Prometheus of mode `install`. Default: with the defaults below."""
 
     namespace: DnsLabel | None = None
-    """Namespace of these objects, which must exist. Default: the operator's."""
+    """Namespace of these objects. With mode `install` the stack creates it, by default `ray-monitoring`. Otherwise it
+    must exist; default: the operator's."""
 
     labels: Labels = Field(default_factory=dict)
     """Labels of these objects, by which Prometheus selects them: `{release: kube-prometheus-stack}`."""
@@ -109,7 +142,22 @@ class MonitoringSettings(CheckedSettings):
     ray_dashboard: RayDashboardSettings | None = None
     """Prometheus and Grafana for the panels in Ray's own dashboard. Default: Ray's dashboard has none."""
 
+    @property
+    def installed(self) -> PrometheusSettings | None:
+        """The Prometheus of the stack's own; None: it is an existing one."""
+        return (self.prometheus or PrometheusSettings()) if self.mode == "install" else None
+
+    @property
+    def own_namespace(self) -> str | None:
+        """The namespace that the stack creates for its Prometheus; None: the Prometheus is an existing one."""
+        return (self.namespace or DEFAULT_NAMESPACE) if self.mode == "install" else None
+
     def problems(self) -> Iterator[Problem]:
+        if self.prometheus and self.mode != "install":
+            message = (
+                f"is for a Prometheus of the stack's own, and mode is {self.mode}: set mode to install, or remove it"
+            )
+            yield Problem(("prometheus",), None, message, "monitoring-mode")
         if not _SHORTEST <= seconds(self.interval) <= _LONGEST:
             message = f"{self.interval!r} is not between {_SHORTEST}s and 2m: set it to 30s, or remove the key"
             yield Problem(("interval",), self.interval, message, "monitoring-interval")

@@ -96,6 +96,9 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 HEAD = {NODE_TYPE_LABEL: "head"}
 
+ANY_RAY_POD: Body = {"matchExpressions": [{"key": NODE_TYPE_LABEL, "operator": "Exists"}]}
+"""Selects the pods of all RayClusters."""
+
 OPERATOR = {"app.kubernetes.io/component": "kuberay-operator"}
 """Label of the operator's pods in KubeRay's kustomize tree (ray-operator/config/manager/manager.yaml)."""
 
@@ -148,8 +151,7 @@ def egress(rules: Iterable[Egress]) -> Body:
 
 def log_collectors(rules: Iterable[Egress]) -> Body:
     """All pods of Ray may connect to the receiver of logs."""
-    pods = {"matchExpressions": [{"key": NODE_TYPE_LABEL, "operator": "Exists"}]}
-    return _policy("log-collectors", pods, egress=_targets(rules))
+    return _policy("log-collectors", ANY_RAY_POD, egress=_targets(rules))
 
 
 def _targets(rules: Iterable[Egress]) -> list[Body]:
@@ -319,6 +321,58 @@ def redis_metrics_policy(redis: Mapping[str, str], port: int, monitoring: Sequen
     """Readers of metrics may connect to the metrics port of Redis."""
     readers = [_namespace(name) for name in monitoring]
     return _policy("ray-redis-metrics", {"matchLabels": dict(redis)}, ingress=_opened(readers, [port]))
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """Pods that a Prometheus of the stack's own scrapes."""
+
+    namespaces: Sequence[str]
+
+    pods: Body
+    """The selector of the pods."""
+
+    ports: Iterable[int]
+
+
+def prometheus_policies(
+    network: NetworkSettings,
+    prometheus: Mapping[str, str],
+    proxies: Mapping[str, str],
+    port: int,
+    scraped: Iterable[Scraped],
+) -> list[Body]:
+    """The policies of the namespace of a Prometheus, selected by the labels `prometheus`, and of the tenants' proxies
+    to it, by `proxies`. The proxies, and readers of metrics, connect to Prometheus. Any address may connect to the
+    proxies, because the API server's addresses are not known."""
+    itself, asking = ({"podSelector": {"matchLabels": dict(each)}} for each in (prometheus, proxies))
+    to_targets = [
+        {
+            "to": [
+                {
+                    "namespaceSelector": {"matchExpressions": [_in(NAMESPACE_LABEL, each.namespaces)]},
+                    "podSelector": each.pods,
+                }
+            ],
+            "ports": _ports("TCP", sorted({*each.ports})),
+        }
+        for each in scraped
+    ]
+    return [
+        default_deny(),
+        _policy(
+            "prometheus",
+            itself["podSelector"],
+            ingress=_opened([asking, *(_namespace(name) for name in network.monitoring)], [port]),
+            egress=[_dns(network.dns), _api_server(network.api_server), *to_targets],
+        ),
+        _policy(
+            "prometheus-proxies",
+            asking["podSelector"],
+            ingress=[{"ports": _ports("TCP", [port])}],
+            egress=[_dns(network.dns), {"to": [itself], "ports": _ports("TCP", [port])}],
+        ),
+    ]
 
 
 def ingress(cluster: str, head_service: str, settings: IngressSettings, port: int) -> Body:

@@ -77,7 +77,8 @@ class NetworkSettings(Settings):
     api_server: ApiServerSettings = ApiServerSettings()
 
     monitoring: tuple[DnsLabel, ...] = ()
-    """Namespaces that read metrics of RayClusters and of the operator, such as Prometheus' namespace."""
+    """Namespaces that read metrics of RayClusters and of the operator, such as that of an existing Prometheus, and that
+    may connect to the stack's own Prometheus, such as Grafana's. The namespace of the stack's own need not be named."""
 
     ingress_controller: DnsLabel | None = None
     """Namespace of the ingress controller. It may connect to the dashboards of clusters with an `ingress`."""

@@ -1,6 +1,5 @@
 """Heads and workers of RayClusters: resources, credentials and scheduling."""
 
-
 from core.nodes import ACCELERATOR
 from core.types import Settings
 from kuberay.ray_start import DRAIN_VARIABLE, ENDS_RAY

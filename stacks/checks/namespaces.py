@@ -49,6 +49,8 @@ def _parts(stack: StackSettings) -> Iterator[_Part]:
         backend, program = stack.scheduler.backend, stack.scheduler.configured
         path = ("scheduler", backend, "namespace")
         yield _Part(path, program.namespace, backend.capitalize(), program.install == "manifests")
+    if stack.prometheus_namespace:
+        yield _Part(("monitoring", "namespace"), stack.prometheus_namespace, "Prometheus", True)
     redis = stack.redis
     # Without a namespace of its own, or with the operator's, Redis is beside the operator.
     if redis and redis.mode != "external" and redis.namespace not in (None, stack.operator.namespace):

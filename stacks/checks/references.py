@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from components.external_cluster.manifests import job_name
 from components.job_template.manifests import size_name
+from components.monitoring.prometheus import LONGEST_TENANT, service_of
 from components.network.rules import ingress_problems
 from components.ray_service.llm import llm_setting_at
 from core.nodes import GPU_RESOURCE, NodePool
@@ -223,9 +224,12 @@ def _not_made(stack: StackSettings) -> Iterator[Problem]:
 
 
 def _monitoring(stack: StackSettings) -> Iterator[Problem]:
-    """Metrics that nobody could read, and a namespace that is a tenant's."""
+    """Metrics that nobody could read, a namespace that is a tenant's, and names of Services that are too long."""
     settings = stack.monitoring
     if settings is None or stack.platform:
+        return
+    if settings.own_namespace:
+        yield from _names_of_proxies(stack)
         return
     if stack.network.policies and not stack.network.monitoring:
         message = (
@@ -239,6 +243,16 @@ def _monitoring(stack: StackSettings) -> Iterator[Problem]:
             "objects: set the namespace of Prometheus, or remove the key for the operator's"
         )
         yield Problem(("monitoring", "namespace"), settings.namespace, message, "reserved-namespace")
+
+
+def _names_of_proxies(stack: StackSettings) -> Iterator[Problem]:
+    for index, tenant in enumerate(stack.tenants):
+        if len(tenant.namespace_name) > LONGEST_TENANT:
+            message = (
+                f"the Service {service_of(tenant.namespace_name)} that shows the tenant its metrics would have more "
+                f"than 63 characters: set a namespace of at most {LONGEST_TENANT} characters"
+            )
+            yield Problem(namespace_setting(index, tenant), tenant.namespace_name, message, "monitoring-name")
 
 
 def problems_of_pools(stack: StackSettings) -> Iterator[Problem]:

@@ -2,11 +2,14 @@
 
 from collections import defaultdict
 
-from components.monitoring.manifests import monitoring_objects
-from components.monitoring.targets import Monitored
+from components.monitoring.manifests import monitoring_objects, own_prometheus
+from components.monitoring.prometheus import Viewers, reader_of_kueue, scraper
+from components.monitoring.targets import Monitored, targets
 from components.ray_cluster.worker_groups import all_groups
 from core.body import Body
 from stacks.cached import cached
+from stacks.objects.access import admins_of
+from stacks.objects.network import prometheus_policies
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
 
@@ -17,7 +20,7 @@ def monitored(stack: StackSettings) -> Monitored:
     volcano, kueue = (stack.scheduler.volcano, stack.scheduler.kueue) if stack.scheduler else (None, None)
     return Monitored(
         operator=stack.operator.namespace,
-        watched=stack.operator.watch_namespaces,
+        watched=_watched(stack),
         gateway=bool(stack.redis and stack.redis.used_gateway),
         redis=tuple(part.namespace for part in exported),
         quorum=any(part.settings.mode == "managed" for part in exported),
@@ -28,10 +31,53 @@ def monitored(stack: StackSettings) -> Monitored:
     )
 
 
+def _watched(stack: StackSettings) -> tuple[str, ...]:
+    """The stack's own Prometheus has no rights in namespaces of others, and an empty list would mean all."""
+    if stack.prometheus_namespace is None:
+        return stack.operator.watch_namespaces
+    return tuple(tenant.namespace_name for tenant in stack.tenants) or (stack.operator.namespace,)
+
+
 @cached
 def objects_of_monitoring(stack: StackSettings) -> list[Body]:
-    """All objects of monitoring; none if the stack has none."""
-    return list(monitoring_objects(stack.monitoring, monitored(stack))) if stack.monitoring else []
+    """All objects of monitoring, except the rights of the stack's own Prometheus in the namespaces of tenants and of a
+    Redis with one of its own; none if the stack has none."""
+    if stack.monitoring is None:
+        return []
+    admins = stack.access.cluster_admins
+    viewers = (
+        Viewers(
+            tenant.namespace_name,
+            tuple(dict.fromkeys([*admins_of(admins, tenant), *(user.subject for user in tenant.users)])),
+        )
+        for tenant in stack.tenants
+    )
+    own = own_prometheus(stack.monitoring, monitored(stack), viewers, admins, prometheus_policies(stack))
+    apart = {tenant.namespace_name for tenant in stack.tenants}
+    apart |= {part.namespace for part in redis_parts(stack) if part.own_namespace}
+    rights = [body for name in _scraped(stack) if name not in apart for body in scraper_of(stack, name)]
+    if stack.prometheus_namespace and monitored(stack).kueue:
+        rights.append(reader_of_kueue(stack.prometheus_namespace))
+    return [*own, *rights, *monitoring_objects(stack.monitoring, monitored(stack))]
+
+
+def scraper_of(stack: StackSettings, namespace: str) -> list[Body]:
+    """The rights of the stack's own Prometheus in a namespace; none if it scrapes nothing there."""
+    own, scraped = stack.prometheus_namespace, _scraped(stack)
+    if own is None or namespace not in scraped:
+        return []
+    return scraper(namespace, own, services=scraped[namespace])
+
+
+@cached
+def _scraped(stack: StackSettings) -> dict[str, bool]:
+    """The namespaces that the stack's own Prometheus scrapes, and whether it looks for Services there; none if it has
+    none."""
+    found: dict[str, bool] = {}
+    for target in targets(monitored(stack)) if stack.prometheus_namespace else ():
+        for name in target.namespaces:
+            found[name] = found.get(name, False) or target.of == "service"
+    return found
 
 
 def _issuers(stack: StackSettings) -> bool:

@@ -22,7 +22,7 @@ from core.problems import Path
 from stacks.cached import cached
 from stacks.objects.access import enforced, restricted
 from stacks.objects.cml import without_kubernetes
-from stacks.objects.monitoring import objects_of_monitoring
+from stacks.objects.monitoring import objects_of_monitoring, scraper_of
 from stacks.objects.network import operator_policies, redis_policies, scheduler_policies
 from stacks.objects.queues import queues_of
 from stacks.objects.redis import RedisPart, redis_parts, shared_redis
@@ -66,7 +66,7 @@ def _cluster_wide(stack: StackSettings, name: str) -> Iterator[Part]:
     if stack.admission_policies:
         yield Part("AdmissionPolicies", "admission", tuple(named(enforced(stack), ("admissionPolicies",))))
     if stack.monitoring:
-        yield Part("Monitoring", "monitoring", tuple(named(objects_of_monitoring(stack), ("monitoring",))))
+        yield Part("Monitoring", "monitoring", tuple(_monitoring(stack)))
 
 
 def _of_tenants(stack: StackSettings) -> Iterator[Part]:
@@ -88,11 +88,28 @@ def _access(stack: StackSettings) -> Iterator[Object]:
         yield Object(name, body, ("operator",) if name.startswith("aggregate-") else ("access", "clusterAdmins"))
 
 
+def _monitoring(stack: StackSettings) -> Iterator[Object]:
+    """The namespace of Prometheus first, and its pods last, after what they do not start without and what protects
+    them."""
+    stages: tuple[list[Object], ...] = ([], [], [], [])
+    for each in named(objects_of_monitoring(stack), ("monitoring",)):
+        stages[_STAGES.get(each.body["kind"], 2)].append(each)
+    first, needed, others, pods = stages
+    yield from first
+    yield from (replace(each, after=tuple(it.name for it in first)) for each in (*needed, *others))
+    yield from (replace(each, after=tuple(it.name for it in needed)) for each in pods)
+
+
+_STAGES = {"Namespace": 0, "NetworkPolicy": 1, "ServiceAccount": 1, "ConfigMap": 1, "StatefulSet": 3, "Deployment": 3}
+"""The order of the kinds of monitoring; those that are not named are in between."""
+
+
 def _redis(stack: StackSettings, redis: RedisPart) -> Iterator[Object]:
     if redis.own_namespace:
         yield Object(NAMESPACE, redis_namespace(redis.namespace), ("redis", "namespace"))
         for part, body in cluster_admin_inside(stack.access.cluster_admins, redis.namespace, redis=True).items():
             yield Object(f"cluster-admin-{part}", body, ("access", "clusterAdmins"))
+        yield from named(scraper_of(stack, redis.namespace), ("monitoring",))
     priority, policies = stack.priorities.names.head, redis_policies(stack, redis)
     for each in redis_objects(redis.settings, redis.namespace, redis.clusters, priority, policies):
         body = in_namespace(each.body, redis.namespace)

@@ -23,6 +23,7 @@ from stacks.cached import cached
 from stacks.objects.access import admins_of, named_clusters, own_accounts
 from stacks.objects.external_ray import checks
 from stacks.objects.logs import log_collectors
+from stacks.objects.monitoring import scraper_of
 from stacks.objects.network import policies_of_clusters
 from stacks.objects.ray_clusters import rendered, rendered_job, rendered_service, template_objects
 from stacks.objects.redis import gateway_program
@@ -123,6 +124,7 @@ def _access(stack: StackSettings, tenant: TenantSettings) -> Iterator[Object]:
         with_code=tuple(each.name for each in tenant.job_templates if each.local_code),
     )
     of_accounts = {tenant.service_account(each): ("clusters", at) for at, each in enumerate(tenant.clusters)}
+    found |= {f"prometheus-{body['kind'].lower()}": body for body in scraper_of(stack, tenant.namespace_name)}
     for name, body in found.items():
         account = body["metadata"]["name"] if body["kind"] == "ServiceAccount" else None
         yield Object(name, body, of_accounts[account] if account else ())

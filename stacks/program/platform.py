@@ -117,7 +117,7 @@ class Platform(pulumi.ComponentResource):
         enforced = [self._group(part, pulumi.ResourceOptions(parent=self)) for part in ("restrictions", "admission")]
         # Their namespaces are created with the operator and the scheduler.
         self._group("access", self._after(operator, kueue, *enforced))
-        self._group("monitoring", self._after(operator))
+        self._group("monitoring", self._after(operator, kueue))
         self.prerequisites = [each for each in (operator, self._priorities, *enforced) if each]
 
     def _group(self, part: str, opts: pulumi.ResourceOptions) -> pulumi.Resource | None:

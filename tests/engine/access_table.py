@@ -14,7 +14,8 @@ PLACES = {
     "tenants": {"own", "foreign"},
     "operator": {"operator"},
     "scheduler": {"scheduler"},
-    "everywhere": {"own", "foreign", "operator", "scheduler", "outside"},
+    "monitoring": {"monitoring"},
+    "everywhere": {"own", "foreign", "operator", "scheduler", "monitoring", "outside"},
     "yes": {""},
     "no": set[str](),
 }

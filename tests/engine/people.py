@@ -8,6 +8,8 @@ from typing import Any
 import yaml
 from kubernetes import client
 
+from components.monitoring.prometheus import NAME as PROMETHEUS
+from components.monitoring.settings import DEFAULT_NAMESPACE
 from components.payloads.idle_termination import NAME as IDLE_TERMINATION
 from components.payloads.run_history import NAME as RUN_HISTORY
 from local.pulumi import PROJECT
@@ -20,6 +22,8 @@ from tests.engine.access_table import Action
 TEAM, OTHER_TEAM = "team-access", "team-foreign"
 
 OPERATOR_NAMESPACE, SCHEDULER_NAMESPACE, OUTSIDE = "ray-system", "volcano-system", "default"
+
+MONITORING_NAMESPACE = DEFAULT_NAMESPACE
 
 KUBERNETES_OWN = ("view", "edit", "admin")
 """Kubernetes' own roles."""
@@ -39,7 +43,11 @@ class Person:
     def namespace(self, place: str) -> str:
         """A namespace of a kind, relative to the person; empty for no namespace."""
         foreign = OTHER_TEAM if self.home == TEAM else TEAM
-        programs = {"operator": OPERATOR_NAMESPACE, "scheduler": SCHEDULER_NAMESPACE}
+        programs = {
+            "operator": OPERATOR_NAMESPACE,
+            "scheduler": SCHEDULER_NAMESPACE,
+            "monitoring": MONITORING_NAMESPACE,
+        }
         return {"own": self.home, "foreign": foreign, **programs, "outside": OUTSIDE, "": ""}[place]
 
 
@@ -62,6 +70,7 @@ PEOPLE = {
     "Workers": account(TEAM, "default"),
     "Schedule": account(TEAM, "finetune.schedule"),
     "Run history": account(TEAM, RUN_HISTORY),
+    "Prometheus": account(MONITORING_NAMESPACE, PROMETHEUS),
     **{role: Person(f"of-{role}") for role in KUBERNETES_OWN},
 }
 """The person or account of each column of the page."""
@@ -107,6 +116,7 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
     settings["tenants"].append({"name": OTHER_TEAM, "clusterNames": ["training", "adhoc"], "rayDeployer": {}})
     settings["access"] = {"clusterAdmins": ["group:platform"]}
     settings["redis"] = {"mode": "single"}
+    settings["monitoring"] = {"mode": "install"}
 
 
 def settings_with_people() -> StackSettings:

@@ -6,6 +6,7 @@ the object would repeat that.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from components.external_cluster.manifests import is_check
@@ -273,11 +274,43 @@ SCHEDULE = Kind(
 """A CronJob that starts runs of a job template."""
 
 MONITORING_FILES = Kind(
-    "no pod changes; Prometheus or Grafana can read its files",
-    "no pod changes; Prometheus or Grafana works as configured once it has read the files again",
-    "no pod changes; Prometheus or Grafana no longer has its files",
+    "no pod of Ray changes; Prometheus or Grafana can read its files",
+    "no pod of Ray changes; Prometheus or Grafana works as configured once it has read the files again",
+    "no pod of Ray changes; Prometheus or Grafana no longer has its files",
 )
 """A ConfigMap of monitoring."""
+
+PROMETHEUS = {
+    "Namespace": replace(
+        KINDS["Namespace"],
+        gone="is deleted with Prometheus and all metrics",
+        safer="keep what you need of them elsewhere first",
+    ),
+    "ConfigMap": MONITORING_FILES,
+    "StatefulSet": Kind(
+        "Prometheus is created, and collects metrics from now on",
+        "Prometheus' pod is recreated: metrics have a gap of a minute or so",
+        "Prometheus is deleted; its volume stays until its namespace is deleted",
+        fixed=Fixed(
+            frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"}),
+            "Prometheus' pod is recreated with its volume: metrics have a gap of a minute or so",
+            "Kubernetes does not change these fields of a StatefulSet",
+            "enlarge the claim data-prometheus-0 first, if its size changes",
+            _VALIDATION,
+        ),
+    ),
+    "Deployment": Kind(
+        "a tenant's people can query its metrics",
+        "its pod is recreated: a tenant's people cannot query its metrics for seconds",
+        "a tenant's people can no longer query its metrics",
+    ),
+    "Service": Kind(
+        "Prometheus, or a tenant's proxy to it, can be reached by its name",
+        "applies at once; existing connections stay",
+        "Prometheus, or a tenant's proxy to it, can no longer be reached by its name",
+    ),
+}
+"""What monitoring has, also with a Prometheus of the stack's own."""
 
 REDIS_SCRIPTS = Kind(
     "is available to new pods of Redis",
@@ -380,6 +413,6 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return LOG_COLLECTORS
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == GATEWAY_CONFIG_MAP:
         return REDIS_GATEWAY
-    if body["kind"] == "ConfigMap" and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
-        return MONITORING_FILES
+    if body["kind"] in PROMETHEUS and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
+        return PROMETHEUS[body["kind"]]
     return KINDS[body["kind"]]

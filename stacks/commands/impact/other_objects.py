@@ -15,6 +15,7 @@ from typing import Any
 from components.access.manifests import AUTH_DELEGATOR, PREFIX
 from components.access.personas import RAY_WRITE, RUN, Rule, rule
 from components.job_template.manifests import SIZES_ANNOTATION
+from components.kueue.manifests import METRICS_READER
 from components.objects import Object
 from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
@@ -194,13 +195,15 @@ _WHERE_BOUND = "each namespace in which somebody has it"
 _AGGREGATED = "rbac.authorization.k8s.io/aggregate-to-"
 """Prefix of the label by which Kubernetes aggregates a ClusterRole's rules into its own ClusterRole."""
 
-_OF_KUBERNETES: Mapping[str, Sequence[Rule]] = {
+_OF_OTHERS: Mapping[str, Sequence[Rule]] = {
     AUTH_DELEGATOR: (
         rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
         rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
-    )
+    ),
+    METRICS_READER: (rule("", ["/metrics"], ["get"]),),
 }
-"""ClusterRoles that Kubernetes itself creates (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go)."""
+"""ClusterRoles that Kubernetes itself creates (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go), and Kueue's
+for readers of its metrics."""
 
 Right = tuple[str, str, str]
 """Namespace, object (`secrets training`), and verb."""
@@ -286,8 +289,8 @@ def rights(manifests: Objects) -> Rights:
 
 def _rules(ref: Mapping[str, Any], namespace: str, manifests: Objects) -> Sequence[Rule]:
     kind, name = ref["kind"], ref["name"]
-    if kind == "ClusterRole" and name in _OF_KUBERNETES:
-        return _OF_KUBERNETES[name]
+    if kind == "ClusterRole" and name in _OF_OTHERS:
+        return _OF_OTHERS[name]
     found: Sequence[Rule] = manifests[kind, f"{namespace}/{name}" if kind == "Role" else name].body["rules"]
     return found
 

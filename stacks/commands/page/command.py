@@ -94,7 +94,7 @@ def page_source(
         nonlocal last
         try:
             on_cml = command.cml_of(settings, name, tenant)
-            status = stack_status(settings, tenants, command.live_of(cluster, settings, tenants), on_cml)
+            status = stack_status(settings, tenants, command.measured(cluster, settings, tenants), on_cml)
             nodes = Found() if without_kubernetes(settings) else live.nodes(cluster)
             last = replace(last, live=of_status(status, plan, nodes), error="")
         except ClusterUnreachableError as error:

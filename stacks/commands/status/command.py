@@ -66,7 +66,7 @@ def status(
         cluster = cluster_of_stack(settings)
 
         def look() -> "StackStatus":
-            return stack_status(settings, shown, live_of(cluster, settings, shown), cml_of(settings, name, tenant))
+            return stack_status(settings, shown, measured(cluster, settings, shown), cml_of(settings, name, tenant))
 
         if watch:
             _watch(name, look, output)
@@ -240,6 +240,17 @@ def live_of(cluster: "Cluster", settings: "StackSettings", tenants: "Sequence[Te
     namespaces = [each.namespace_name for each in tenants]
     live = look(cluster, namespaces, settings.operator.namespace, backend)
     return replace(live, workloads=workloads(cluster, platform.workloads(settings)))
+
+
+def measured(cluster: "Cluster", settings: "StackSettings", tenants: "Sequence[TenantSettings]") -> "Live":
+    """`live_of`, with what the stack's own Prometheus records of these tenants."""
+    live = live_of(cluster, settings, tenants)
+    if not (prometheus := settings.prometheus_namespace) or not live.namespaces:
+        return live
+
+    from stacks.commands.status.live import usages
+
+    return replace(live, usages=usages(cluster, prometheus, live.namespaces))
 
 
 def cml_of(settings: "StackSettings", stack: str, tenant: str | None) -> "Iterable[CmlStatus]":

@@ -13,6 +13,8 @@ from functools import partial
 
 from components.access.personas import RAY_KINDS
 from components.cluster import Cluster, ClusterUnreachableError, ForbiddenError
+from components.monitoring.metrics import Recorded
+from components.monitoring.prometheus import service_of
 from components.queues.kueue import API_VERSION as KUEUE
 from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO
@@ -20,7 +22,7 @@ from components.ray_cluster.manifests import API_VERSION as RAY
 from components.ray_cluster.readiness import OPERATOR_PODS
 from core.body import Body
 from stacks.commands.status.budgets import QUEUES
-from stacks.commands.status.snapshot import Found, Live, Workload
+from stacks.commands.status.snapshot import Found, Live, Usage, Workload
 
 _AT_ONCE = 8
 """Namespaces that are read at the same time."""
@@ -73,6 +75,37 @@ def workloads(cluster: Cluster, parts: Iterable[Workload]) -> dict[Workload, Bod
         with suppress(ForbiddenError):
             found[each] = cluster.get("apps/v1", each.plural, each.namespace, each.name)
     return found
+
+
+_RECORDS = {
+    Recorded.HELD: "gpus_held",
+    Recorded.USED: "gpus_used",
+    Recorded.HOURS_HELD: "hours_held",
+    Recorded.HOURS_USED: "hours_used",
+    Recorded.HOURS_WASTED: "hours_wasted",
+    Recorded.COST_OF_DAY: "cost",
+}
+"""The record of each field of Usage."""
+
+_QUERY = f'sum by (__name__) ({{__name__=~"{"|".join(_RECORDS)}"}})'
+
+
+def usages(cluster: Cluster, prometheus: str, tenants: Iterable[str]) -> dict[str, Usage]:
+    """What is recorded of tenants, by their namespaces; without those whose metrics this account may not read, or whose
+    proxy does not answer. `prometheus`: the namespace of the stack's own."""
+
+    def ask(tenant: str) -> Usage | None:
+        path = f"/api/v1/namespaces/{prometheus}/services/{service_of(tenant)}/proxy/api/v1/query"
+        with suppress(ClusterUnreachableError):
+            answer = cluster.request("GET", path, query={"query": _QUERY})
+            series = answer["data"]["result"] if answer else ()
+            values = {_RECORDS[each["metric"]["__name__"]]: float(each["value"][1]) for each in series}
+            return Usage(**values) if values else None
+        return None
+
+    names = list(tenants)
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return {name: usage for name, usage in zip(names, threads.map(ask, names), strict=True) if usage}
 
 
 def namespace(cluster: Cluster, name: str, backend: Backend | None) -> Found:

@@ -1,4 +1,5 @@
-"""What keeps a stack current: the KubeRay operator, the scheduler with its webhook, and Redis. Pure functions."""
+"""What keeps a stack current: the KubeRay operator, the scheduler with its webhook, Prometheus, Redis. Pure
+functions."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from components.kueue.manifests import MANAGER
+from components.monitoring.prometheus import NAME as PROMETHEUS
 from components.ray_cluster.readiness import is_ready_pod
 from components.redis.connection import NAME as REDIS
 from components.volcano.manifests import CONTROLLERS, SCHEDULER, WEBHOOK
@@ -21,6 +23,7 @@ _WITHOUT: Mapping[str, tuple[str, str]] = {
     CONTROLLERS: ("Volcano's controller", "the state of queues and PodGroups is not kept current"),
     WEBHOOK: ("Volcano's webhook", "the API server may refuse new pods and PodGroups"),
     MANAGER: ("Kueue", "nothing that waits starts, and its webhook refuses new RayClusters and RayJobs"),
+    PROMETHEUS: ("Prometheus", "metrics and alerts are missing"),
     REDIS: ("Redis", "heads with faultTolerance cannot start, or stop"),
 }
 """What people call a Deployment or StatefulSet, and what happens without it, by its name."""
@@ -43,6 +46,8 @@ def workloads(stack: StackSettings) -> list[Workload]:
     if (scheduler := stack.scheduler) and scheduler.configured.install == "manifests":
         names = (SCHEDULER, CONTROLLERS, WEBHOOK) if scheduler.volcano else (MANAGER,)
         found += [Workload("deployments", scheduler.configured.namespace, name) for name in names]
+    if namespace := stack.prometheus_namespace:
+        found.append(Workload("statefulsets", namespace, PROMETHEUS))
     return [*found, *(Workload("statefulsets", part.namespace, REDIS) for part in redis_parts(stack))]
 
 

@@ -27,6 +27,7 @@ from stacks.commands.status.clusters import ClusterStatus, Gpus, State
 from stacks.commands.status.cml import CmlState, CmlStatus
 from stacks.commands.status.external_ray import ExternalStatus
 from stacks.commands.status.owners import JobStatus, ServiceStatus
+from stacks.commands.status.snapshot import Usage
 from stacks.commands.status.tenants import StackStatus, TenantStatus
 
 CML, QUEUES = "Cloudera ML", "Queues"
@@ -106,6 +107,7 @@ def _gpus(gpus: Gpus) -> str:
 def _tenant(tenant: TenantStatus) -> Section:
     work = [_jobs(tenant.jobs), _services(tenant.services)]
     tables = [_clusters(tenant.clusters), _external(tenant.external), *work, _quotas(tenant.quotas)]
+    tables += [_usage(tenant.usage)] if tenant.usage else []
     named = tenant.name if tenant.name == tenant.namespace else f"{tenant.name}, namespace {tenant.namespace}"
     nothing = "" if any(table.rows for table in tables) else ": nothing"
     return Section(f"{named}{nothing}", tuple(table for table in tables if table.rows), tuple(_reasons(tenant)))
@@ -237,6 +239,12 @@ def _of_quota(quota: QuotaStatus, key: str) -> str:
     return f"{used} of {shown(key, quota.hard[key])}"
 
 
+def _usage(usage: Usage) -> Table:
+    values = (NONE if value is None else f"{value:.1f}".removesuffix(".0") for value in asdict(usage).values())
+    columns = ("Recorded", "GPUs held", "Used", "GPU-hours in 24 h", "Used", "Wasted", "Cost in 24 h")
+    return Table("", columns, (("by Prometheus", *values),))
+
+
 def _queues(queues: tuple[QueueStatus, ...]) -> Table:
     rows = []
     for each in queues:
@@ -325,6 +333,7 @@ def _tenant_object(tenant: TenantStatus) -> dict[str, Any]:
         "quotas": [
             {"quota": each.name, "used": _amounts(each.used), "hard": _amounts(each.hard)} for each in tenant.quotas
         ],
+        "usage": {to_camel(key): value for key, value in asdict(tenant.usage).items()} if tenant.usage else None,
     }
 
 

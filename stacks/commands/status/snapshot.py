@@ -44,6 +44,24 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What the stack's own Prometheus records of a tenant's GPUs. A field is None without such a record, as of costs
+    without prices."""
+
+    gpus_held: float | None = None
+    gpus_used: float | None = None
+    """Those that tasks and actors have requested."""
+
+    hours_held: float | None = None
+    hours_used: float | None = None
+    hours_wasted: float | None = None
+    """GPU-hours of the last 24 hours."""
+
+    cost: float | None = None
+    """Of the last 24 hours, in the currency of `gpuHourPrice`."""
+
+
+@dataclass(frozen=True)
 class Live:
     """Everything that was read for one report."""
 
@@ -60,6 +78,9 @@ class Live:
 
     workloads: Mapping[Workload, Body | None] = field(default_factory=dict)
     """Those of the platform that this account may read; None if one does not exist."""
+
+    usages: Mapping[str, Usage] = field(default_factory=dict)
+    """By namespace, of the tenants whose metrics this account may read."""
 
 
 def owned_by(owner: Body, objects: Iterable[Body]) -> list[Body]:

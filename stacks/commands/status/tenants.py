@@ -19,7 +19,7 @@ from stacks.commands.status.owners import (
     service_status,
 )
 from stacks.commands.status.platform import Problem, problems
-from stacks.commands.status.snapshot import Found, Live
+from stacks.commands.status.snapshot import Found, Live, Usage
 from stacks.objects.queues import queue_of, queues_of
 from stacks.settings import StackSettings, TenantSettings
 
@@ -38,6 +38,8 @@ class TenantStatus:
     quotas: tuple[QuotaStatus, ...]
     external: tuple[ExternalStatus, ...] = ()
     """The external clusters of the stack file."""
+    usage: Usage | None = None
+    """None: the stack has no Prometheus that answers this account."""
 
     @property
     def ok(self) -> bool:
@@ -79,7 +81,7 @@ class StackStatus:
     """The clusters on Cloudera ML."""
 
     platform: tuple[Problem, ...] = ()
-    """What does not run of operator, scheduler, webhook and Redis, as far as this account may read it."""
+    """What does not run of operator, scheduler, webhook, Prometheus and Redis, as far as this account may read it."""
 
     @property
     def ok(self) -> bool:
@@ -155,6 +157,7 @@ def _tenant_status(
         tuple(_services(tenant, found, live, by_name)),
         quotas,
         tuple(external_status(each, found) for each in tenant.external_clusters),
+        live.usages.get(tenant.namespace_name),
     )
 
 

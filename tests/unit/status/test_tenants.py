@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from components.cluster import ForbiddenError
 from core.body import Body
 from core.nodes import GPU_RESOURCE
 from local.paths import ROOT
 from stacks.commands.status import report, text
 from stacks.commands.status.clusters import Gpus
+from stacks.commands.status.live import usages
 from stacks.commands.status.platform import workloads
 from stacks.commands.status.report import as_object, duration, sections, summary
-from stacks.commands.status.snapshot import Found, Live
+from stacks.commands.status.snapshot import Found, Live, Usage
 from stacks.commands.status.tenants import StackStatus, queue_names, stack_status
+from testbed.fake_cluster import FakeCluster
 from tests.unit.planning.stacks import always, stack, tenant
 from tests.unit.planning.stacks import cluster as settings_of_cluster
 from tests.unit.status.live import (
@@ -96,6 +99,29 @@ def test_kuberays_last_report_counts_only_while_the_operator_and_the_head_exist(
     assert stack_status(known, known.tenants, hidden).clusters[0].state == "ready"
 
 
+def recorded(name: str, value: str) -> Body:
+    return {"metric": {"__name__": f"ray_platform:{name}"}, "value": [1, value]}
+
+
+def test_what_prometheus_records_of_a_tenant_is_shown_to_those_who_may_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = "/api/v1/namespaces/ray-monitoring/services/prometheus-{}/proxy/api/v1/query"
+    series = [recorded("gpus_held", "8"), recorded("gpu_hours_held:1d", "100"), recorded("cost:1d", "250.04")]
+    cluster = FakeCluster()
+    cluster.fail(ForbiddenError("the API server refuses"), proxy.format("team-b"))
+    cluster.objects[proxy.format("team-a")] = {"data": {"result": series}}
+    cluster.objects[proxy.format("team-c")] = {"data": {"result": []}}
+    found_here = usages(cluster, "ray-monitoring", ["team-a", "team-b", "team-c"])
+    assert found_here == {"team-a": Usage(gpus_held=8, hours_held=100, cost=250.04)}
+    known = stack(tenant("team-a"), monitoring={"mode": "install"})
+    shown = stack_status(known, known.tenants, Live(NOW, {"team-a": WORKS}, found(), OPERATOR, usages=found_here))
+    assert shown.ok
+    [line] = [each for each in written(shown, monkeypatch).splitlines() if "by Prometheus" in each]
+    assert line.split() == ["by", "Prometheus", "8", "-", "100", "-", "-", "250"]
+    usage = as_object("prod", shown)["tenants"][0]["usage"]
+    assert (usage["gpusHeld"], usage["gpusUsed"], usage["hoursHeld"], usage["cost"]) == (8, None, 100, 250.04)
+    assert as_object("prod", status(WORKS))["tenants"][0]["usage"] is None
+
+
 WHOLE = {"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}
 
 
@@ -118,15 +144,16 @@ WHOLE = {"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}
             "the loss of one more may stop it",
         ),
         ("ray-redis", WHOLE, None, None),
+        ("prometheus", None, "Prometheus does not run", "metrics and alerts are missing. `pulumi refresh` and then"),
     ],
 )
 def test_what_does_not_run_of_the_platform_comes_first(
     name: str, body: Body | None, short: str | None, shown: str | None
 ) -> None:
-    known = stack(tenant("team-a"), redis={"gateway": None}, **VOLCANO)
+    known = stack(tenant("team-a"), redis={"gateway": None}, monitoring={"mode": "install"}, **VOLCANO)
     expected = dict.fromkeys(workloads(known), WHOLE)
     assert [each.name for each in expected] == [
-        "volcano-scheduler", "volcano-controllers", "volcano-admission", "ray-redis",
+        "volcano-scheduler", "volcano-controllers", "volcano-admission", "prometheus", "ray-redis",
     ]  # fmt: skip
     live = {each: body if each.name == name else whole for each, whole in expected.items()}
     found_here = {"team-a": found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])}
