@@ -32,7 +32,7 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 575, CLUSTER | RARE | {"rich"}),
+    "check": (CHECK, 576, CLUSTER | RARE | {"rich"}),
     "plan": (PLAN, 623, CLUSTER | RARE),
     "impact": (IMPACT, 594, CLUSTER | RARE),
     "review": (REVIEW, 652, CLUSTER | RARE),
