@@ -214,6 +214,9 @@ def _long_waits(stack: StackSettings) -> Iterator[Finding]:
         yield from _longer_than_a_day((f"{PREFIX}cml", "clusters", at), waits)
     for at, job in enumerate(stack.jobs):
         yield from _longer_than_a_day((f"{PREFIX}jobs", at), [(("waitTimeout",), job.wait_timeout)])
+        if any(each.suspend and each.name == job.cml_cluster for each in (stack.cml.clusters if stack.cml else ())):
+            message = "is suspended: an `up` that has to submit the job waits for its head, and fails"
+            yield Finding((f"{PREFIX}jobs", at, "cmlCluster"), job.cluster, message, "long-wait")
     for at, external in enumerate(stack.external_clusters):
         yield from _longer_than_a_day((f"{PREFIX}externalClusters", at), [(("readyTimeout",), external.ready_timeout)])
 

@@ -74,6 +74,13 @@ def served(source: str | None = None, **keys: Any) -> dict[str, Any]:
 
 
 JOB = {"name": "count", "entrypoint": "python count.py", "clusterSelector": {"ray.io/cluster": "training"}}
+ON_CML = {
+    "name": "training",
+    "project": "abcd-efgh-1234",
+    "rayVersion": "2.60.0",
+    "resources": {"cpu": 1, "memory": 4},
+    "suspend": True,
+}
 EXPORT: dict[str, Any] = {"name": "models", "size": "1Gi", "nfs": {"server": "nfs.example.com", "path": "/models"}}
 INSIDE = {**EXPORT, "nfs": {**EXPORT["nfs"], "path": "/models/tiny"}}
 SHARED = {"driver": "nfs.csi.k8s.io", "volumeAttributes": {"server": "nfs.example.com", "share": "/models"}}
@@ -189,6 +196,14 @@ LOGS: dict[str, Any] = {"endpoint": "https://logs.example.com:8443"}
         ),
         ({"tenants": [tenant(jobs=[{**JOB, "waitFor": "succeeded", "waitTimeout": "8760h"}])]}, "long-wait", "jobs[0]"),
         ({"tenants": [tenant(jobTemplates=[{**JOB, "cron": {"schedule": "0 3 * * *"}}])]}, "endless-run", "[0].cron"),
+        (
+            {
+                "cml": {"host": "https://ml.example.com", "clusters": [ON_CML]},
+                "jobs": [{"name": "count", "cmlCluster": "training", "entrypoint": "python count.py"}],
+            },
+            "long-wait",
+            "jobs[0].cmlCluster",
+        ),
         ({**training(), "images": {"mirrors": {"dokcer.io": "registry.example.com"}}}, "unused-mirror", "dokcer.io"),
         (
             {"tenants": [tenant(storage=[EXPORT]), {"name": "team-b", "storage": [EXPORT]}]},

@@ -1,6 +1,7 @@
 """`ray-platform status`, `logs` and `dashboard`: output and exit codes, with a cluster that each test sets."""
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,12 +111,15 @@ def test_an_unknown_name_ends_with_2_and_a_near_one(serve: Serve, verb: str) -> 
 
 
 class Interrupted:
-    """Ctrl-C after a number of looks."""
+    """Ctrl-C after a number of looks. Threads of other tests may sleep meanwhile."""
 
     def __init__(self, looks: int) -> None:
-        self.left = looks
+        self.left, self.sleep = looks, time.sleep
 
-    def __call__(self, _seconds: float) -> None:
+    def __call__(self, seconds: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            self.sleep(seconds)
+            return
         self.left -= 1
         if not self.left:
             raise KeyboardInterrupt
