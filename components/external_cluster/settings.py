@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
@@ -128,6 +128,38 @@ class SecretKeySettings(Settings):
     """Key in it."""
 
 
+class Reached(Protocol):
+    """A cluster that is reached by its dashboard's address."""
+
+    @property
+    def dashboard_address(self) -> str: ...
+
+    @property
+    def dashboard(self) -> Address: ...
+
+    @property
+    def plain_token(self) -> bool: ...
+
+
+def problems_of_transport(cluster: Reached, to: str, *, token_leaves: bool, ca: str | None) -> Iterator[Problem]:
+    """A token that others could read, and keys without effect. `to`: where it would go; `token_leaves`: whether it
+    does; `ca`: the key with an authority, if it is set."""
+    secure = cluster.dashboard.scheme == "https"
+    exposed = token_leaves and not secure
+    if exposed and not cluster.plain_token:
+        message = (
+            f"the token would be sent over http to {to}, and whoever reads it can run code on the cluster: use https, "
+            "or set plainToken: true if all networks on the way are trusted"
+        )
+        yield Problem(("dashboardAddress",), cluster.dashboard_address, message, "external-plain-token")
+    if cluster.plain_token and not exposed:
+        message = f"has no effect, because no token is sent over http to {to}: remove it"
+        yield Problem(("plainToken",), True, message, "external-without-effect")
+    if ca and not secure:
+        message = "is not used without https: remove it, or use https in dashboardAddress"
+        yield Problem((ca,), None, message, "external-without-effect")
+
+
 class ExternalClusterSettings(CheckedSettings):
     """A Ray cluster that exists already. Nothing of it is created, changed or deleted.
 
@@ -176,24 +208,13 @@ class ExternalClusterSettings(CheckedSettings):
         return parse(self.dashboard_address, ("http", "https"), DASHBOARD_PORT)
 
     def problems(self) -> Iterator[Problem]:
-        inside, secure = self.dashboard.service is not None, self.dashboard.scheme == "https"
-        exposed = self.token_secret is not None and not inside and not secure
-        if exposed and not self.plain_token:
-            message = (
-                "the token would be sent over http to an address outside of Kubernetes, and whoever reads it can run "
-                "code on the cluster: use https, or set plainToken: true if all networks on the way are trusted"
-            )
-            yield Problem(("dashboardAddress",), self.dashboard_address, message, "external-plain-token")
+        inside = self.dashboard.service is not None
+        leaves, ca = self.token_secret is not None and not inside, "caSecret" if self.ca_secret else None
+        yield from problems_of_transport(self, "an address outside of Kubernetes", token_leaves=leaves, ca=ca)
         version = image_version(self.image)
         if self.token_secret and version and version_tuple(version) < version_tuple(FIRST_RAY_WITH_TOKENS):
             message = f"its Ray sends no token, which needs {FIRST_RAY_WITH_TOKENS} or later: use a later image"
             yield Problem(("image",), self.image, message, "token-needs-ray")
-        if self.plain_token and not exposed:
-            message = "has no effect, because no token is sent over http to an address outside of Kubernetes: remove it"
-            yield Problem(("plainToken",), True, message, "external-without-effect")
-        if self.ca_secret and not secure:
-            message = "is not used without https: remove it, or use https in dashboardAddress"
-            yield Problem(("caSecret",), None, message, "external-without-effect")
         if self.cidrs and (inside or self.dashboard.network):
             message = "dashboardAddress determines where pods may connect to: remove it"
             yield Problem(("cidrs",), None, message, "external-without-effect")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from components.external_cluster.settings import Address, parse
+from components.external_cluster.settings import Address, parse, problems_of_transport
 from components.ray_cluster.settings import ClusterName
 from components.ray_job.settings import JobName, SubmissionSettings
 from core.problems import Problem
@@ -52,20 +52,9 @@ class RemoteClusterSettings(CheckedSettings):
         return parse(self.dashboard_address, _SCHEMES, DASHBOARD_PORT, of_pods=False)
 
     def problems(self) -> Iterator[Problem]:
-        secure = self.dashboard.scheme == "https"
-        exposed = self.token_variable is not None and not secure and not _is_here(self.dashboard.host)
-        if exposed and not self.plain_token:
-            message = (
-                "the token would be sent over http to another machine, and whoever reads it can run code on the "
-                "cluster: use https, or set plainToken: true if all networks on the way are trusted"
-            )
-            yield Problem(("dashboardAddress",), self.dashboard_address, message, "external-plain-token")
-        if self.plain_token and not exposed:
-            message = "has no effect, because no token is sent over http to another machine: remove it"
-            yield Problem(("plainToken",), True, message, "external-without-effect")
-        if self.ca_file and not secure:
-            message = "is not used without https: remove it, or use https in dashboardAddress"
-            yield Problem(("caFile",), None, message, "external-without-effect")
+        leaves = self.token_variable is not None and not _is_here(self.dashboard.host)
+        ca = "caFile" if self.ca_file else None
+        yield from problems_of_transport(self, "another machine", token_leaves=leaves, ca=ca)
 
 
 def _is_here(host: str) -> bool:
