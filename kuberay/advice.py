@@ -8,12 +8,10 @@ from core.body import ReadOnlyBody
 from core.nodes import ACCELERATOR
 from core.problems import Path, Problem
 from core.quantities import amount
-from core.versions import release_numbers, version_tuple
 from kuberay.demands import workers_without_proxies
 from kuberay.faults import faults_of_cluster, faults_of_job, faults_of_service
 from kuberay.offers import CPU, GPU, counted_by_autoscaler, fits, offers_of, resource_of_ray
-from kuberay.ray_start import IDLE_MEMORY, custom_resources, hook_that_ends_ray
-from kuberay.releases import FIRST_RAY_WITH_DRAIN
+from kuberay.ray_start import IDLE_MEMORY, custom_resources, drain_before_hook, hook_that_ends_ray
 from kuberay.rules import groups_of
 from kuberay.running import variable_of
 from kuberay.schedulers import KUEUE_QUEUE_LABEL
@@ -195,9 +193,11 @@ def _restarted(spec: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterator[
 def _undrained(spec: ReadOnlyBody, group: ReadOnlyBody, path: Path) -> Iterator[Problem]:
     """A hook of older guides, from before Ray drained its node at SIGTERM."""
     pod = group["template"]["spec"]
-    release = release_numbers(spec.get("rayVersion"))
-    if (hook := hook_that_ends_ray(pod)) and release and release >= version_tuple(FIRST_RAY_WITH_DRAIN):
-        message = "it ends running tasks, which Ray would finish when the pod has to go: remove it"
+    if (hook := hook_that_ends_ray(pod)) and drain_before_hook(pod, spec.get("rayVersion")):
+        message = (
+            "the hook ends Ray, and with it running tasks, before its drain, which lets them finish within "
+            "drainTimeout: remove it"
+        )
         inside: Path = ("template", "spec", "containers", 0, "lifecycle", "preStop")
         yield Problem((*path, *inside), hook, message, "undone-drain")
 

@@ -138,7 +138,7 @@ DRAIN_VARIABLE = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 """Variable of `ray start`: seconds for which Ray drains its node at SIGTERM, 30 by default; 0: it ends at once
 (ray-project/ray#64454)."""
 
-ENDS_RAY = re.compile(r"ray stop|\b(kill|pkill|killall)\b")
+ENDS_RAY = re.compile(r"\bray\s+stop\b|\b(kill|pkill|killall)\b")
 """Commands of a preStop hook that end Ray before the signal at which it drains."""
 
 _DRAIN, _GRACE = 30, 30
@@ -470,10 +470,16 @@ def hook_that_ends_ray(pod: ReadOnlyBody) -> str | None:
 def drain_of(pod: ReadOnlyBody, ray_version: str | None) -> int | None:
     """The most seconds for which a worker drains before its pod ends, by the spec of the pod: 0 for a Ray that does not
     drain, or that a hook ends; None for an unknown one."""
+    drain = drain_before_hook(pod, ray_version)
+    return 0 if drain and hook_that_ends_ray(pod) else drain
+
+
+def drain_before_hook(pod: ReadOnlyBody, ray_version: str | None) -> int | None:
+    """The same without a look at hooks."""
     release = release_numbers(ray_version)
     if release is None:
         return None
-    if release < version_tuple(FIRST_RAY_WITH_DRAIN) or hook_that_ends_ray(pod):
+    if release < version_tuple(FIRST_RAY_WITH_DRAIN):
         return 0
     grace = pod.get("terminationGracePeriodSeconds")
     given = [each.get("value") for each in pod["containers"][0].get("env") or () if each["name"] == DRAIN_VARIABLE]

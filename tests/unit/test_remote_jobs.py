@@ -27,8 +27,8 @@ FILE = Path(__file__).parents[1] / "stack_files" / "good" / "outside-kubernetes.
 JOB = {"name": "count", "externalCluster": "lab", "entrypoint": "python count.py"}
 
 
-def stack(*jobs: dict[str, Any]) -> StackSettings:
-    lab = {"name": "lab", "dashboardAddress": "http://localhost:8265"}
+def stack(*jobs: dict[str, Any], port: int = 8265) -> StackSettings:
+    lab = {"name": "lab", "dashboardAddress": f"http://localhost:{port}"}
     return parse({"externalClusters": [lab], "jobs": list(jobs)})
 
 
@@ -62,6 +62,8 @@ def test_impact_reports_what_is_submitted_and_what_is_stopped() -> None:
     assert texts(stack(JOB), stack({**JOB, "waitFor": "running"})) == []
     [edited] = texts(stack(JOB), stack({**JOB, "runId": "2"}))
     assert edited.endswith("if it still runs on Ray cluster lab, it is stopped; `up` submits it to lab again")
+    [moved] = texts(stack(JOB), stack(JOB, port=8266))
+    assert moved.endswith("one that runs at the old address is left there")
     [removed] = texts(stack(JOB), stack())
     assert removed == "count deletes: if it still runs on Ray cluster lab, it is stopped; Ray keeps its log"
 

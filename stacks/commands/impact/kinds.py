@@ -293,9 +293,9 @@ PROMETHEUS = {
         "Prometheus is deleted; its volume stays until its namespace is deleted",
         fixed=Fixed(
             frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"}),
-            "Prometheus' pod is recreated with its volume: metrics have a gap of a minute or so",
+            "Prometheus' pod is recreated, and keeps its metrics and its volume, whose size does not change",
             "Kubernetes does not change these fields of a StatefulSet",
-            "enlarge the claim data-prometheus-0 first, if its size changes",
+            "to enlarge the volume, also enlarge its claim data-prometheus-0 (docs/monitoring.md)",
             _VALIDATION,
         ),
     ),

@@ -61,7 +61,11 @@ def runs(
         namespaces = [each.namespace_name for each in shown if each.run_history]
         if not namespaces:
             none = f"tenant {tenant!r} has no" if tenant else "no tenant of the stack has a"
-            raise ended(f"{none} run history: `runHistory` in the stack file records runs (docs/runs.md)", MISUSED)
+            heads = [*(settings.cml.clusters if settings.cml else ()), *settings.external_clusters]
+            asks = f"; --cluster NAME asks the head of {', '.join(each.name for each in heads)}" if heads else ""
+            raise ended(
+                f"{none} run history: `runHistory` in the stack file records runs (docs/runs.md){asks}", MISUSED
+            )
 
         from stacks.commands.runs.history import on_cluster, read, selected
         from stacks.program.identity import cluster_of_stack

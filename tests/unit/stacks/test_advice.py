@@ -253,6 +253,7 @@ def test_what_may_be_wrong_is_mentioned(values: dict[str, Any], rule: str, place
         {**training(), "images": {"mirrors": {"docker.io": "registry.example.com/hub"}}},
         {**training(labels={"volcano.sh/queue-name": "a"}), "scheduler": {"volcano": {}}},
         training(rayVersion="2.56.0", image="r:2.56.0", workerGroups=[{**GROUP, "podTemplate": STOPS}]),
+        training(drainTimeout="0s", workerGroups=[{**GROUP, "podTemplate": STOPS}]),
         {"tenants": [tenant(jobTemplates=[{**JOB, "activeDeadlineSeconds": 60, "cron": {"schedule": "0 3 * * *"}}])]},
         {"tenants": [tenant(storage=[EXPORT, {**EXPORT, "name": "again"}, {**INSIDE, "name": "inside"}])]},
         {**training(), "logs": {**LOGS, "egress": [{"internet": True, "ports": [8443]}]}},
