@@ -61,8 +61,9 @@ def runs(
         namespaces = [each.namespace_name for each in shown if each.run_history]
         if not namespaces:
             none = f"tenant {tenant!r} has no" if tenant else "no tenant of the stack has a"
-            heads = [*(settings.cml.clusters if settings.cml else ()), *settings.external_clusters]
-            asks = f"; --cluster NAME asks the head of {', '.join(each.name for each in heads)}" if heads else ""
+            heads = [each.name for each in settings.cml.clusters] if settings.cml else []
+            heads += [each.name for each in settings.external_clusters]
+            asks = f"; --cluster NAME asks the head of {', '.join(heads)}" if heads else ""
             raise ended(
                 f"{none} run history: `runHistory` in the stack file records runs (docs/runs.md){asks}", MISUSED
             )
