@@ -53,10 +53,7 @@ SECRET_VALUE_HAS = re.compile(r"://.*@|----|hf_|gh._|pat[_-]|sk-|A[KS]IA|AIza|xo
 """What each of FORMATS has. The API server limits the cost of CEL, which grows with the length of a pattern: nearly all
 values need only this one."""
 
-ADVICE = (
-    "keep it in a Secret, and name that with valueFrom.secretKeyRef in podTemplate or overrides (outside Kubernetes "
-    "keep it on the cluster)"
-)
+ADVICE = "keep it in a Secret, and name that with valueFrom.secretKeyRef in podTemplate or overrides"
 
 
 def is_secret(name: str, value: str) -> bool:
