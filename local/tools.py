@@ -1,8 +1,8 @@
 """The programs of the rehearsal and their versions, pinned in local/tools/*/go.mod.
 
-The name of a tool's folder in the cache contains its version and a digest of its go.mod, go.sum, our own Go files,
-its build tags and how it is linked. So another pin is another folder, and checkouts with the same pins share one. local/install installs
-them.
+The name of a tool's folder in the cache contains its version and a digest of its go.mod, go.sum, our own Go files, its
+build tags and how it is linked. So another pin is another folder, and checkouts with the same pins share one.
+local/install installs them.
 """
 
 import hashlib
@@ -259,8 +259,8 @@ PROM_LABEL_PROXY = Tool(
     "github.com/prometheus-community/prom-label-proxy",
     {"prom-label-proxy": "github.com/prometheus-community/prom-label-proxy"},
 )
-"""The proxy by which a tenant sees its own metrics. Built only for real nodes of stacks that install Prometheus, and for
-tests."""
+"""The proxy by which a tenant sees its own metrics. Built only for real nodes of stacks with `monitoring` of mode
+`install`, and for tests."""
 
 PROMETHEUS = Tool(
     "prometheus",
