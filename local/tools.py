@@ -1,8 +1,8 @@
 """The programs of the rehearsal and their versions, pinned in local/tools/*/go.mod.
 
-The name of a tool's folder in the cache contains its version and a digest of its go.mod, go.sum, our own Go files and
-how it is linked. So another pin is another folder, and checkouts with the same pins share one. local/install installs
-them.
+The name of a tool's folder in the cache contains its version and a digest of its go.mod, go.sum, our own Go files, its
+build tags and how it is linked. So another pin is another folder, and checkouts with the same pins share one.
+local/install installs them.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ class Tool:
     Fields: `name` is the folder under local/tools; `module` the Go module that defines the version; `programs` maps the
     name of a binary to its package, `.` for the one in that folder; `stamps` returns linker variables for the version;
     `files` names folders of the module that are copied (to `share/`); `release` describes the project's published
-    programs.
+    programs; `tags` are build tags.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Tool:
     stamps: Callable[[str], dict[str, str]] = field(default=lambda _: {})
     files: tuple[str, ...] = ()
     release: Release | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
@@ -94,7 +95,8 @@ class Tool:
         """The folder of the installed tool, with `bin/` and `share/`."""
         ours = sorted(file for pattern in ("*.go", "*/go.mod") for file in self.source.rglob(pattern))
         files = (self.source / "go.mod", self.source / "go.sum", *ours)
-        pins = b"".join([str(LINKING).encode(), *(file.read_bytes() for file in files)])
+        how = f"{LINKING}{','.join(self.tags)}"
+        pins = b"".join([how.encode(), *(file.read_bytes() for file in files)])
         return paths.cache() / "tools" / f"{self.name}-{self.version}-{hashlib.sha256(pins).hexdigest()[:12]}"
 
     def program(self, name: str) -> Path:
@@ -120,6 +122,12 @@ def _kubernetes_stamps(version: str) -> dict[str, str]:
     major, minor = version.removeprefix("v").split(".")[:2]
     package = "k8s.io/component-base/version"
     return {f"{package}.gitVersion": version, f"{package}.gitMajor": major, f"{package}.gitMinor": minor}
+
+
+def prometheus_release(version: str) -> str:
+    """Prometheus' release of the version of its Go module: 3.13.5 of v0.313.5 (prometheus/prometheus, README)."""
+    _, minor, patch = version.split(".")
+    return f"{minor[0]}.{int(minor[1:])}.{patch}"
 
 
 _DL_K8S_IO = Release("https://dl.k8s.io/release/{version}/bin/linux/{architecture}/{program}")
@@ -251,7 +259,17 @@ PROM_LABEL_PROXY = Tool(
     "github.com/prometheus-community/prom-label-proxy",
     {"prom-label-proxy": "github.com/prometheus-community/prom-label-proxy"},
 )
-"""The proxy by which a tenant sees its own metrics, for tests."""
+"""The proxy by which a tenant sees its own metrics. Built only for real nodes of stacks with `monitoring` of mode
+`install`, and for tests."""
+
+PROMETHEUS = Tool(
+    "prometheus",
+    "github.com/prometheus/prometheus",
+    {"prometheus": "github.com/prometheus/prometheus/cmd/prometheus"},
+    stamps=lambda version: {"github.com/prometheus/common/version.Version": prometheus_release(version)},
+    tags=("netgo", "remove_all_sd", "enable_kubernetes_sd"),
+)
+"""As the proxy. It finds targets in files and in Kubernetes, and has no pages for browsers."""
 
 REDIS_EXPORTER = Tool(
     "redis-exporter",
@@ -304,6 +322,7 @@ TEST_TOOLS = (
     KUEUE,
     LOCAL_KMS,
     OTEL_COLLECTOR,
+    PROMETHEUS,
     PROM_LABEL_PROXY,
     PROMETHEUS_OPERATOR,
     REDIS_EXPORTER,

@@ -65,6 +65,8 @@ def rows() -> Iterable[Row]:
     yield Row("cert-manager", (_number(tools.CERT_MANAGER),), "1.x", "tests/engine/test_cert_manager.py")
     accepted = f"{redis.OLDEST} or later, Valkey too; by default {redis.DEFAULT_IMAGE.rpartition(':')[2]}"
     yield Row("Redis", ("7.0, Debian 12's",), accepted, "tests/pods/test_redis.py")
+    own = tools.prometheus_release(tools.PROMETHEUS.version)
+    yield Row("Prometheus", (own,), "2.43 or later", "tests/pods/test_monitoring.py")
     engine = _number(tools.PULUMI)
     yield Row("Pulumi, engine", (engine,), f"{engine} or later", "tests/engine/test_platform.py")
     provider = tools.KUBERNETES_PROVIDER

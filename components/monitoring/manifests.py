@@ -63,9 +63,11 @@ def _labelled(body: Body, settings: MonitoringSettings) -> Body:
 
 def _files(settings: MonitoringSettings, monitored: Monitored) -> dict[str, str]:
     """The files of Prometheus, with the configuration that includes them if it is the stack's own."""
-    included = {"scrape": SCRAPE_FILE, "rules": RULES_FILE}
-    own = {prometheus.CONFIG_FILE: _text(prometheus.configuration(**included))} if settings.installed else {}
-    return {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored), **own}
+    files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
+    if settings.installed:
+        main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=seconds(settings.interval))
+        files[prometheus.CONFIG_FILE] = _text(main)
+    return files
 
 
 def _of_prometheus(settings: MonitoringSettings, monitored: Monitored) -> list[Body]:

@@ -120,9 +120,14 @@ def reader_of_kueue(own: str) -> Body:
     return role_binding(f"{PREFIX}{METRICS_READER}", METRICS_READER, [account(NAME, own)], "ClusterRole")
 
 
-def configuration(*, scrape: str, rules: str) -> Body:
-    """The configuration, which includes a file of each."""
-    return {"scrape_config_files": [scrape], "rule_files": [rules]}
+def configuration(*, scrape: str, rules: str, interval: int) -> Body:
+    """The configuration, which includes a file of each. `interval`: seconds between two evaluations of alerts, which
+    else are a minute."""
+    return {
+        "global": {"evaluation_interval": f"{interval}s"},
+        "scrape_config_files": [scrape],
+        "rule_files": [rules],
+    }
 
 
 def _service(name: str, selector: Mapping[str, str]) -> Body:

@@ -4,7 +4,15 @@ from collections.abc import Iterable
 
 from core.images import full_name
 from local.images.image import Image
-from local.images.programs import LOG_COLLECTOR, OPERATOR, PAUSE, REDIS_EXPORTER, VOLCANO_PROGRAMS
+from local.images.programs import (
+    LOG_COLLECTOR,
+    OPERATOR,
+    PAUSE,
+    PROMETHEUS,
+    PROMETHEUS_PROXY,
+    REDIS_EXPORTER,
+    VOLCANO_PROGRAMS,
+)
 from local.images.ray import RAY
 from local.images.redis import REDIS
 
@@ -13,6 +21,8 @@ __all__ = [
     "LOG_COLLECTOR",
     "OPERATOR",
     "PAUSE",
+    "PROMETHEUS",
+    "PROMETHEUS_PROXY",
     "RAY",
     "REDIS",
     "REDIS_EXPORTER",
@@ -21,7 +31,17 @@ __all__ = [
     "named",
 ]
 
-IMAGES = (PAUSE, OPERATOR, *VOLCANO_PROGRAMS, RAY, REDIS, REDIS_EXPORTER, LOG_COLLECTOR)
+IMAGES = (
+    PAUSE,
+    OPERATOR,
+    *VOLCANO_PROGRAMS,
+    RAY,
+    REDIS,
+    REDIS_EXPORTER,
+    LOG_COLLECTOR,
+    PROMETHEUS,
+    PROMETHEUS_PROXY,
+)
 """All images, under the names that stacks use."""
 
 

@@ -6,12 +6,21 @@ from pathlib import Path
 from local import tools
 from local.images.image import Image
 from local.progress import Report
-from local.tools import KUBERAY, KUBERNETES_NODE, OTEL_COLLECTOR, VOLCANO, Tool
+from local.tools import (
+    KUBERAY,
+    KUBERNETES_NODE,
+    OTEL_COLLECTOR,
+    PROM_LABEL_PROXY,
+    VOLCANO,
+    Tool,
+    prometheus_release,
+)
 
 
 def _image(name: str, reference: str, tool: Tool, program: str, path: str, user: str) -> Image:
     def fill(files: Path, _report: Report) -> None:
         target = files / path.strip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(tool.program(program), target)
         target.chmod(0o755)
 
@@ -62,3 +71,23 @@ REDIS_EXPORTER = _image(
     "59000:59000",
 )
 """The program's path and user are those of its project's own image (redis_exporter, Dockerfile)."""
+
+PROMETHEUS = _image(
+    "prometheus",
+    f"docker.io/prom/prometheus:v{prometheus_release(tools.PROMETHEUS.version)}",
+    tools.PROMETHEUS,
+    "prometheus",
+    "/bin/prometheus",
+    "65534:65534",
+)
+"""The program's path and user (`nobody`) are those of its project's own image (prometheus, Dockerfile)."""
+
+PROMETHEUS_PROXY = _image(
+    "prometheus-proxy",
+    f"quay.io/prometheuscommunity/prom-label-proxy:{PROM_LABEL_PROXY.version}",
+    PROM_LABEL_PROXY,
+    "prom-label-proxy",
+    "/bin/prom-label-proxy",
+    "65534:65534",
+)
+"""As Prometheus' (prom-label-proxy, Dockerfile)."""

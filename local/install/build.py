@@ -80,9 +80,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _compile(tool: Tool, programs: list[str], target: Path, report: Report) -> None:
     packages = [tool.programs[program] for program in programs]
+    tags = f"-tags={','.join(tool.tags)}"
     report(0.0, "downloading Go modules")
-    total = len(_go(tool, "list", "-deps", *packages).splitlines())
-    files = [Path(file).name for file in _go(tool, "list", "-f", "{{.Target}}", *packages).splitlines()]
+    total = len(_go(tool, "list", "-deps", tags, *packages).splitlines())
+    files = [Path(file).name for file in _go(tool, "list", "-f", "{{.Target}}", tags, *packages).splitlines()]
     flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in tool.stamps(tool.version).items())])
     done = 0
 
@@ -93,7 +94,7 @@ def _compile(tool: Tool, programs: list[str], target: Path, report: Report) -> N
 
     target.mkdir(parents=True, exist_ok=True)
     # All at once, so that they are linked side by side.
-    _go(tool, "build", "-v", *FLAGS, "-ldflags", flags, "-o", str(target), *packages, each=compiled)
+    _go(tool, "build", "-v", *FLAGS, tags, "-ldflags", flags, "-o", str(target), *packages, each=compiled)
     for file, program in zip(files, programs, strict=True):
         (target / file).rename(target / program)
 

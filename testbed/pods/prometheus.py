@@ -1,22 +1,25 @@
 """A Prometheus that scrapes a stack with real pods."""
 
-import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
+import httpx
+
+from components.monitoring.prometheus import NAME, PORT
+from components.monitoring.settings import DEFAULT_NAMESPACE
 from stacks.load import load
 from testbed.machine import lacks
 from testbed.pods.platform import Platform
 
 
 class Prometheus:
-    """The Prometheus of `make up MONITORING=1`, in the network of the node. It reaches the pods whatever the
-    NetworkPolicies are. The port matrix tests those."""
+    """A Prometheus at a URL."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        # One connection for all, each of which kubectl would announce in a pipe that nobody reads.
+        self._client = httpx.Client(base_url=f"{url}/api/v1/", timeout=30, trust_env=False)
 
     @staticmethod
     def installed() -> bool:
@@ -24,8 +27,16 @@ class Prometheus:
         return shutil.which("prometheus") is not None
 
     @classmethod
+    @contextmanager
+    def installed_by(cls, platform: Platform) -> Iterator[Self]:
+        """The stack's own, of mode `install`, with a port forwarded as for a cluster admin."""
+        with platform.forwarded(NAME, PORT, DEFAULT_NAMESPACE) as address:
+            yield cls(address)
+
+    @classmethod
     def of(cls, platform: Platform) -> Self:
-        """Starts it with the rules and targets of the stack."""
+        """Starts that of `make up MONITORING=1`, in the network of the node, with the rules and targets of the stack.
+        It reaches the pods whatever the NetworkPolicies are."""
         if not cls.installed():
             lacks("not on the PATH: prometheus; it is in the package prometheus")
         platform.rehearsal.monitor(load(platform.stack.file))
@@ -33,9 +44,7 @@ class Prometheus:
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The series of an expression, each with `metric` and `value`."""
-        asked = f"{self._url}/api/v1/query?{urlencode({'query': expression})}"
-        with urlopen(asked, timeout=30) as answer:  # noqa: S310 -- its own URL
-            return list(json.load(answer)["data"]["result"])
+        return list(self._asked("query", query=expression)["result"])
 
     def values(self, expression: str, label: str) -> dict[str, float]:
         """The values of an expression, by a label."""
@@ -43,9 +52,7 @@ class Prometheus:
 
     def not_evaluated(self) -> dict[str, str]:
         """The rules that it could not evaluate, or has not yet, with the error."""
-        with urlopen(f"{self._url}/api/v1/rules", timeout=30) as answer:  # noqa: S310 -- its own URL
-            groups = json.load(answer)["data"]["groups"]
-        rules = [rule for group in groups for rule in group["rules"]]
+        rules = [rule for group in self._asked("rules")["groups"] for rule in group["rules"]]
         assert rules
         return {rule["name"]: rule.get("lastError", "") for rule in rules if rule["health"] != "ok"}
 
@@ -58,3 +65,6 @@ class Prometheus:
         """When an alert fired first within the last hour, in seconds since 1970, by namespace."""
         fires = f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
         return self.values(f"min_over_time(timestamp({fires})[1h:1s])", "namespace")
+
+    def _asked(self, what: str, **parameters: str) -> dict[str, Any]:
+        return dict(self._client.get(what, params=parameters).raise_for_status().json()["data"])

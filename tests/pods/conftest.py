@@ -183,10 +183,10 @@ def _tested(settings: dict[str, Any]) -> None:
         {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
     ]
     settings["scheduler"] = {"volcano": {"scheduler": {"ignoredProvisioners": [PROVISIONER]}}}
-    settings["network"] = {"monitoring": ["monitoring"]}
     settings["nodes"][0]["gpuHourPrice"] = 2
     soon = {"RayGpusIdle": {"after": "15s"}}
-    settings["monitoring"] = {"mode": "scrapeConfig", "interval": "5s", "alerts": soon}
+    small = {"resources": {"cpu": "20m", "memory": "512Mi"}, "storage": "1Gi"}
+    settings["monitoring"] = {"mode": "install", "prometheus": small, "interval": "5s", "alerts": soon}
     tenant["queue"] = {"capability": {"gpus": 8}}
     tenant["clusterNames"] = list(GANGS)
     tenant["users"] = [

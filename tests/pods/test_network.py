@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from components.monitoring.prometheus import PORT, PROXIES, SELECTOR
+from components.monitoring.settings import DEFAULT_NAMESPACE
 from components.network.manifests import DEPLOYED
 from local import paths
 from local.images import RAY
@@ -294,6 +296,19 @@ def test_a_task_of_ray_creates_a_deployment_and_calls_its_service(pods: Pods, pl
     address = found["status"]["podIP"]
     assert pods.connects("made", [(address, 8000), (address, 8265)]) == [True, False]
     assert pods.connects("unlabelled", [(address, 8000), (made, 8000)]) == [False, False]
+
+
+def test_pods_that_nothing_restricts_reach_the_proxy_of_a_tenants_metrics_and_not_prometheus(
+    pods: Pods, platform: Platform
+) -> None:
+    """The API server, whose addresses are not known, has to reach the proxy (docs/monitoring.md)."""
+    addresses = []
+    for labels in (SELECTOR, PROXIES):
+        selector = ",".join(f"{name}={value}" for name, value in labels.items())
+        (found,) = platform.pods(selector, DEFAULT_NAMESPACE).values()
+        addresses.append((found["status"]["podIP"], PORT))
+    reached = {source: pods.connects(source, addresses) for source in ("elsewhere", "tenant-pod", "head")}
+    assert reached == {"elsewhere": [False, True], "tenant-pod": [False, False], "head": [False, False]}
 
 
 def test_a_cluster_without_network_settings_is_closed(pods: Pods, platform: Platform) -> None:

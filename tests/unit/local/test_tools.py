@@ -1,5 +1,6 @@
 """The rehearsal's programs and run folder, and the variables with which Pulumi runs."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from local.tools import (
     TOOLS,
     Tool,
     kuberay,
+    prometheus_release,
 )
 
 
@@ -54,6 +56,11 @@ def test_a_pinned_version_of_the_operator_is_used(version: str | None, tool: Too
     assert kuberay(version) == tool
 
 
+@pytest.mark.parametrize(("module", "release"), [("v0.313.5", "3.13.5"), ("v0.300.0", "3.0.0")])
+def test_the_release_of_prometheus_has_the_numbers_of_its_module(module: str, release: str) -> None:
+    assert prometheus_release(module) == release
+
+
 def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     tool = _tool(tmp_path, "v1.0.0")
@@ -63,7 +70,7 @@ def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.Monke
     second = tool.folder
     (tool.source / "sdk").mkdir()
     (tool.source / "sdk" / "sdk.go").write_text("package sdk")
-    assert len({first, second, tool.folder}) == 3
+    assert len({first, second, tool.folder, replace(tool, tags=("netgo",)).folder}) == 4
 
 
 def test_without_go_the_error_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

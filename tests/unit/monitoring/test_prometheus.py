@@ -13,7 +13,7 @@ from components.monitoring.prometheus import CONFIG_FILE
 from components.monitoring.settings import PrometheusSettings
 from components.network.manifests import NAMESPACE_LABEL
 from core.body import Body
-from local.tools import PROM_LABEL_PROXY
+from local.images import PROMETHEUS, PROMETHEUS_PROXY
 from policies.configuration import Configuration
 from policies.judge import Judge
 from policies.values import Object
@@ -178,8 +178,9 @@ def test_its_objects_violate_no_policy_but_that_images_have_digests() -> None:
     assert found == {("img-digest", name) for name in images}
 
 
-def test_the_proxys_image_has_the_version_that_is_tested() -> None:
-    assert PrometheusSettings().proxy_image.endswith(f":{PROM_LABEL_PROXY.version}")
+def test_the_default_images_are_those_that_are_tested() -> None:
+    defaults = PrometheusSettings()
+    assert (defaults.image, defaults.proxy_image) == (PROMETHEUS.reference, PROMETHEUS_PROXY.reference)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("StatefulSet", "prometheus"), ("Deployment", "prometheus-team-a")])
