@@ -7,7 +7,7 @@ from typing import Any
 
 from core.body import Body as Body
 from core.body import ReadOnlyBody
-from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD
+from core.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, level_labels
 
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
 """Annotation with the name of the field manager, which the provider reads."""
@@ -32,6 +32,12 @@ def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
     """The object in a namespace. `namespace`: a name or its Output. The object waits for an Output of another
     resource."""
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
+
+
+def restricted_namespace(name: str, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A Namespace of the platform's programs, with the strictest Pod Security level."""
+    metadata = {"name": name, "labels": {**(labels or {}), **level_labels("restricted")}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
 def moved(body: Body, namespace: str, instead_of: str) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from components.bodies import moved
+from components.bodies import moved, restricted_namespace
 from core.body import Body
-from core.pods import level_labels
 
 CONFIGURATION = "ray-platform/configuration"
 """Annotation of pods: a digest of the configuration that they read at start. A change replaces the pods."""
@@ -41,8 +40,7 @@ def staged(
     `instead_of`: the namespace in the manifest. `deployment`: adapts a Deployment; `other`: all that is neither that
     nor a Service.
     """
-    metadata = {"name": namespace, "labels": level_labels("restricted")}
-    first: list[Body] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}]
+    first: list[Body] = [restricted_namespace(namespace)]
     access: list[Body] = []
     last: list[Body] = []
     for original in manifest:

@@ -4,7 +4,7 @@ stack's own. Pure functions."""
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components.access.personas import Subject
-from components.bodies import in_namespace
+from components.bodies import in_namespace, restricted_namespace
 from components.monitoring import prometheus
 from components.monitoring.dashboards import content, file_name
 from components.monitoring.rules import ALERTS, INTERVAL, Alert, records
@@ -51,7 +51,7 @@ def own_prometheus(
         return []
     files = _files(settings, monitored)
     inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME)]
-    listed = [prometheus.namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
+    listed = [restricted_namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
     return [_labelled(each, settings) for each in listed]
 
 

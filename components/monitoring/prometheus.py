@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from components.access.manifests import PREFIX, Grant, account, bodies, role_binding, service_account
@@ -12,7 +13,7 @@ from components.bodies import in_namespace, restricted_sidecar
 from components.kueue.manifests import METRICS_READER
 from components.monitoring.settings import PrometheusSettings
 from core.body import Body
-from core.pods import RESTRICTED_POD, level_labels
+from core.pods import RESTRICTED_POD
 from core.quantities import amount
 
 NAME = "prometheus"
@@ -40,7 +41,7 @@ _USER = 65534
 
 _CONFIG, _DATA = "/etc/prometheus", "/prometheus"
 
-_OF_STORAGE = 0.8
+_OF_STORAGE = Decimal("0.8")
 """Share of the volume that metrics fill: the oldest are deleted before the volume is full (prometheus.io, Storage:
 operational aspects)."""
 
@@ -63,15 +64,6 @@ class Viewers:
 def service_of(tenant: str) -> str:
     """Name of the Service and the Deployment of the proxy of a tenant, by its namespace."""
     return f"{NAME}-{tenant}"
-
-
-def namespace(name: str) -> Body:
-    """The Namespace, with the strictest Pod Security level."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": level_labels("restricted")},
-    }
 
 
 def objects(
@@ -149,7 +141,7 @@ def _stateful_set(settings: PrometheusSettings, config_map: str, files: Mapping[
             f"--config.file={_CONFIG}/{CONFIG_FILE}",
             f"--storage.tsdb.path={_DATA}",
             f"--storage.tsdb.retention.time={settings.retention_days}d",
-            f"--storage.tsdb.retention.size={int(amount(settings.storage) * int(_OF_STORAGE * 10) / 10)}B",
+            f"--storage.tsdb.retention.size={int(amount(settings.storage) * _OF_STORAGE)}B",
         ],
         "ports": [{"name": "web", "containerPort": PORT}],
         "resources": {"requests": given.model_dump(), "limits": {"memory": given.memory}},

@@ -3,11 +3,10 @@
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from components.bodies import disruption_budget
+from components.bodies import disruption_budget, restricted_namespace
 from components.manifest_files import UnexpectedManifestError
 from components.operator.settings import NAME, OperatorSettings
 from core.body import Body
-from core.pods import level_labels
 from core.versions import release_of
 from kuberay.releases import FEATURE_GATES, RIGHTS_OF_GATES
 
@@ -42,7 +41,7 @@ def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[
     """
     check_version(tree, settings)
     gates = _gates(tree, settings)
-    objects = [_namespace(settings.namespace)]
+    objects = [restricted_namespace(settings.namespace)]
     objects += [
         adapted
         for body in tree
@@ -64,10 +63,6 @@ def check_version(tree: Iterable[Body], settings: OperatorSettings) -> None:
             f"the kustomize tree at {settings.tree} is not KubeRay v{settings.version}: it has {found}. "
             "Set operator.version to the tree's version, or operator.location to the tree of that version"
         )
-
-
-def _namespace(name: str) -> Body:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": level_labels("restricted")}}
 
 
 def _adapted(body: Body, settings: OperatorSettings, gates: Mapping[str, bool]) -> list[Body]:

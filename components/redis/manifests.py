@@ -4,6 +4,7 @@ functions."""
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from components.bodies import restricted_namespace
 from components.objects import Object
 from components.operator.settings import ComputeResources
 from components.redis.connection import (
@@ -47,7 +48,6 @@ from components.redis.pods import (
 )
 from components.redis.settings import RedisBackupSettings, RedisSettings, RedisStorageSettings, resources
 from core.body import Body
-from core.pods import level_labels
 
 USERS_KEYS = {NODES_USER: "passwords", EXPORTER_USER: "exporter-password"}
 """Keys of the users' Secret with passwords in plain text."""
@@ -55,8 +55,7 @@ USERS_KEYS = {NODES_USER: "passwords", EXPORTER_USER: "exporter-password"}
 
 def namespace(name: str) -> Body:
     """The Namespace that is created for it, with the strictest Pod Security level."""
-    labels = {**LABELS, **level_labels("restricted")}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    return restricted_namespace(name, LABELS)
 
 
 def users_files(passwords: Passwords) -> dict[str, str]:

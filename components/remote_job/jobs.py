@@ -4,9 +4,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -36,6 +37,8 @@ _LATER = (429, 502, 503, 504)
 
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _LONGEST_MESSAGE = 1000
+
+T = TypeVar("T")
 
 Report = Callable[[str], None]
 
@@ -104,34 +107,15 @@ class Jobs:
         answer = self._ask("GET", f"/api/jobs/{quote(job)}")
         if answer.status_code == HTTPStatus.NOT_FOUND and _ABSENT in answer.text:
             return None
-        try:
-            if answer.is_success:
-                body = answer.json()
-                # It has the end of the log, and is written into the state.
-                return Found(body["status"], _short(Redaction(**redaction()).text(body.get("message") or "")))
-        except (ValueError, KeyError, TypeError):
-            pass
-        raise self._strange(answer)
+        return self._read(answer, _found)
 
     def listed(self) -> list[dict[str, Any]]:
         """All jobs that Ray has, in its own words."""
-        answer = self._ask("GET", "/api/jobs/")
-        try:
-            if answer.is_success:
-                return [dict(each) for each in answer.json()]
-        except (ValueError, TypeError):
-            pass
-        raise self._strange(answer)
+        return self._read(self._ask("GET", "/api/jobs/"), lambda jobs: [dict(each) for each in jobs])
 
     def log(self, job: str) -> str:
         """The log of a job's driver."""
-        answer = self._ask("GET", f"/api/jobs/{quote(job)}/logs")
-        try:
-            if answer.is_success:
-                return str(answer.json()["logs"])
-        except (ValueError, KeyError, TypeError):
-            pass
-        raise self._strange(answer)
+        return self._read(self._ask("GET", f"/api/jobs/{quote(job)}/logs"), lambda body: str(body["logs"]))
 
     def submit(self, job: str, body: Mapping[str, Any], show: Report) -> Found:
         """Submits a job, unless Ray has one with that ID: an `up` before has submitted it. Tries until the cluster
@@ -205,6 +189,13 @@ class Jobs:
     def _log_of(self, job: str) -> str:
         return f"Its log: `ray job logs --address {self._address} {job}`"
 
+    def _read(self, answer: httpx.Response, read: Callable[[Any], T]) -> T:
+        """What `read` makes of the JSON of an answer. Raises UnreachableError if it is not one of Ray."""
+        if answer.is_success:
+            with suppress(ValueError, KeyError, TypeError):
+                return read(answer.json())
+        raise self._strange(answer)
+
     def _strange(self, answer: httpx.Response) -> UnreachableError:
         return UnreachableError(
             f"{self._where} answers {answer.status_code}, and not as Ray's jobs API: {_short(answer.text)}. Is it "
@@ -227,6 +218,11 @@ class Jobs:
         if answer.status_code in _LATER:
             raise self._strange(answer)
         return answer
+
+
+def _found(body: Mapping[str, Any]) -> Found:
+    # The message has the end of the log, and is written into the state.
+    return Found(body["status"], _short(Redaction(**redaction()).text(body.get("message") or "")))
 
 
 def _short(text: str) -> str:
