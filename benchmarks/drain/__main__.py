@@ -351,11 +351,14 @@ def _row(round_: Lost) -> str:
 
 def all_tables(folder: Path, drains: int) -> Iterator[str]:
     """The lines of both tables."""
-    with brought_up(folder / "nodes", Steps([]), variants, nodes=2) as platform:
+    nodes, queues = folder / "nodes", folder / "queues"
+    nodes.mkdir()
+    queues.mkdir()
+    with brought_up(nodes, Steps([]), variants, nodes=2) as platform:
         yield from compared(platform)
         yield ""
         yield from rounds(platform, drains)
-    with brought_up(folder / "queues", Steps([]), with_queues, nodes=2) as platform:
+    with brought_up(queues, Steps([]), with_queues, nodes=2) as platform:
         yield _row(reclaimed(platform))
 
 
