@@ -8,7 +8,7 @@ import difflib
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -139,7 +139,7 @@ DRAIN_VARIABLE = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 (ray-project/ray#64454)."""
 
 ENDS_RAY = re.compile(r"\bray\s+stop\b|\b(kill|pkill|killall)\b")
-"""Commands of a preStop hook that end Ray before the signal at which it drains."""
+"""Commands of a preStop hook, joined by spaces, that end Ray before the signal at which it drains."""
 
 _DRAIN, _GRACE = 30, 30
 """Seconds: defaults of Ray's drain, and of Kubernetes' terminationGracePeriodSeconds."""
@@ -463,8 +463,13 @@ def _elsewhere(ports: Mapping[str, int], params: Mapping[str, str], at: Path) ->
 def hook_that_ends_ray(pod: ReadOnlyBody) -> str | None:
     """The command of a preStop hook in Ray's container that ends Ray before it drains; None without one."""
     hook = (pod["containers"][0].get("lifecycle") or {}).get("preStop") or {}
-    command = " ".join(map(str, (hook.get("exec") or {}).get("command") or ()))
-    return command if ENDS_RAY.search(command) else None
+    command = (hook.get("exec") or {}).get("command") or ()
+    return " ".join(map(str, command)) if ends_ray(command) else None
+
+
+def ends_ray(command: Iterable[Any]) -> bool:
+    """Whether the command of a hook ends Ray, in the words of one line or as words of their own."""
+    return bool(ENDS_RAY.search(" ".join(map(str, command))))
 
 
 def drain_of(pod: ReadOnlyBody, ray_version: str | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from core.nodes import ACCELERATOR
 from core.types import Settings
-from kuberay.ray_start import DRAIN_VARIABLE, ENDS_RAY
+from kuberay.ray_start import DRAIN_VARIABLE, ENDS_RAY, ends_ray
 from policies.cel import GROUPS, HEAD, HEAD_CONTAINER, of_ray, quantity, text
 from policies.rule import Severity, Violations, rule
 from policies.rules import remedies
@@ -179,7 +179,7 @@ def _stops_in_cel() -> str:
         f"{HEAD}{grace} != 0 && {GROUPS}.all(worker, worker{grace} != 0"
         f" && {container}.?lifecycle.?stopSignal.orValue('{_DRAINS_AT}') == '{_DRAINS_AT}'"
         f" && !{container}.?lifecycle.?preStop.?exec.?command.orValue([])"
-        f".exists(part, part.matches({text(ENDS_RAY.pattern)}))"
+        f".map(part, string(part)).join(' ').matches({text(ENDS_RAY.pattern)})"
         f" && {drains}.all(drain, drain.compareTo(quantity('0')) == 0"
         f" || {quantity(f'worker{grace} - {before}')}.compareTo(drain.add({_AFTER_DRAIN})) >= 0))"
     )
@@ -212,7 +212,7 @@ def worker_stops(pod: Pod) -> Violations:
         yield signal.wrong(f"{signal.shown()} ends Ray without a drain, which {_DRAINS_AT} starts")
     hook = pod.first.node.at("lifecycle", "preStop")
     command = hook.at("exec", "command")
-    if any(ENDS_RAY.search(part.text or "") for part in command.items()):
+    if ends_ray(part.text or "" for part in command.items()):
         yield command.wrong("ends running tasks before Ray drains the node")
     variable = pod.first.env(DRAIN_VARIABLE)
     drain = variable.at("value") if variable else None

@@ -37,6 +37,7 @@ SLEEP = {"sleep": {"seconds": 5}}
 SHORT = {"sleep": {"seconds": 1}}
 PKILL = {"exec": {"command": ["/bin/sh", "-c", "pkill raylet"]}}
 RAY_STOP = {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}
+RAY_STOP_IN_WORDS = {"exec": {"command": ["ray", "stop"]}}
 CONF = "data redis.conf"
 EXPRESSION = "spec selector matchExpressions 0"
 BUDGET = budget()
@@ -122,6 +123,7 @@ RAY = [
     case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster()),
     case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 50, 45, ray_cluster_that_drains()),
     case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SLEEP, RAY_STOP, ray_cluster()),
+    case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SLEEP, RAY_STOP_IN_WORDS, ray_cluster()),
     case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SLEEP, PKILL, ray_cluster()),
     case("ray-worker-stops", f"{WORKER} containers 0 lifecycle preStop", SHORT, SLEEP, ray_cluster_that_drains()),
     case("ray-worker-stops", f"{WORKER} containers 0 lifecycle stopSignal", "SIGTERM", "SIGINT", ray_cluster()),
