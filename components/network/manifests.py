@@ -332,7 +332,10 @@ class Scraped:
     pods: Body
     """The selector of the pods."""
 
-    ports: Iterable[int]
+    ports: Sequence[int]
+
+    services: bool = False
+    """Whether Prometheus finds them by their Services."""
 
 
 def prometheus_policies(
@@ -354,7 +357,7 @@ def prometheus_policies(
                     "podSelector": each.pods,
                 }
             ],
-            "ports": _ports("TCP", sorted({*each.ports})),
+            "ports": _ports("TCP", each.ports),
         }
         for each in scraped
     ]

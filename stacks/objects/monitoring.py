@@ -2,14 +2,23 @@
 
 from collections import defaultdict
 
+from components.kueue.manifests import METRICS_PORT as KUEUE_METRICS_PORT
 from components.monitoring.manifests import monitoring_objects, own_prometheus
-from components.monitoring.prometheus import Viewers, reader_of_kueue, scraper
+from components.monitoring.metrics import Job
+from components.monitoring.prometheus import PORT, PROXIES, SELECTOR, Viewers, reader_of_kueue, scraper
 from components.monitoring.targets import Monitored, targets
+from components.network import manifests
+from components.network.manifests import ANY_RAY_POD, HEAD_METRICS_PORTS, OPERATOR, OPERATOR_METRICS_PORT, Scraped
 from components.ray_cluster.worker_groups import all_groups
+from components.redis.connection import EXPORTER_PORT
+from components.redis.connection import SELECTOR as REDIS
+from components.redis_gateway.manifests import METRICS_PORT as GATEWAY_METRICS_PORT
+from components.volcano.manifests import METRICS_PORTS as VOLCANO_METRICS_PORTS
 from core.body import Body
+from kuberay.ports import HEAD_PORTS, metrics_ports
 from stacks.cached import cached
 from stacks.objects.access import admins_of
-from stacks.objects.network import prometheus_policies
+from stacks.objects.ray_clusters import rendered
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
 
@@ -52,10 +61,11 @@ def objects_of_monitoring(stack: StackSettings) -> list[Body]:
         )
         for tenant in stack.tenants
     )
-    own = own_prometheus(stack.monitoring, monitored(stack), viewers, admins, prometheus_policies(stack))
+    own = own_prometheus(stack.monitoring, monitored(stack), viewers, admins, _policies(stack))
     apart = {tenant.namespace_name for tenant in stack.tenants}
     apart |= {part.namespace for part in redis_parts(stack) if part.own_namespace}
-    rights = [body for name in _scraped(stack) if name not in apart for body in scraper_of(stack, name)]
+    names = dict.fromkeys(name for each in _scraped(stack) for name in each.namespaces)
+    rights = [body for name in names if name not in apart for body in scraper_of(stack, name)]
     if stack.prometheus_namespace and monitored(stack).kueue:
         rights.append(reader_of_kueue(stack.prometheus_namespace))
     return [*own, *rights, *monitoring_objects(stack.monitoring, monitored(stack))]
@@ -63,21 +73,44 @@ def objects_of_monitoring(stack: StackSettings) -> list[Body]:
 
 def scraper_of(stack: StackSettings, namespace: str) -> list[Body]:
     """The rights of the stack's own Prometheus in a namespace; none if it scrapes nothing there."""
-    own, scraped = stack.prometheus_namespace, _scraped(stack)
-    if own is None or namespace not in scraped:
+    own, scraped = stack.prometheus_namespace, [each for each in _scraped(stack) if namespace in each.namespaces]
+    if own is None or not scraped:
         return []
-    return scraper(namespace, own, services=scraped[namespace])
+    return scraper(namespace, own, services=any(each.services for each in scraped))
+
+
+def _policies(stack: StackSettings) -> list[Body]:
+    """The NetworkPolicies of the namespace of the stack's own Prometheus; none if it has none."""
+    if stack.prometheus_namespace is None or not stack.network.policies:
+        return []
+    return manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack))
 
 
 @cached
-def _scraped(stack: StackSettings) -> dict[str, bool]:
-    """The namespaces that the stack's own Prometheus scrapes, and whether it looks for Services there; none if it has
-    none."""
-    found: dict[str, bool] = {}
+def _scraped(stack: StackSettings) -> list[Scraped]:
+    """The pods that the stack's own Prometheus scrapes; none if it has none."""
+    found: list[Scraped] = []
     for target in targets(monitored(stack)) if stack.prometheus_namespace else ():
-        for name in target.namespaces:
-            found[name] = found.get(name, False) or target.of == "service"
+        each = Scraped(target.namespaces, *_pods_of(stack, target.job), services=target.of == "service")
+        if each not in found:
+            found.append(each)
     return found
+
+
+def _pods_of(stack: StackSettings, job: Job) -> tuple[Body, tuple[int, ...]]:
+    """The selector of the pods of a target, and the ports at which these have metrics."""
+    match job:
+        case Job.OPERATOR:
+            return {"matchLabels": OPERATOR}, (OPERATOR_METRICS_PORT,)
+        case Job.REDIS:
+            return {"matchLabels": REDIS}, (EXPORTER_PORT,)
+        case Job.VOLCANO_SCHEDULER | Job.VOLCANO_CONTROLLERS:
+            return {}, VOLCANO_METRICS_PORTS
+        case Job.KUEUE:
+            return {}, (KUEUE_METRICS_PORT,)
+    clusters = [rendered(stack, tenant, cluster)["spec"] for tenant in stack.tenants for cluster in tenant.all_clusters]
+    ports = {HEAD_PORTS["metrics"], *HEAD_METRICS_PORTS, *(port for each in clusters for port in metrics_ports(each))}
+    return ANY_RAY_POD, tuple(sorted(ports | ({GATEWAY_METRICS_PORT} if monitored(stack).gateway else set())))
 
 
 def _issuers(stack: StackSettings) -> bool:

@@ -8,29 +8,17 @@ from components.idle_termination.manifests import LABELS as IDLE_TERMINATION
 from components.job_template.manifests import SCHEDULE_LABEL
 from components.kueue.manifests import MANAGER_LABELS, METRICS_PORT
 from components.kueue.manifests import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
-from components.monitoring.prometheus import PORT as PROMETHEUS_PORT
-from components.monitoring.prometheus import PROXIES as PROMETHEUS_PROXIES
-from components.monitoring.prometheus import SELECTOR as PROMETHEUS
 from components.network import manifests
-from components.network.manifests import (
-    ANY_RAY_POD,
-    HEAD_METRICS_PORTS,
-    OPERATOR,
-    OPERATOR_METRICS_PORT,
-    Openings,
-    RayPods,
-    Scraped,
-)
+from components.network.manifests import Openings, RayPods
 from components.ray_cluster.pods import RedisPlace
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.settings import JOB_LABEL
 from components.ray_service.settings import SERVICE_LABEL
 from components.redis.connection import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
-from components.redis_gateway.manifests import METRICS_PORT as GATEWAY_METRICS_PORT
 from components.run_history.manifests import LABELS as RUN_HISTORY
 from components.volcano.manifests import METRICS_PORTS, WEBHOOK_LABELS, WEBHOOK_PORT
 from core.body import Body
-from kuberay.ports import HEAD_PORTS, head_ports, metrics_ports, serve_ports
+from kuberay.ports import head_ports, metrics_ports, serve_ports
 from stacks.objects.external_ray import to_external
 from stacks.objects.logs import logs_of
 from stacks.objects.ray_clusters import redis_place, rendered
@@ -75,30 +63,6 @@ def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
         manifests.redis_policy(LABELS, (REDIS_PORT, SENTINEL_PORT), names, stack.network.dns),
         *([manifests.redis_metrics_policy(SELECTOR, EXPORTER_PORT, metrics)] if metrics else []),
     ]
-
-
-def prometheus_policies(stack: StackSettings) -> list[Body]:
-    """The policies of the namespace of the stack's own Prometheus; none if it has none."""
-    if stack.prometheus_namespace is None or not stack.network.policies:
-        return []
-    return manifests.prometheus_policies(
-        stack.network, PROMETHEUS, PROMETHEUS_PROXIES, PROMETHEUS_PORT, _scraped(stack)
-    )
-
-
-def _scraped(stack: StackSettings) -> Iterator[Scraped]:
-    clusters = [rendered(stack, tenant, cluster)["spec"] for tenant in stack.tenants for cluster in tenant.all_clusters]
-    ports = {HEAD_PORTS["metrics"], *HEAD_METRICS_PORTS, *(port for each in clusters for port in metrics_ports(each))}
-    if stack.redis and stack.redis.used_gateway:
-        ports.add(GATEWAY_METRICS_PORT)
-    if stack.tenants:
-        yield Scraped([tenant.namespace_name for tenant in stack.tenants], ANY_RAY_POD, ports)
-    yield Scraped([stack.operator.namespace], {"matchLabels": OPERATOR}, [OPERATOR_METRICS_PORT])
-    if exported := [part.namespace for part in redis_parts(stack) if part.settings.exporter]:
-        yield Scraped(exported, {"matchLabels": SELECTOR}, [EXPORTER_PORT])
-    if stack.scheduler and stack.scheduler.configured.metrics:
-        metrics = METRICS_PORTS if stack.scheduler.volcano else (METRICS_PORT,)
-        yield Scraped([stack.scheduler.configured.namespace], {}, metrics)
 
 
 def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str | None, Body]]:
