@@ -111,7 +111,7 @@ def _finding(path: Path, problem: Problem) -> Finding:
         value = value[:LONGEST_VALUE]
     elif isinstance(value, Mapping | list | tuple):
         value = None  # a secret may be anywhere in it
-    return Finding(path, value, in_one_line(message), problem.rule)
+    return Finding(path, value, in_one_line(message), problem.rule, rendered=problem.rendered)
 
 
 def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 from core.yaml_reader.scalars import Rewritten
@@ -24,10 +24,15 @@ class Problem:
     """What is wrong, what is allowed, what to change: one line, without the path."""
     rule: str
     """The stable name of the rule: `replica-bounds`."""
+    rendered: str = ""
+    """The beginning of the message that names a field of the rendered object, if the value comes from a setting of
+    another name."""
+    release: str | None = None
+    """The release of KubeRay with which the field came, if the value is refused for that alone: `1.7`."""
 
     def below(self, path: Path) -> Self:
         """This problem, relative to a mapping with the checked one at `path`."""
-        return type(self)((*path, *self.path), self.value, self.message, self.rule)
+        return replace(self, path=(*path, *self.path))
 
 
 class Problems(ValueError):  # noqa: N818 -- it contains several instances of Problem
@@ -92,6 +97,8 @@ class Finding:
     file: str | None = None
     """Name of the file with the line, if it is a base or a launcher file of the stack file; None for the stack file
     itself."""
+    rendered: str = ""
+    """As of a problem."""
 
     def __str__(self) -> str:
         return f"{place(self.path)}: {self.message}" if self.path else self.message

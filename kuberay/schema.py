@@ -165,14 +165,15 @@ class _Walk:
 
     def _unknown(self, key: Any, value: Any, known: Mapping[str, Node], path: Path) -> None:
         if tuple(EACH if isinstance(step, int) else step for step in (*path, key)) in self._later:
-            self._report((*path, key), value, newer_field(key, NEXT, self._operator), "unknown-field")
+            message = newer_field(key, NEXT, self._operator)
+            self._report((*path, key), value, message, "unknown-field", release=NEXT)
             return
         like = difflib.get_close_matches(str(key), known, 1, _LIKE)
         hint = _GONE.get((*path, key)[-2:]) or (f"did you mean {like[0]!r}?" if like else _allowed(known))
         self._report((*path, key), value, f"{key!r} is not a field of the CRD here: {hint}", "unknown-field")
 
-    def _report(self, path: Path, value: Any, message: str, rule: str) -> None:
-        self.problems.append(Problem(path, value, message, rule))
+    def _report(self, path: Path, value: Any, message: str, rule: str, release: str | None = None) -> None:
+        self.problems.append(Problem(path, value, message, rule, release=release))
 
 
 _GONE = {

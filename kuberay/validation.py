@@ -1,6 +1,7 @@
 """Validates one manifest: first as the API server does, then as the operator does."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from core.body import Body
@@ -68,7 +69,8 @@ def _check_newer_fields(body: Body, operator: OperatorContext) -> Found:
                     yield problem("removed-field", path, value, message)
             for path, value in () if operator.since(release) else _at(body, steps):
                 name, value = (path[-1], value) if path else (body["kind"], body["kind"])
-                yield problem("newer-field", path or ("kind",), value, newer_field(str(name), release, operator))
+                message = newer_field(str(name), release, operator)
+                yield replace(problem("newer-field", path or ("kind",), value, message), release=release)
 
 
 def _at(value: Any, steps: Steps, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -41,5 +41,5 @@ def where_set(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Bo
     path = setting_at(cluster, pools, body["spec"], problem.path)
     # If the refused value is derived from the setting, the message also names the refused field.
     derived = path[-1:] != problem.path[-1:]
-    message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message
-    return Problem(path, problem.value, message, problem.rule)
+    rendered = f"RayCluster {place(problem.path)}: " if derived else ""
+    return replace(problem, path=path, message=f"{rendered}{problem.message}", rendered=rendered)

@@ -1,6 +1,5 @@
 """Imports a file: reads its documents, finds their clusters, and writes a stack file with tenants by namespace."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -215,7 +214,8 @@ def import_file(file: File, answers: Answers) -> Result:
     def placed(finding: Finding) -> tuple[int, str]:
         for document, each in zip(origins, imported, strict=True):
             if (inner := _inside(finding.path, made, each)) is not None:
-                message = _RENDERED.sub("", finding.message)
+                # The manifest has the field itself.
+                message = finding.message.removeprefix(finding.rendered)
                 if answers.ray_version and finding.rule == "operator-ray-version":
                     message += f"; --ray-version {answers.ray_version} is for images whose tag has no version"
                 [line] = _numbered(file, document, [Note(place_in(document.value, each, inner), message)])
@@ -223,10 +223,6 @@ def import_file(file: File, answers: Answers) -> Result:
         return 0, f"{file}: in the resulting stack file: {finding}"
 
     return _judged(file, stack_file(imported, answers), settings, notes, placed)
-
-
-_RENDERED = re.compile(r"^RayCluster spec\S+: ")
-"""What `check` says before a message about a field that it has derived: the manifest has the field itself."""
 
 
 def _inside(path: Path, made: list[dict[str, Any]], imported: Imported) -> Path | None:

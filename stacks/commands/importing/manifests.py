@@ -172,8 +172,9 @@ def _remedy(problem: Problem) -> str:
     match problem.path:
         case ("metadata", "name" | "namespace" as key):
             return f"--{key} sets another"
-    newer = re.search(r"came with KubeRay (\d+\.\d+)", problem.message)
-    return f"--operator-version {newer[1]}.0 imports it for that release" if newer else "KubeRay would refuse it"
+    if problem.release:
+        return f"--operator-version {problem.release}.0 imports it for that release"
+    return "KubeRay would refuse it"
 
 
 def _label(spec: dict[str, Any], label: str, name: str) -> None:

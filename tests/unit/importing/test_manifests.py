@@ -375,6 +375,7 @@ def test_manifests_may_be_for_another_release_of_kuberay(tmp_path: Path) -> None
     refused = imported(tmp_path, newer)[1]
     assert "timeZone came with KubeRay 1.7" in refused
     assert "; --operator-version 1.7.0 imports it" in refused
+    assert "imports it" not in imported(tmp_path, yaml.safe_dump(cronjob(schedule="came with KubeRay 1.7")))[1]
     config, _ = imported(tmp_path, newer, operator_version="1.7.0")
     assert config["ray-platform:operator"] == {"version": "1.7.0"}
     assert config["ray-platform:tenants"][0]["jobTemplates"][0]["cron"]["timeZone"] == "Europe/Berlin"
