@@ -55,12 +55,14 @@ def full_name(image: str) -> str:
 
 def mirrored(image: str, mirrors: Mapping[str, str]) -> str:
     """The name to pull an image by; unchanged if no mirror matches."""
-    name = full_name(image)
-    matching = [prefix for prefix in mirrors if _begins_with(name, prefix)]
-    if not matching:
-        return image
-    longest = max(matching, key=lambda prefix: len(_prefix(prefix)))
-    return mirrors[longest] + name.removeprefix(_prefix(longest))
+    prefix = mirror_of(image, mirrors)
+    return image if prefix is None else mirrors[prefix] + full_name(image).removeprefix(_prefix(prefix))
+
+
+def mirror_of(image: str, mirrors: Mapping[str, str]) -> str | None:
+    """The longest prefix of mirrors that an image begins with; None if no mirror matches."""
+    matching = [prefix for prefix in mirrors if _begins_with(full_name(image), prefix)]
+    return max(matching, key=lambda prefix: len(_prefix(prefix)), default=None)
 
 
 def with_mirrors(body: Mapping[str, Any], mirrors: Mapping[str, str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.settings import max_memory, resources
 from core.body import ReadOnlyBody
+from core.images import mirror_of
 from core.nodes import GPU_RESOURCE
 from core.problems import Finding, Path
 from core.quantities import amount
@@ -25,7 +26,7 @@ from stacks.checks.service_advice import advice_on_services
 from stacks.checks.storage_advice import advice_on_storage
 from stacks.objects.ray_clusters import rendered, rendered_job, rendered_service
 from stacks.objects.redis import redis_parts
-from stacks.objects.stack import images_of
+from stacks.objects.stack import images_of, without_mirrors
 from stacks.settings import StackSettings, TenantSettings
 
 LONGEST_VARIABLE = 128 * 2**10
@@ -233,9 +234,9 @@ def _unused_mirrors(stack: StackSettings) -> Iterator[Finding]:
     mirrors = stack.images.mirrors
     if not mirrors:
         return
-    used = images_of(stack)
+    used = {mirror_of(image, mirrors) for image in images_of(without_mirrors(stack))}
     for prefix, target in mirrors.items():
-        if not any(image.startswith(target.rstrip("/")) for image in used):
+        if prefix not in used:
             message = (
                 "no image of the stack is pulled from there, because none begins with this: correct it, or remove it"
             )

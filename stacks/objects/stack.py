@@ -99,6 +99,14 @@ def images_of(stack: StackSettings) -> set[str]:
     return set(users_of_images(stack))
 
 
+def without_mirrors(stack: StackSettings) -> StackSettings:
+    """The stack with all images by their whole names."""
+    # A copy has `images` set, so it would not count as a stack without Kubernetes (without_kubernetes).
+    if not stack.images.mirrors:
+        return stack
+    return stack.model_copy(update={"images": stack.images.model_copy(update={"mirrors": {}})})
+
+
 def users_of_images(stack: StackSettings) -> dict[str, list[str]]:
     """The images of a stack as `images_of`, each with the objects whose pods use it: `RayCluster team-a/training`."""
     found: dict[str, list[str]] = {}

@@ -7,7 +7,7 @@ from typing import Any
 from core.images import full_name, mirrored
 from core.problems import few
 from stacks.objects.cml import installs_operator
-from stacks.objects.stack import users_of_images
+from stacks.objects.stack import users_of_images, without_mirrors
 from stacks.settings import StackSettings
 
 _SHOWN = 3
@@ -48,14 +48,9 @@ class Used:
 
 def used(stack: StackSettings) -> Used:
     """The images, sorted by name, and the manifests of a stack."""
-    unmirrored = stack
-    # The copy has `images` set, so it would not count as a stack without Kubernetes (without_kubernetes).
-    if stack.images.mirrors:
-        without_mirrors = stack.images.model_copy(update={"mirrors": {}})
-        unmirrored = stack.model_copy(update={"images": without_mirrors})
     images = [
         Image(full_name(image), mirrored(image, stack.images.mirrors), tuple(users))
-        for image, users in users_of_images(unmirrored).items()
+        for image, users in users_of_images(without_mirrors(stack)).items()
     ]
     return Used(tuple(sorted(images, key=lambda each: each.name)), tuple(_manifests(stack)))
 

@@ -132,7 +132,7 @@ def _operator(stack: StackSettings, tree: Sequence[Body]) -> Iterator[tuple[str,
 def _others(manifests: Objects) -> Iterator[tuple[str, Body]]:
     for each in manifests.values():
         kind = each.body["kind"]
-        if kind in _RUN_ONCE or (kind == "PodDisruptionBudget" and "jobs" in each.place):
+        if kind in _RUN_ONCE:
             continue
         if kind == "Namespace":
             stage = NAMESPACES

@@ -206,6 +206,11 @@ LOGS: dict[str, Any] = {"endpoint": "https://logs.example.com:8443"}
         ),
         ({**training(), "images": {"mirrors": {"dokcer.io": "registry.example.com"}}}, "unused-mirror", "dokcer.io"),
         (
+            {**training(), "images": {"mirrors": dict.fromkeys(("docker.io", "qauy.io"), "registry.example.com")}},
+            "unused-mirror",
+            "qauy.io",
+        ),
+        (
             {"tenants": [tenant(storage=[EXPORT]), {"name": "team-b", "storage": [EXPORT]}]},
             "shared-export",
             "tenants[1].storage[0].nfs.path",

@@ -128,7 +128,7 @@ def test_plain_manifests_are_the_rendered_objects_as_yaml(file: Path) -> None:
     plain = {key_of(body): body for bodies in found.stages.values() for body in bodies}
     left = {kind for kind, _ in render(stack).keys() - plain.keys()}
     assert plain.keys() <= render(stack).keys()
-    assert left <= {"Job", "RayJob", "PodDisruptionBudget"}
+    assert left <= {"Job", "RayJob"}
     for body in plain.values():
         written = document(dump(body))
         assert written is not None
