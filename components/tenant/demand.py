@@ -329,12 +329,13 @@ def beyond_limits(demands: Sequence[Demand], limits: LimitSettings | None) -> It
 
 
 def beyond_quota(
-    demands: Sequence[Demand], quota: QuotaSettings, beside: Sequence[Demand] = ()
+    demands: Sequence[Demand], quota: QuotaSettings, beside: Sequence[Demand] = (), *, a_size: bool = False
 ) -> Iterator[TenantProblem]:
     """Quota entries below the initial usage, and worker groups that could never start in addition to it.
 
     `demands`: all clusters of the tenant in the stack. `beside`: StatefulSets that the stack creates in the namespace.
-    Other objects of the namespace are not known here.
+    Other objects of the namespace are not known here. `a_size`: the one demand is a size of a job template, at which its
+    problems are then reported.
     """
     starting = [(each.name, each.at_first) for each in (*beside, *demands)]
     at_first = total(usage for _, usage in starting)
@@ -342,7 +343,10 @@ def beyond_quota(
         path = (_KEYS[entry],) if entry in _KEYS else ("hard", entry)
         taken = at_first.get(entry, Decimal(0))
         if taken > amount(most):
-            yield TenantProblem(None, _too_small(path, entry, most, taken, starting))
+            if a_size:
+                yield TenantProblem(0, _size_too_large(path, entry, most, demands[0].at_first.get(entry), taken))
+            else:
+                yield TenantProblem(None, _too_small(path, entry, most, taken, starting))
             continue
         for index, each in enumerate(demands):
             yield from (
@@ -357,6 +361,17 @@ def _too_small(path: Path, entry: str, most: str, taken: Decimal, starting: Sequ
         f"({', '.join(parts)}): raise it, or let them start with less"
     )
     return Problem(path, most, message, "quota-fits-clusters")
+
+
+def _size_too_large(path: Path, entry: str, most: str, own: Decimal | None, taken: Decimal) -> Problem:
+    own = own or Decimal(0)
+    others = taken - own
+    beside = f" beside the {shown(entry, others)} that the stack's clusters start with" if others else ""
+    message = (
+        f"a run of this size starts with {entry} {shown(entry, own)}{beside}, and quota.{dotted(path)} is {most}, so "
+        "that it would never start: lower its counts or resources, or raise the quota"
+    )
+    return Problem((), None, message, "quota-fits-clusters")
 
 
 def _cannot_start(groups: Iterable[Group], path: Path, entry: str, most: str, taken: Decimal) -> Iterator[Problem]:

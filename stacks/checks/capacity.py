@@ -47,6 +47,9 @@ class _Sized:
     demand: Demand
     owner: Owner | None = None
 
+    size: bool = False
+    """Whether it is a size of a job template."""
+
     placed: Callable[[Problem], Problem] = field(default=lambda problem: problem)
     """Of a size of a job template: a problem of its job, at its place in the template."""
 
@@ -83,7 +86,8 @@ def without_room_for(tenant: TenantSettings, stack: StackSettings) -> Iterator[P
         # same is true for updates of services.
         at_times = [*enumerate(each.update for each in everything), *enumerate(demands[len(standing) :], len(standing))]
         for at, one in at_times if not found else ():
-            beyond = beyond_quota([one], tenant.quota, [*beside, *standing]) if one else ()
+            a_size = everything[at].size
+            beyond = beyond_quota([one], tenant.quota, [*beside, *standing], a_size=a_size) if one else ()
             found += (replace(each, cluster=None if each.cluster is None else at) for each in beyond)
     for problem in found:
         if problem.cluster is None:
@@ -139,4 +143,4 @@ def _sized(tenant: TenantSettings, stack: StackSettings) -> Iterator[_Sized]:
     for path, template, size, job in tenant.placed_sizes:
         body, demand = rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job)
         titled = replace(demand, name=f"{demand.name}, size {size}")
-        yield _Sized(path, job.own_cluster, body, titled, job, partial(template.of_size, size))
+        yield _Sized(path, job.own_cluster, body, titled, job, size=True, placed=partial(template.of_size, size))
