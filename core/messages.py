@@ -118,7 +118,7 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
     location, kind = fault["loc"], fault["type"]
     value = fault["input"]
     if kind == "extra_forbidden":
-        message = _unknown_key(str(location[-1]), _model_at(model, location[:-1]))
+        message = _unknown_key(str(location[-1]), _model_at(model, location[:-1]), _of_tenants(location, model))
         yield Problem(location, None, message, UNKNOWN_FIELD)
     elif kind == "missing":
         yield Problem(location, None, "is required, but missing", "required-field")
@@ -172,12 +172,26 @@ def _of_variables(location: Path, value: Any) -> str | None:
     return None
 
 
+_TENANTS = "tenants"
+
 _MOST_KEYS = 6
 """The most keys that are listed beside a suggestion."""
 
 
-def _unknown_key(key: str, model: type[BaseModel]) -> str:
+def _of_tenants(location: Path, model: type[BaseModel]) -> str | None:
+    """Where a tenant has a key that is written outside of tenants: `tenants[].jobs[]` for `jobs[0].cluster`."""
+    if _TENANTS not in _keys(model) or location[0] == _TENANTS:
+        return None
+    tenant, inside, key = _model_at(model, (_TENANTS,)), location[:-1], location[-1]
+    if (inside and inside[0] not in _keys(tenant)) or key not in _keys(_model_at(tenant, inside)):
+        return None
+    return "".join([f"{_TENANTS}[]", *("[]" if isinstance(step, int) else f".{step}" for step in inside)])
+
+
+def _unknown_key(key: str, model: type[BaseModel], belongs: str | None) -> str:
     known = _keys(model)
+    if belongs:
+        return f"unknown key {shown(key)}: it belongs under {belongs}. Known keys: {few(known, _MOST_KEYS)}"
     near = keys_meant(key, known) or _below(key, model) or _nearest(key, known)
     if near:
         suggestion = f"did you mean {' and '.join(map(repr, near))}?"

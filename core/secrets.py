@@ -55,6 +55,9 @@ values need only this one."""
 
 ADVICE = "keep it in a Secret, and name that with valueFrom.secretKeyRef in podTemplate or overrides"
 
+ADVICE_OUTSIDE = "keep it on the cluster, in a file or a variable there"
+"""Instead of ADVICE for what runs outside Kubernetes."""
+
 
 def is_secret(name: str, value: str) -> bool:
     """Whether the value of an environment variable looks like a secret."""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from core.messages import findings, of_problems
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
-from core.secrets import in_plain_text, is_secret_by_name, secret_in, secrets_of_command
+from core.secrets import ADVICE, ADVICE_OUTSIDE, in_plain_text, is_secret_by_name, secret_in, secrets_of_command
 from core.stack_file import EXTENDS, PREFIX, PROJECT, StackFile, read, stack_file
 from core.values import inside
 from stacks.checks.references import problems_of
@@ -51,10 +51,21 @@ def parse(values: Mapping[str, Any], group: int | None = None) -> StackSettings:
         # Relations between parts can only be validated if there are parts.
         if all(fault["loc"] for fault in faults):
             found += _between_valid_parts(values, found)
-        raise StackFileError([*secrets, *_others(found, hidden)]) from error
+        raise StackFileError(_advised([*secrets, *_others(found, hidden)])) from error
     if found := [*secrets, *_others(of_problems(problems_of(settings, group), values, PREFIX), hidden)]:
-        raise StackFileError(found)
+        raise StackFileError(_advised(found))
     return settings
+
+
+_OUTSIDE = {f"{PREFIX}{key}" for key in ("cml", "externalClusters", "jobs")}
+"""Keys of what runs outside Kubernetes."""
+
+
+def _advised(found: list[Finding]) -> Iterator[Finding]:
+    """The findings, which advise a Secret of Kubernetes only for what runs there."""
+    for each in found:
+        outside = each.path[:1] and each.path[0] in _OUTSIDE
+        yield replace(each, message=each.message.replace(ADVICE, ADVICE_OUTSIDE)) if outside else each
 
 
 def _others(found: list[Finding], hidden: list[Place]) -> list[Finding]:
@@ -113,7 +124,8 @@ def _between_valid_parts(values: Mapping[str, Any], found: list[Finding]) -> lis
 
 def encrypted(path: Place) -> Finding:
     """The finding for a value of the stack file that Pulumi has encrypted."""
-    message = "is encrypted, but must be plain text: put secrets into a Kubernetes Secret, and name the Secret here"
+    secret = ADVICE_OUTSIDE if path[0] in _OUTSIDE else "put secrets into a Kubernetes Secret, and name the Secret here"
+    message = f"is encrypted, but must be plain text: {secret}"
     return Finding(path, None, message, "encrypted-value")
 
 
