@@ -41,9 +41,12 @@ _USER = 65534
 
 _CONFIG, _DATA = "/etc/prometheus", "/prometheus"
 
-_OF_STORAGE = Decimal("0.8")
+OF_STORAGE = Decimal("0.8")
 """Share of the volume that metrics fill: the oldest are deleted before the volume is full (prometheus.io, Storage:
 operational aspects)."""
+
+LOG = 3 * 128 * 2**20
+"""Bytes: Prometheus keeps at least three files of its write-ahead log (prometheus.io, Storage: on-disk layout)."""
 
 _DIGEST = "ray-platform/config"
 """Annotation of the pod: it is recreated when its configuration changes."""
@@ -141,7 +144,7 @@ def _stateful_set(settings: PrometheusSettings, config_map: str, files: Mapping[
             f"--config.file={_CONFIG}/{CONFIG_FILE}",
             f"--storage.tsdb.path={_DATA}",
             f"--storage.tsdb.retention.time={settings.retention_days}d",
-            f"--storage.tsdb.retention.size={int(amount(settings.storage) * _OF_STORAGE)}B",
+            f"--storage.tsdb.retention.size={int(amount(settings.storage) * OF_STORAGE)}B",
         ],
         "ports": [{"name": "web", "containerPort": PORT}],
         "resources": {"requests": given.model_dump(), "limits": {"memory": given.memory}},

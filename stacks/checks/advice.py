@@ -8,6 +8,7 @@ from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 from components.access.neighbours import ANNOTATIONS, OF_PODS
+from components.monitoring.prometheus import LOG, OF_STORAGE
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.settings import max_memory, resources
@@ -71,6 +72,14 @@ def advice(stack: StackSettings, name: str, today: date) -> Iterator[Finding]:
     yield from _credentials_in_plain_text(stack)
     yield from _closed_receivers(stack)
     yield from _suspended_at_once(stack)
+    yield from _of_prometheus(stack)
+    if not stack.model_fields_set:
+        operator = stack.operator
+        message = (
+            f"the file sets nothing, so that `up` installs KubeRay {operator.version} in namespace "
+            f"{operator.namespace}, and no RayCluster: add tenants; for Ray outside Kubernetes, cml or externalClusters"
+        )
+        yield Finding((), None, message, "empty-stack")
 
 
 def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayClusterSettings]]:
@@ -278,6 +287,28 @@ def _suspended_at_once(stack: StackSettings) -> Iterator[Finding]:
             )
             place = (*path, "idleTerminationOptions", "timeoutSeconds")
             yield Finding(place, idle.timeout_seconds, message, "short-idle")
+
+
+def _of_prometheus(stack: StackSettings) -> Iterator[Finding]:
+    """Settings that a Prometheus of the stack's own cannot follow."""
+    monitoring = stack.monitoring
+    own = monitoring.installed if monitoring else None
+    if monitoring is None or own is None:
+        return
+    path: Path = (f"{PREFIX}monitoring",)
+    if amount(own.storage) * OF_STORAGE < LOG:
+        message = (
+            f"metrics may fill four fifths of {own.storage}, and the log of Prometheus alone takes {_mebibytes(LOG)}, "
+            "so that older metrics would be deleted at once: set 1Gi or more"
+        )
+        yield Finding((*path, "prometheus", "storage"), own.storage, message, "small-volume")
+    for name, alert in monitoring.alerts.items():
+        if alert.after and 0 < seconds(alert.after) < seconds(monitoring.interval):
+            message = (
+                f"Prometheus evaluates alerts every {monitoring.interval} (monitoring.interval), so this one fires no "
+                f"earlier than that after its condition begins: set {monitoring.interval} or more, or 0s for at once"
+            )
+            yield Finding((*path, "alerts", name, "after"), alert.after, message, "short-alert")
 
 
 def _metadata_services(stack: StackSettings) -> Iterator[Finding]:
