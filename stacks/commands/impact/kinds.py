@@ -266,6 +266,9 @@ KINDS = {
     "PersistentVolume": _VOLUME,
 }
 
+WIDENED = "applies at once, also to running pods: it allows more connections, and cuts none"
+"""An edit of a NetworkPolicy that only allows more."""
+
 SCHEDULE = Kind(
     "the job template is run on schedule from now on",
     "applies from its next time on; what runs continues",

@@ -10,6 +10,7 @@ Rights are shown by subject. No Role or binding is shown by itself: a Role witho
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from components.access.manifests import AUTH_DELEGATOR, PREFIX
@@ -24,7 +25,8 @@ from core.messages import may_be_secret
 from core.problems import Path, few, in_one_line
 from kuberay.edits import Steps, Verdict, differences
 from stacks.commands.impact.effects import Effect, Kind, ObjectImpact, impact
-from stacks.commands.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, kind_of
+from stacks.commands.impact.kinds import ANOTHER_AUTHORITY, AS_RIGHTS, CONNECTION_CHECK, WIDENED, kind_of
+from stacks.commands.impact.network import only_widens
 from stacks.commands.impact.ray_cluster import of_ray_service
 from stacks.objects.stack import Key, Objects
 
@@ -96,7 +98,10 @@ def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
     elif before is None:
         yield Effect(Verdict.CREATES, kind.made)
     elif before != after and (paths := list(_differences(before, after))):
-        listed = few([_step(path, before, after) for path in paths], _SHOWN)
+        shown = _step_of_run if after["kind"] == "RayCronJob" else _step
+        listed = few(list(dict.fromkeys(shown(path, before, after) for path in paths)), _SHOWN)
+        if after["kind"] == "NetworkPolicy" and only_widens(before, after):
+            kind = replace(kind, changed=WIDENED)
         yield _changed(kind, after["kind"], paths, listed)
 
 
@@ -165,6 +170,40 @@ def _step(path: Steps, before: Any, after: Any) -> str:
     values = [_shown(_at(body, path)) for body in (before, after)]
     change = in_one_line(" -> ".join(str(value) for value in values))
     return f"{'.'.join(path)} {change}" if None not in values and len(change) <= _LONGEST else ".".join(path)
+
+
+_RUNS = ("spec", "jobTemplate")
+"""The RayJob that a job template has for its runs."""
+
+
+def _step_of_run(path: Steps, before: Any, after: Any) -> str:
+    """A field of a job template as people call it: `cpu 8 -> 16 of worker group cpu`."""
+    match path[len(_RUNS) :] if path[: len(_RUNS)] == _RUNS else ():
+        case ("rayClusterSpec", "workerGroupSpecs", group, *below):
+            of = f"worker group {group}"
+        case ("rayClusterSpec", "headGroupSpec", *below):
+            of = "the head"
+        case _:
+            return _step(path, before, after)
+    if not below:
+        return of
+    if below[:3] == ["template", "spec", "containers"]:
+        below = below[4:] or below
+    name = below[-1] if below[0] == "resources" else ".".join(below)
+    values = [_shown(_in_names(body, path)) for body in (before, after)]
+    change = in_one_line(" -> ".join(str(value) for value in values))
+    shown = None not in values and len(change) <= _LONGEST and not may_be_secret(path)
+    return f"{name} {change} of {of}" if shown else f"{name} of {of}"
+
+
+def _in_names(body: Any, path: Steps) -> Any:
+    """The value at a path whose steps into lists are the names of their items."""
+    for step in path:
+        if isinstance(body, list | tuple):
+            body = next((each for each in body if step in (each.get("name"), each.get("groupName"))), None)
+        else:
+            body = body.get(step) if isinstance(body, Mapping) else None
+    return body
 
 
 def _shown(value: Any) -> str | None:

@@ -48,6 +48,10 @@ SIZED: dict[str, Any] = {
 }
 
 
+LARGER = {"groupName": "cpu", "cpu": 16, "replicas": 3}
+PORTAL, PORTAL_B, TEN = {"namespace": "portal"}, {"namespace": "portal-b"}, {"cidr": "10.0.0.0/8"}
+
+
 def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
     return edited_stack({"operator": before}, {"operator": after})
 
@@ -84,6 +88,39 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
             "RayCronJob",
             Verdict.REMOVES,
             "the job template can no longer be run in this size; existing runs stay",
+        ),
+        (
+            edited(
+                {"jobTemplates": [SIZED]},
+                {"jobTemplates": [{**SIZED, "sizes": {**SIZED["sizes"], "large": {"workerGroups": [LARGER]}}}]},
+            ),
+            "RayCronJob",
+            Verdict.IN_PLACE,
+            "cpu 8 -> 16 of worker group cpu, replicas none -> 3 of worker group cpu: applies to runs of this size",
+        ),
+        (
+            edited({"network": {"dashboardFrom": [PORTAL]}}, {"network": {"dashboardFrom": [PORTAL, PORTAL_B]}}),
+            "NetworkPolicy",
+            Verdict.IN_PLACE,
+            "it allows more connections, and cuts none",
+        ),
+        (
+            edited({"network": {"dashboardFrom": [{"cidr": "10.0.0.0/16"}]}}, {"network": {"dashboardFrom": [TEN]}}),
+            "NetworkPolicy",
+            Verdict.IN_PLACE,
+            "it allows more connections, and cuts none",
+        ),
+        (
+            edited({"network": {"dashboardFrom": [PORTAL, PORTAL_B]}}, {"network": {"dashboardFrom": [PORTAL]}}),
+            "NetworkPolicy",
+            Verdict.IN_PLACE,
+            "connections that it no longer allows are cut",
+        ),
+        (
+            edited({"network": {"dashboardFrom": [PORTAL]}}, {"network": {"dashboardFrom": [PORTAL_B, TEN]}}),
+            "NetworkPolicy",
+            Verdict.IN_PLACE,
+            "connections that it no longer allows are cut",
         ),
         (
             of_operator({"version": "1.6.1"}, {"version": "1.6.2"}),
