@@ -33,7 +33,7 @@ from stacks.commands.plan.report import report as report_of
 from stacks.commands.status.budgets import QueueStatus
 from stacks.commands.status.clusters import Gpus, phase, requested
 from stacks.commands.status.cml import CmlStatus
-from stacks.commands.status.report import CML, QUEUES, Section, figures, sections
+from stacks.commands.status.report import CML, QUEUES, REMOTE_JOBS, Section, figures, sections
 from stacks.commands.status.snapshot import Found
 from stacks.commands.status.tenants import StackStatus, TenantStatus
 from stacks.planning.plan import Plan
@@ -283,7 +283,8 @@ def of_status(status: StackStatus, plan: Plan, nodes: Found) -> LiveShown:
     shown = sections(status)
     shared = {each.title: each for each in shown[len(status.tenants) :]}
     cml, queues = shared.get(CML), shared.get(QUEUES)
-    unreadable = [line for each in shared.values() if each not in (cml, queues) for line in each.reasons]
+    others = [each for title, each in shared.items() if title not in (CML, REMOTE_JOBS, QUEUES)]
+    unreadable = [line for each in others for line in each.reasons]
     unreadable += [f"whole cluster: nodes: {why}" for why in nodes.unreadable.values()]
     few = len(status.tenants) <= _FEW
     return LiveShown(

@@ -131,7 +131,7 @@ def _write(log: Iterable[bytes]) -> None:
 
 def dashboard(stack: Stack, name: Name, context: Context = None) -> None:
     """Print the URL of a dashboard, or the command that makes one, and the command that prints its token. NAME may also
-    be that of an external cluster, or of a cluster on Cloudera ML.
+    be that of an external cluster, of a cluster on Cloudera ML, or of a job that `up` submits there.
 
     Exit code: 0 printed; 1 there is no RayCluster now; 2 wrong use, or the cluster cannot be read.
     """

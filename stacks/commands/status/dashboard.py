@@ -65,16 +65,23 @@ def _service(cluster: Body) -> str:
 
 
 def elsewhere(settings: StackSettings, stack: str, word: str, connection: Connection) -> Iterator[str]:
-    """The URL of the cluster's dashboard, and the command that prints its token; nothing if there is no such cluster.
-    `word`: its name; for an external cluster also `<namespace>/<name>`.
+    """The URL of the cluster's dashboard, and where its token is; nothing if there is no such cluster. `word`: its name,
+    or that of a job of the stack on it; for a tenant's external cluster also `<namespace>/<name>`.
 
     Raises NoSuchTargetError if several namespaces of the stack file have what an external cluster's name may mean.
     """
     namespace, _, name = word.rpartition("/")
     meant = [each for each in settings.tenants if namespace in ("", each.namespace_name) and name in _names(each)]
-    on_cml = [each for each in settings.cml.clusters if each.name == word] if settings.cml else []
-    if settings.cml and on_cml:
-        yield from _on_cml(settings.cml, on_cml[0], stack)
+    words = {word, *(each.cluster for each in settings.jobs if each.name == word)}
+    on_cml = [each for each in settings.cml.clusters if each.name in words] if settings.cml else []
+    remote = [each for each in settings.external_clusters if each.name in words]
+    if on_cml or remote:
+        if settings.cml and on_cml:
+            yield from _on_cml(settings.cml, on_cml[0], stack)
+        for each in () if on_cml else remote[:1]:
+            yield f"{in_one_line(each.dashboard_address)}    # as the machine of `up` reaches it"
+            if each.token_variable:
+                yield f"# The dashboard asks for the token, which `up` reads from {each.token_variable}."
         # It has no namespace that could be written before its name.
         yield from (f"# Another one of this name: {each.namespace_name}/{name}" for each in meant)
         return

@@ -16,7 +16,7 @@ from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
 
 _PUT_BACK = "`up` creates it again"
-_REFRESHED = "`pulumi refresh` and then `up` create it again"
+_REFRESHED = "`ray-platform refresh` and then `up` create it again"
 
 _WITHOUT: Mapping[str, tuple[str, str]] = {
     SCHEDULER: ("Volcano's scheduler", "pods that wait in its queues stay Pending"),

@@ -30,7 +30,7 @@ from stacks.commands.status.owners import JobStatus, ServiceStatus
 from stacks.commands.status.snapshot import Usage
 from stacks.commands.status.tenants import StackStatus, TenantStatus
 
-CML, QUEUES = "Cloudera ML", "Queues"
+CML, REMOTE_JOBS, QUEUES = "Cloudera ML", "Jobs outside Kubernetes", "Queues"
 """Titles of sections."""
 
 _UNKNOWN = "?"
@@ -54,6 +54,8 @@ def sections(status: StackStatus) -> list[Section]:
     made += [_tenant(each) for each in status.tenants]
     if status.cml:
         made.append(section_of_cml(status.cml))
+    if status.remote_jobs:
+        made.append(_remote_jobs(status.remote_jobs))
     if status.queues:
         reasons = [line for each in status.queues for line in _lines("Queue", each.name, each.reasons)]
         made.append(Section(QUEUES, (_queues(status.queues),), tuple(reasons)))
@@ -71,11 +73,14 @@ def figures(status: StackStatus) -> list[str]:
     down = [each.short for each in status.platform]
     states = Counter(each.state for each in status.clusters)
     others = ", ".join(f"{number} {state}" for state, number in states.items() if state is not State.READY)
+    outside = status.cml or status.remote_jobs
     clusters = f"{states[State.READY]} of {len(status.clusters)} RayClusters ready{f' ({others})' if others else ''}"
-    parts = [*down, clusters, f"GPUs: {_gpus(status.gpus)}"] if status.tenants or not status.cml else down
+    parts = [*down, clusters, f"GPUs: {_gpus(status.gpus)}"] if status.tenants or not outside else down
     if status.cml:
         ready = sum(each.state is CmlState.READY for each in status.cml)
         parts.append(f"{ready} of {len(status.cml)} Ray clusters on Cloudera ML ready")
+    if status.remote_jobs:
+        parts.append(f"jobs outside Kubernetes: {len(status.remote_jobs)}")
     jobs = Counter(each.deployment for tenant in status.tenants for each in tenant.jobs)
     if jobs:
         parts.append(f"RayJobs: {', '.join(f'{number} {state}' for state, number in jobs.items())}")
@@ -174,6 +179,12 @@ def _external(clusters: tuple[ExternalStatus, ...]) -> Table:
 def section_of_cml(clusters: Sequence[CmlStatus]) -> Section:
     reasons = [line for each in clusters for line in _lines("Ray cluster", each.name, each.reasons)]
     return Section(CML, (_cml(clusters),), tuple(reasons))
+
+
+def _remote_jobs(jobs: Sequence[tuple[str, str]]) -> Section:
+    clusters = dict.fromkeys(cluster for _, cluster in jobs)
+    reasons = (f"`ray-platform runs STACK --cluster {each}` asks the head of {each} for its jobs" for each in clusters)
+    return Section(REMOTE_JOBS, (Table("", ("Job", "Ray cluster"), tuple(jobs)),), tuple(reasons))
 
 
 def applications_of_cml(clusters: Sequence[CmlStatus]) -> Table:
@@ -284,6 +295,7 @@ def as_object(name: str, status: StackStatus) -> dict[str, Any]:
             for each in status.queues
         ],
         "cml": [cml_as_object(each) for each in status.cml],
+        "remoteJobs": [{"job": name, "cluster": cluster} for name, cluster in status.remote_jobs],
         "unreadable": [asdict(each) for each in status.unreadable],
     }
 

@@ -80,6 +80,9 @@ class StackStatus:
     cml: tuple[CmlStatus, ...] = ()
     """The clusters on Cloudera ML."""
 
+    remote_jobs: tuple[tuple[str, str], ...] = ()
+    """The jobs that `up` submits to clusters outside Kubernetes, each with its cluster. Their state is not read."""
+
     platform: tuple[Problem, ...] = ()
     """What does not run of operator, scheduler, webhook, Prometheus and Redis, as far as this account may read it."""
 
@@ -125,6 +128,7 @@ def stack_status(
         tuple(_unreadable(live)),
         nodes if len(tenants) == len(stack.tenants) else None,
         tuple(cml),
+        tuple((each.name, each.cluster) for each in stack.jobs if len(tenants) == len(stack.tenants)),
         tuple(problems(stack, live)),
     )
 

@@ -13,9 +13,10 @@ from core.body import Body
 from stacks.commands.status.dashboard import elsewhere
 from stacks.commands.status.external_ray import ExternalStatus, Reachability, external_status, submitted_status
 from stacks.commands.status.owners import JobStatus
-from stacks.commands.status.report import as_object, sections
+from stacks.commands.status.report import as_object, sections, summary
 from stacks.commands.status.snapshot import Live
 from stacks.commands.status.targets import NoSuchTargetError
+from stacks.load import parse
 from stacks.settings import StackSettings
 from testbed.commands import stacks
 from tests.unit.planning.stacks import cluster, stack, tenant
@@ -149,6 +150,29 @@ def test_a_cluster_on_cloudera_ml_is_asked_for_nothing_and_others_of_its_name_ar
     assert url.endswith(".ml.example.com")
     assert command == "pulumi stack output cmlTokens --stack prod --show-secrets --json | jq -r '.[\"training\"]'"
     assert others == "# Another one of this name: a/training"
+
+
+REMOTE = {
+    "externalClusters": [{"name": "lab", "dashboardAddress": ADDRESS, "tokenVariable": "LAB_TOKEN"}],
+    "jobs": [{"name": "count", "externalCluster": "lab", "entrypoint": "python count.py"}],
+}
+
+
+def test_a_job_outside_kubernetes_is_listed_with_the_command_that_shows_its_state() -> None:
+    known = status(found(), tenants=[], **REMOTE)
+    (section,) = sections(known)
+    assert section.tables[0].rows == (("count", "lab"),)
+    assert section.reasons == ("`ray-platform runs STACK --cluster lab` asks the head of lab for its jobs",)
+    assert summary("dev", known) == "dev: jobs outside Kubernetes: 1"
+    assert as_object("dev", known)["remoteJobs"] == [{"job": "count", "cluster": "lab"}]
+
+
+@pytest.mark.parametrize("word", ["lab", "count"])
+def test_an_external_cluster_of_the_stack_has_a_dashboard_also_by_the_name_of_a_job(word: str) -> None:
+    assert shown(parse(REMOTE), word) == [
+        f"{ADDRESS}    # as the machine of `up` reaches it",
+        "# The dashboard asks for the token, which `up` reads from LAB_TOKEN.",
+    ]
 
 
 def test_the_command_ends_with_2_for_a_name_that_needs_its_namespace(tmp_path: Path) -> None:

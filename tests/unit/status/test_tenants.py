@@ -136,7 +136,7 @@ WHOLE = {"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}
             "Volcano's webhook does not run",
             "is scaled to 0 replicas (Deployment volcano-system/volcano-admission): the API server may refuse",
         ),
-        ("ray-redis", None, "Redis does not run", "`pulumi refresh` and then `up`"),
+        ("ray-redis", None, "Redis does not run", "`ray-platform refresh` and then `up`"),
         (
             "ray-redis",
             {**WHOLE, "status": {"readyReplicas": 2}},
@@ -144,7 +144,12 @@ WHOLE = {"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}
             "the loss of one more may stop it",
         ),
         ("ray-redis", WHOLE, None, None),
-        ("prometheus", None, "Prometheus does not run", "metrics and alerts are missing. `pulumi refresh` and then"),
+        (
+            "prometheus",
+            None,
+            "Prometheus does not run",
+            "metrics and alerts are missing. `ray-platform refresh` and then",
+        ),
     ],
 )
 def test_what_does_not_run_of_the_platform_comes_first(
@@ -294,7 +299,7 @@ def test_of_one_tenant_only_its_own_queues_are_shown() -> None:
 
 def test_the_object_for_programs_has_everything_and_is_json() -> None:
     made = json.loads(json.dumps(as_object("prod", status(starting()))))
-    assert " ".join(made) == "stack at ok ready clusters platform gpus tenants queues cml unreadable"
+    assert " ".join(made) == "stack at ok ready clusters platform gpus tenants queues cml remoteJobs unreadable"
     assert (made["ok"], made["ready"], made["clusters"], made["at"]) == (False, 1, 2, "2026-01-01T12:00:00+00:00")
     [team] = made["tenants"]
     assert team["gpus"] == {"held": 8, "waiting": 8, "most": 16}
