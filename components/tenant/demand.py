@@ -334,8 +334,8 @@ def beyond_quota(
     """Quota entries below the initial usage, and worker groups that could never start in addition to it.
 
     `demands`: all clusters of the tenant in the stack. `beside`: StatefulSets that the stack creates in the namespace.
-    Other objects of the namespace are not known here. `a_size`: the one demand is a size of a job template, at which its
-    problems are then reported.
+    Other objects of the namespace are not known here. `a_size`: the one demand is a size of a job template, at which
+    its problems are then reported.
     """
     starting = [(each.name, each.at_first) for each in (*beside, *demands)]
     at_first = total(usage for _, usage in starting)

@@ -22,7 +22,7 @@ from kuberay.ports import head_ports, metrics_ports, serve_ports
 from stacks.objects.external_ray import to_external
 from stacks.objects.logs import logs_of
 from stacks.objects.ray_clusters import redis_place, rendered
-from stacks.objects.redis import RedisPart, redis_parts
+from stacks.objects.redis import RedisPart
 from stacks.settings import StackSettings, TenantSettings
 
 

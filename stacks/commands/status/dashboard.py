@@ -65,8 +65,8 @@ def _service(cluster: Body) -> str:
 
 
 def elsewhere(settings: StackSettings, stack: str, word: str, connection: Connection) -> Iterator[str]:
-    """The URL of the cluster's dashboard, and where its token is; nothing if there is no such cluster. `word`: its name,
-    or that of a job of the stack on it; for a tenant's external cluster also `<namespace>/<name>`.
+    """The URL of the cluster's dashboard, and where its token is; nothing if there is no such cluster. `word`: its
+    name, or that of a job of the stack on it; for a tenant's external cluster also `<namespace>/<name>`.
 
     Raises NoSuchTargetError if several namespaces of the stack file have what an external cluster's name may mean.
     """
