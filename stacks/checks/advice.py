@@ -254,7 +254,7 @@ def _credentials_in_plain_text(stack: StackSettings) -> Iterator[Finding]:
 def _closed_receivers(stack: StackSettings) -> Iterator[Finding]:
     """A receiver of logs whose port no egress opens."""
     logs = stack.logs
-    if logs is None or not stack.network.policies:
+    if logs is None or logs.mode == "install" or not stack.network.policies:
         return
     parts = urlsplit(logs.endpoint)
     port = parts.port or (443 if parts.scheme == "https" else 80)

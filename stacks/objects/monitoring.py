@@ -3,12 +3,12 @@
 from collections import defaultdict
 
 from components.monitoring.manifests import monitoring_objects, own_prometheus
-from components.monitoring.prometheus import Viewers, reader_of_kueue, scraper
+from components.monitoring.prometheus import reader_of_kueue, scraper
 from components.monitoring.targets import Monitored, targets
 from components.ray_cluster.worker_groups import all_groups
 from core.body import Body
 from stacks.cached import cached
-from stacks.objects.access import admins_of
+from stacks.objects.access import viewers_of
 from stacks.objects.network import prometheus_policies
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
@@ -45,13 +45,7 @@ def objects_of_monitoring(stack: StackSettings) -> list[Body]:
     if stack.monitoring is None:
         return []
     admins = stack.access.cluster_admins
-    viewers = (
-        Viewers(
-            tenant.namespace_name,
-            tuple(dict.fromkeys([*admins_of(admins, tenant), *(user.subject for user in tenant.users)])),
-        )
-        for tenant in stack.tenants
-    )
+    viewers = (viewers_of(stack, tenant) for tenant in stack.tenants)
     own = own_prometheus(stack.monitoring, monitored(stack), viewers, admins, prometheus_policies(stack))
     apart = {tenant.namespace_name for tenant in stack.tenants}
     apart |= {part.namespace for part in redis_parts(stack) if part.own_namespace}
