@@ -19,6 +19,9 @@ from stacks.settings import StackSettings
 from testbed.kubectl import Kubectl
 from testbed.pods.steps import until
 
+ACCOUNT = "proxies"
+"""The account of their pods: the namespace's own is created a moment later."""
+
 Command = Callable[[Body, str], Sequence[str | Path]]
 """The command of a container that listens on an address of this machine instead of its own."""
 
@@ -72,7 +75,8 @@ class Proxied:
         ]
         service["spec"] = {"ports": service["spec"]["ports"]}
         metadata = {"name": name, "namespace": self.namespace}
-        spec = {"schedulerName": "none", "containers": [{"name": "proxy", "image": "proxy:1"}]}
+        containers = [{"name": "proxy", "image": "proxy:1"}]
+        spec = {"schedulerName": "none", "serviceAccountName": ACCOUNT, "containers": containers}
         target = {"kind": "Pod", **metadata}
         ports = [{"port": each["port"]} for each in service["spec"]["ports"]]
         subset = {"addresses": [{"ip": address, "targetRef": target}], "ports": ports}
@@ -93,9 +97,9 @@ def proxied(
     """
     found, ports = Proxied(stack, namespace, Kubectl(cluster)), free_ports()
     found.kubectl.does("create", "namespace", namespace)
-    rights = rendered(stack, namespace, "ServiceAccount", "Role", "RoleBinding")
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}
-    found.kubectl.does("apply", "-f", "-", bodies=[account, *rights])
+    rights = rendered(stack, namespace, "Role", "RoleBinding")
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}
+    found.kubectl.does("create", "-f", "-", bodies=[account, *rights])
     listening: dict[str, int] = {}
     # The rehearsal's own proxy, which knows no pods, would otherwise take its socket back when it starts.
     until(egress.socket(cluster.run).exists, "the rehearsal's proxy listens", 60, 0.1)

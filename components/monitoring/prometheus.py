@@ -130,4 +130,6 @@ def _proxy(settings: PrometheusSettings, tenant: str, labels: Mapping[str, str])
         "-enable-label-apis",
     ]
     container = workloads.proxy(settings.proxy_image, arguments, PORT, probed("/healthz"))
-    return workloads.deployment(service_of(tenant), labels, workloads.pod(container, automountServiceAccountToken=False))
+    return workloads.deployment(
+        service_of(tenant), labels, workloads.pod(container, automountServiceAccountToken=False)
+    )

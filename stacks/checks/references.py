@@ -255,7 +255,9 @@ def _log_store(stack: StackSettings) -> Iterator[Problem]:
     from components.logs import store
 
     yield from _names_of_proxies(stack, store.LONGEST_TENANT, store.service_of, "logs")
-    message = "without NetworkPolicies, all pods would reach the logs of all tenants: set it to true, or mode to existing"
+    message = (
+        "without NetworkPolicies, all pods would reach the logs of all tenants: set it to true, or mode to existing"
+    )
     if not stack.network.policies:
         yield Problem(("network", "policies"), False, message, "logs-open")
     for index, tenant in enumerate(stack.tenants):
@@ -263,7 +265,9 @@ def _log_store(stack: StackSettings) -> Iterator[Problem]:
             yield Problem(("tenants", index, "network", "policies"), False, message, "logs-open")
         for at, each in enumerate(tenant.network.egress):
             if each.namespace == own:
-                reached = "is that of the log store, with the logs of all tenants: remove it, pods reach their own there"
+                reached = (
+                    "is that of the log store, with the logs of all tenants: remove it, pods reach their own there"
+                )
                 yield Problem(("tenants", index, "network", "egress", at, "namespace"), own, reached, "logs-open")
 
 
