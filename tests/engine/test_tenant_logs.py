@@ -11,11 +11,14 @@ from urllib.parse import quote
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from components.cluster import Connection
+from components.kubernetes_cluster import KubernetesCluster
 from components.logs.store import NAME, PORT, account, sent_to
 from core.body import Body
 from local.control_plane import free_ports
 from local.rehearsal import Rehearsal
 from local.tools import VICTORIA_LOGS
+from stacks.commands.status.stored import stored
 from stacks.load import parse
 from testbed.log_collector import otelcol, written
 from testbed.pods.steps import until
@@ -120,6 +123,30 @@ def test_people_read_what_the_pods_of_their_tenant_have_written(proxies: Proxied
     assert record["_msg"] == "a line of team-a"
     assert (record["ray.tenant"], record["ray.job_id"]) == ("team-a", "02000000")
     assert lines(proxies, "team-b") == {"a line of team-b"}
+
+
+OF_THE_COLLECTOR = [f"[pod_name/{FILE}] a line of team-a"]
+
+
+@pytest.mark.parametrize(
+    ("word", "pod", "file", "most", "found"),
+    [
+        ("ray_cluster", None, None, 9, OF_THE_COLLECTOR),
+        ("team-a/ray_cluster", "pod_name", "worker-*.out", 1, OF_THE_COLLECTOR),
+        ("ray_cluster", None, None, 0, []),
+        ("ray_cluster", None, "raylet.*", 9, []),
+        ("ray_cluster", "head", None, 9, []),
+        ("ray_cluster", "another", None, 9, []),
+        ("ray", None, None, 9, []),
+        ('.*" or *', None, None, 9, []),
+        ("team-b/ray_cluster", None, None, 9, []),
+    ],
+)
+def test_the_command_shows_lines_by_name_pod_and_file(
+    proxies: Proxied, cluster: Rehearsal, word: str, pod: str | None, file: str | None, most: int, found: list[str]
+) -> None:
+    live = KubernetesCluster(Connection(kubeconfig=cluster.kubeconfig.read_text()))
+    assert list(stored(live, STACK, word, pod=pod, file=file, most=most)) == found
 
 
 @pytest.mark.parametrize(("user", "service"), [("alice", "team-b"), ("bob", "team-a"), ("eve", "team-a")])

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.timeout(400, f
 READER = "reads"
 """An account of the tenant."""
 
-OF_TOKEN = "known"
+AUTH = "known"
 """The Secret with TOKEN."""
 
 JOB = "prints"
@@ -58,7 +58,7 @@ def with_logs(settings: dict[str, Any]) -> None:
     cluster = {
         **{key: standing[key] for key in ("rayVersion", "image")},
         "autoscaling": False,
-        "authOptions": {"secretName": OF_TOKEN},
+        "authOptions": {"secretName": AUTH},
         "head": {**standing["head"], "rayStartParams": start},
     }
     job = {
@@ -82,7 +82,7 @@ def platform(without_clusters: Platform, steps: Steps) -> Iterator[Platform]:
     """The stack with logs, and a job that has succeeded."""
     platform = without_clusters
     platform.rehearsal.placement.load([each.reference for each in (LOG_COLLECTOR, LOGS_PROXY, VICTORIA_LOGS)])
-    token = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": OF_TOKEN, "namespace": NAMESPACE}}
+    token = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": AUTH, "namespace": NAMESPACE}}
     platform.kubectl("create", "-f", "-", given=yaml.safe_dump({**token, "stringData": {"auth_token": TOKEN}}))
     platform.stack.edit(with_logs)
     with steps.step("`pulumi up` of a job whose logs are collected"):
