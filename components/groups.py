@@ -46,6 +46,11 @@ class IdleTermination(Objects):
     (`idle_termination.manifests.objects`). It depends on the RayClusters, whose tokens it reads."""
 
 
+class LogStore(Objects):
+    """A log store of the stack's own, with the tenants' proxies to it (`logs.store.objects`). RayClusters do not depend
+    on it: their collectors keep what it does not take yet."""
+
+
 class Monitoring(Objects):
     """What Prometheus scrapes, records and alerts to (`monitoring.manifests.monitoring_objects`), and with mode
     `install` Prometheus itself (`own_prometheus`). It depends on the operator and the scheduler, in whose namespaces

@@ -77,11 +77,17 @@ class Tool:
     @property
     def version(self) -> str:
         """The pinned version, e.g. `v1.36.5`."""
-        pinned = re.search(
-            rf"(?m)^(?:require)?\s*{re.escape(self.module)} (v\S+)", (self.source / "go.mod").read_text()
-        )
+        return self.version_of(self.module)
+
+    def version_of(self, module: str) -> str:
+        """The pinned version of a module that its folder requires.
+
+        Raises:
+            RehearsalError: it does not require the module.
+        """
+        pinned = re.search(rf"(?m)^(?:require)?\s*{re.escape(module)} (v\S+)", (self.source / "go.mod").read_text())
         if pinned is None:
-            raise RehearsalError(f"{self.source / 'go.mod'} pins no version of {self.module}: add a require line")
+            raise RehearsalError(f"{self.source / 'go.mod'} pins no version of {module}: add a require line")
         return pinned[1]
 
     @property
@@ -271,6 +277,19 @@ PROMETHEUS = Tool(
 )
 """As the proxy. It finds targets in files and in Kubernetes, and has no pages for browsers."""
 
+VICTORIA_METRICS = "github.com/VictoriaMetrics/VictoriaMetrics"
+
+VICTORIA_LOGS = Tool(
+    "victoria-logs",
+    "github.com/VictoriaMetrics/VictoriaLogs",
+    {
+        "victoria-logs": "github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs",
+        "vmauth": f"{VICTORIA_METRICS}/app/vmauth",
+    },
+)
+"""A store of logs, and the proxy by which a tenant reaches its own. Built only for real nodes of stacks with `logs` of
+mode `install`, and for tests."""
+
 REDIS_EXPORTER = Tool(
     "redis-exporter",
     "github.com/oliver006/redis_exporter",
@@ -327,6 +346,7 @@ TEST_TOOLS = (
     PROMETHEUS_OPERATOR,
     REDIS_EXPORTER,
     VERSITYGW,
+    VICTORIA_LOGS,
 )
 """Additional tools of tests."""
 

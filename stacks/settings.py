@@ -345,6 +345,11 @@ class StackSettings(Settings):
         """The namespace of the stack's own Prometheus; None: it has none."""
         return self.monitoring.own_namespace if self.monitoring and not self.platform else None
 
+    @property
+    def log_store_namespace(self) -> str | None:
+        """The namespace of the stack's own log store; None: it has none."""
+        return self.logs.own_namespace if self.logs and not self.platform else None
+
     @functools.cached_property
     def network_in_force(self) -> NetworkSettings:
         """`network`, with the namespace of the stack's own Prometheus among those that read metrics."""

@@ -193,8 +193,9 @@ CLUSTER_ADMIN_INSIDE = (
     rule("apps", ["statefulsets/scale"], ["get", "update", "patch"]),
     rule("", ["pods"], ["delete"]),
 )
-"""In the namespaces of the operator, Redis and Prometheus: read, scale a StatefulSet, restart a pod. Only the stack
-file may create or change workloads there, because a pod of the operator's namespace can use the operator's account."""
+"""In the namespaces of the operator, Redis, Prometheus and the log store: read, scale a StatefulSet, restart a pod.
+Only the stack file may create or change workloads there, because a pod of the operator's namespace can use the
+operator's account."""
 
 
 def redis_admin(name: str) -> tuple[Rule, ...]:

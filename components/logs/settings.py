@@ -24,6 +24,12 @@ from core.types import (
 
 IMAGE = "docker.io/otel/opentelemetry-collector-contrib:0.165.0"
 
+DEFAULT_NAMESPACE = "ray-logs"
+"""Namespace of a log store of the stack's own."""
+
+_OF_A_RECEIVER = frozenset({"exporter", "endpoint", "egress", "headers", "ca"})
+"""Settings of a receiver that exists."""
+
 _HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 """Name of a header of HTTP (RFC 9110, 5.6.2: token)."""
 
@@ -101,12 +107,46 @@ class RotationSettings(Settings):
     """Number of older files that are kept of each log."""
 
 
+class LogStoreSettings(Settings):
+    """A log store of the stack's own, and for each tenant a proxy to it that writes and shows the tenant's logs
+    alone."""
+
+    image: Image = "docker.io/victoriametrics/victoria-logs:v1.52.1"
+    """Image of VictoriaLogs."""
+
+    proxy_image: Image = "docker.io/victoriametrics/vmauth:v1.151.0"
+    """Image of the tenants' proxies, vmauth."""
+
+    resources: ComputeResources = ComputeResources(cpu="500m", memory="1Gi")
+    """CPU request and memory of VictoriaLogs. Its memory follows what queries read."""
+
+    storage: Memory = "20Gi"
+    """Size of its volume, of which logs fill four fifths at most. A change replaces the StatefulSet; an existing volume
+    keeps its size, so enlarge its claim first."""
+
+    storage_class_name: DnsSubdomain | None = None
+    """StorageClass of the volume. Default: the cluster's default one."""
+
+    retention_days: Annotated[int, Strict(), Field(ge=1, le=3650)] = 30
+    """Days after which logs are deleted."""
+
+
 class LogsSettings(CheckedSettings):
-    """Ray's log files in a log store, where they outlive their pods.
+    """Ray's log files in a log store, where they outlive their pods: one that exists, or one of the stack's own.
 
     In each pod of Ray an OpenTelemetry Collector reads them, masks secrets and sends the rest. Default: none, and the
     files end with their pods.
     """
+
+    mode: Literal["existing", "install"] = "existing"
+    """`existing`: the receiver at `endpoint`. `install`: a log store of the stack's own, where each tenant reads its
+    logs."""
+
+    store: LogStoreSettings | None = None
+    """The log store of mode `install`. Default: with the defaults below."""
+
+    namespace: DnsLabel | None = None
+    """Namespace of the log store of mode `install`, which the stack creates. Default: `ray-logs`."""
 
     exporter: Literal["otlp", "loki", "elasticsearch"] = "otlp"
     """`otlp`: any receiver of OTLP over HTTP, such as a collector of yours. `loki`: Loki 3, which receives OTLP below
@@ -114,12 +154,13 @@ class LogsSettings(CheckedSettings):
 
     endpoint: Annotated[
         str, Field(pattern=r"^https?://[A-Za-z0-9.\[\]:_-]+(/[^\s?#]*)?$"), AfterValidator(_of_another_machine)
-    ]
-    """Address of the receiver, without the path that the exporter adds: `http://loki.loki.svc:3100`."""
+    ] = ""
+    """Address of the receiver, without the path that the exporter adds: `http://loki.loki.svc:3100`. Required with mode
+    `existing`."""
 
     egress: tuple[Egress, ...] = ()
     """Where the collectors may connect to: the receiver, by namespace or address, with the ports of its pods. As a
-    tenant's `network.egress`. Required unless NetworkPolicies are off."""
+    tenant's `network.egress`. Required with mode `existing` unless NetworkPolicies are off."""
 
     headers: dict[Annotated[str, Field(pattern=f"^{_HEADER}$"), AfterValidator(_further)], HeaderText | SecretKey] = (
         Field(default_factory=dict)
@@ -148,9 +189,30 @@ class LogsSettings(CheckedSettings):
     resources: ComputeResources = ComputeResources(cpu="100m", memory="256Mi")
     """CPU and memory of each collector. They count in each pod of Ray, and so in quotas and plans."""
 
+    @property
+    def installed(self) -> LogStoreSettings | None:
+        """The log store of the stack's own; None: the receiver exists."""
+        return (self.store or LogStoreSettings()) if self.mode == "install" else None
+
+    @property
+    def own_namespace(self) -> str | None:
+        """The namespace that the stack creates for its log store; None: the receiver exists."""
+        return (self.namespace or DEFAULT_NAMESPACE) if self.mode == "install" else None
+
     def problems(self) -> Iterator[Problem]:
+        if self.mode == "install":
+            for field in sorted(_OF_A_RECEIVER & self.model_fields_set):
+                message = "is for a receiver that exists, and mode is install: remove it, or set mode to existing"
+                yield Problem((field,), None, message, "logs-mode")
+            return
+        for field in sorted({"store", "namespace"} & self.model_fields_set):
+            message = "is for a log store of the stack's own, and mode is existing: set mode to install, or remove it"
+            yield Problem((field,), None, message, "logs-mode")
+        if not self.endpoint:
+            message = "needs endpoint, the address of the receiver, or mode: install for a log store of the stack's own"
+            yield Problem((), None, message, "logs-mode")
         yield from _credentials(self.headers)
-        if self.ca and not self.endpoint.startswith("https:"):
+        if self.ca and self.endpoint and not self.endpoint.startswith("https:"):
             message = "the endpoint is not https, so there is no certificate to verify: remove ca, or use https"
             yield Problem(("ca",), None, message, "logs-tls")
 

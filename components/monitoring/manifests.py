@@ -10,6 +10,7 @@ from components.monitoring.dashboards import content, file_name
 from components.monitoring.rules import ALERTS, INTERVAL, Alert, records
 from components.monitoring.settings import AlertSettings, MonitoringSettings
 from components.monitoring.targets import Monitored, Relabelling, Target, meta_label, targets
+from components.workloads import Viewers
 from core.body import Body
 from core.types import seconds
 from core.yaml_writer import go_yaml
@@ -40,7 +41,7 @@ def monitoring_objects(settings: MonitoringSettings, monitored: Monitored) -> li
 def own_prometheus(
     settings: MonitoringSettings,
     monitored: Monitored,
-    viewers: Iterable[prometheus.Viewers],
+    viewers: Iterable[Viewers],
     admins: Sequence[Subject],
     policies: Iterable[Body],
 ) -> list[Body]:

@@ -346,8 +346,7 @@ def prometheus_policies(
     scraped: Iterable[Scraped],
 ) -> list[Body]:
     """The policies of the namespace of a Prometheus, selected by the labels `prometheus`, and of the tenants' proxies
-    to it, by `proxies`. The proxies, and readers of metrics, connect to Prometheus. Any address may connect to the
-    proxies, because the API server's addresses are not known."""
+    to it, by `proxies`. The proxies, and readers of metrics, connect to Prometheus."""
     itself, asking = ({"podSelector": {"matchLabels": dict(each)}} for each in (prometheus, proxies))
     to_targets = [
         {
@@ -369,13 +368,32 @@ def prometheus_policies(
             ingress=_opened([asking, *(_namespace(name) for name in network.monitoring)], [port]),
             egress=[_dns(network.dns), _api_server(network.api_server), *to_targets],
         ),
-        _policy(
-            "prometheus-proxies",
-            asking["podSelector"],
-            ingress=[{"ports": _ports("TCP", [port])}],
-            egress=[_dns(network.dns), {"to": [itself], "ports": _ports("TCP", [port])}],
-        ),
+        _proxies("prometheus-proxies", network, asking, port, itself, port),
     ]
+
+
+def log_store_policies(
+    network: NetworkSettings, store: Mapping[str, str], port: int, proxies: Mapping[str, str], proxy_port: int
+) -> list[Body]:
+    """The policies of the namespace of a log store, selected by the labels `store`, and of the tenants' proxies to it,
+    by `proxies`. The proxies alone connect to the store. Any address may connect to the proxies, as to those of
+    Prometheus; the pods of a tenant may connect to the tenant's own."""
+    itself, asking = ({"podSelector": {"matchLabels": dict(each)}} for each in (store, proxies))
+    return [
+        default_deny(),
+        _policy("log-store", itself["podSelector"], ingress=_opened([asking], [port])),
+        _proxies("log-proxies", network, asking, proxy_port, itself, port),
+    ]
+
+
+def _proxies(name: str, network: NetworkSettings, proxies: Body, port: int, to: Body, to_port: int) -> Body:
+    """Tenants' proxies. Any address may connect to them, because the API server's addresses are not known."""
+    return _policy(
+        name,
+        proxies["podSelector"],
+        ingress=[{"ports": _ports("TCP", [port])}],
+        egress=[_dns(network.dns), {"to": [to], "ports": _ports("TCP", [to_port])}],
+    )
 
 
 def ingress(cluster: str, head_service: str, settings: IngressSettings, port: int) -> Body:

@@ -6,11 +6,13 @@ from core.images import full_name
 from local.images.image import Image
 from local.images.programs import (
     LOG_COLLECTOR,
+    LOGS_PROXY,
     OPERATOR,
     PAUSE,
     PROMETHEUS,
     PROMETHEUS_PROXY,
     REDIS_EXPORTER,
+    VICTORIA_LOGS,
     VOLCANO_PROGRAMS,
 )
 from local.images.ray import RAY
@@ -18,6 +20,7 @@ from local.images.redis import REDIS
 
 __all__ = [
     "IMAGES",
+    "LOGS_PROXY",
     "LOG_COLLECTOR",
     "OPERATOR",
     "PAUSE",
@@ -26,6 +29,7 @@ __all__ = [
     "RAY",
     "REDIS",
     "REDIS_EXPORTER",
+    "VICTORIA_LOGS",
     "Image",
     "full_name",
     "named",
@@ -41,6 +45,8 @@ IMAGES = (
     LOG_COLLECTOR,
     PROMETHEUS,
     PROMETHEUS_PROXY,
+    VICTORIA_LOGS,
+    LOGS_PROXY,
 )
 """All images, under the names that stacks use."""
 

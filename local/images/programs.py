@@ -11,6 +11,7 @@ from local.tools import (
     KUBERNETES_NODE,
     OTEL_COLLECTOR,
     PROM_LABEL_PROXY,
+    VICTORIA_METRICS,
     VOLCANO,
     Tool,
     prometheus_release,
@@ -91,3 +92,24 @@ PROMETHEUS_PROXY = _image(
     "65534:65534",
 )
 """As Prometheus' (prom-label-proxy, Dockerfile)."""
+
+VICTORIA_LOGS = _image(
+    "victoria-logs",
+    f"docker.io/victoriametrics/victoria-logs:{tools.VICTORIA_LOGS.version}",
+    tools.VICTORIA_LOGS,
+    "victoria-logs",
+    "/victoria-logs-prod",
+    "65534:65534",
+)
+"""The program's path is that of its project's own image (VictoriaLogs, app/victoria-logs/multiarch/Dockerfile), which
+names no user."""
+
+LOGS_PROXY = _image(
+    "logs-proxy",
+    f"docker.io/victoriametrics/vmauth:{tools.VICTORIA_LOGS.version_of(VICTORIA_METRICS)}",
+    tools.VICTORIA_LOGS,
+    "vmauth",
+    "/vmauth-prod",
+    "65534:65534",
+)
+"""As VictoriaLogs' (VictoriaMetrics, app/vmauth/multiarch/Dockerfile)."""

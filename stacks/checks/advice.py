@@ -8,10 +8,11 @@ from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 from components.access.neighbours import ANNOTATIONS, OF_PODS
-from components.monitoring.prometheus import LOG, OF_STORAGE
+from components.monitoring.prometheus import LOG
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.settings import max_memory, resources
+from components.workloads import most_bytes
 from core.body import ReadOnlyBody
 from core.images import mirror_of
 from core.nodes import GPU_RESOURCE
@@ -264,7 +265,7 @@ def _credentials_in_plain_text(stack: StackSettings) -> Iterator[Finding]:
 def _closed_receivers(stack: StackSettings) -> Iterator[Finding]:
     """A receiver of logs whose port no egress opens."""
     logs = stack.logs
-    if logs is None or not stack.network.policies:
+    if logs is None or logs.mode == "install" or not stack.network.policies:
         return
     parts = urlsplit(logs.endpoint)
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -296,7 +297,7 @@ def _of_prometheus(stack: StackSettings) -> Iterator[Finding]:
     if monitoring is None or own is None:
         return
     path: Path = (f"{PREFIX}monitoring",)
-    if amount(own.storage) * OF_STORAGE < LOG:
+    if most_bytes(own.storage) < LOG:
         message = (
             f"metrics may fill four fifths of {own.storage}, and the log of Prometheus alone takes {_mebibytes(LOG)}, "
             "so that older metrics would be deleted at once: set 1Gi or more"

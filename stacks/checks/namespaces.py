@@ -51,6 +51,8 @@ def _parts(stack: StackSettings) -> Iterator[_Part]:
         yield _Part(path, program.namespace, backend.capitalize(), program.install == "manifests")
     if stack.prometheus_namespace:
         yield _Part(("monitoring", "namespace"), stack.prometheus_namespace, "Prometheus", True)
+    if stack.log_store_namespace:
+        yield _Part(("logs", "namespace"), stack.log_store_namespace, "the log store", True)
     redis = stack.redis
     # Without a namespace of its own, or with the operator's, Redis is beside the operator.
     if redis and redis.mode != "external" and redis.namespace not in (None, stack.operator.namespace):

@@ -1,14 +1,14 @@
 """Validation between the parts of a stack file: names, references, people, and pools that nothing tells apart. Pure
 functions."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from pydantic.alias_generators import to_camel
 
 from components.external_cluster.manifests import job_name
 from components.job_template.manifests import size_name
-from components.monitoring.prometheus import LONGEST_TENANT, service_of
+from components.monitoring import prometheus
 from components.network.rules import ingress_problems
 from components.ray_service.llm import llm_setting_at
 from core.nodes import GPU_RESOURCE, NodePool
@@ -54,6 +54,7 @@ def problems_of(stack: StackSettings, group: int | None = None) -> list[Problem]
         *problems_of_scheduling(stack),
         *problems_of_admission(stack),
         *_monitoring(stack),
+        *_log_store(stack),
         *_remote_jobs(stack),
         *problems_of_logs(stack),
         *problems_of_clusters(stack, group),
@@ -229,7 +230,7 @@ def _monitoring(stack: StackSettings) -> Iterator[Problem]:
     if settings is None or stack.platform:
         return
     if settings.own_namespace:
-        yield from _names_of_proxies(stack)
+        yield from _names_of_proxies(stack, prometheus.LONGEST_TENANT, prometheus.service_of, "metrics")
         return
     if stack.network.policies and not stack.network.monitoring:
         message = (
@@ -245,14 +246,41 @@ def _monitoring(stack: StackSettings) -> Iterator[Problem]:
         yield Problem(("monitoring", "namespace"), settings.namespace, message, "reserved-namespace")
 
 
-def _names_of_proxies(stack: StackSettings) -> Iterator[Problem]:
+def _log_store(stack: StackSettings) -> Iterator[Problem]:
+    """Pods that would reach the logs of other tenants, and names of Services that are too long."""
+    own = stack.log_store_namespace
+    if own is None:
+        return
+
+    from components.logs import store
+
+    yield from _names_of_proxies(stack, store.LONGEST_TENANT, store.service_of, "logs")
+    message = (
+        "without NetworkPolicies, all pods would reach the logs of all tenants: set it to true, or mode to existing"
+    )
+    if not stack.network.policies:
+        yield Problem(("network", "policies"), False, message, "logs-open")
     for index, tenant in enumerate(stack.tenants):
-        if len(tenant.namespace_name) > LONGEST_TENANT:
+        if stack.network.policies and not tenant.network.policies:
+            yield Problem(("tenants", index, "network", "policies"), False, message, "logs-open")
+        for at, each in enumerate(tenant.network.egress):
+            if each.namespace == own:
+                reached = (
+                    "is that of the log store, with the logs of all tenants: remove it, pods reach their own there"
+                )
+                yield Problem(("tenants", index, "network", "egress", at, "namespace"), own, reached, "logs-open")
+
+
+def _names_of_proxies(
+    stack: StackSettings, longest: int, service_of: Callable[[str], str], what: str
+) -> Iterator[Problem]:
+    for index, tenant in enumerate(stack.tenants):
+        if len(tenant.namespace_name) > longest:
             message = (
-                f"the Service {service_of(tenant.namespace_name)} that shows the tenant its metrics would have more "
-                f"than 63 characters: set a namespace of at most {LONGEST_TENANT} characters"
+                f"the Service {service_of(tenant.namespace_name)} that shows the tenant its {what} would have more "
+                f"than 63 characters: set a namespace of at most {longest} characters"
             )
-            yield Problem(namespace_setting(index, tenant), tenant.namespace_name, message, "monitoring-name")
+            yield Problem(namespace_setting(index, tenant), tenant.namespace_name, message, "proxy-name")
 
 
 def problems_of_pools(stack: StackSettings) -> Iterator[Problem]:

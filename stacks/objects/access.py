@@ -13,6 +13,7 @@ from components.admission_policies.settings import admission_policies
 from components.idle_termination.manifests import LABELS as IDLE_TERMINATION
 from components.redis.connection import NAME as REDIS
 from components.run_history.manifests import LABELS as RUN_HISTORY
+from components.workloads import Viewers
 from core.body import Body
 from core.nodes import gpu_resources
 from core.problems import Path, Problem
@@ -57,6 +58,12 @@ def unknown(
 def admins_of(cluster_admins: Iterable[Subject], tenant: TenantSettings) -> tuple[Subject, ...]:
     """Who manages the tenant's RayClusters: the cluster admins and the tenant's own admins."""
     return tuple(dict.fromkeys([*cluster_admins, *tenant.admins]))
+
+
+def viewers_of(stack: StackSettings, tenant: TenantSettings) -> Viewers:
+    """Who sees what the stack's own programs have of a tenant: its metrics, its logs."""
+    subjects = (*admins_of(stack.access.cluster_admins, tenant), *(user.subject for user in tenant.users))
+    return Viewers(tenant.namespace_name, tuple(dict.fromkeys(subjects)))
 
 
 def own_accounts(tenant: TenantSettings) -> list[str]:

@@ -6,14 +6,22 @@ from components.logs.settings import LogsSettings
 from core.body import Body
 from core.problems import Problem
 from core.suggestions import names_hint
+from stacks.cached import cached
 from stacks.settings import StackSettings, TenantSettings
 
 
+@cached
 def logs_of(stack: StackSettings, tenant: TenantSettings) -> LogsSettings | None:
     """Where the logs of a tenant's pods go; None: they stay in the pods."""
     if stack.logs is None or (stack.logs.tenants and tenant.name not in stack.logs.tenants):
         return None
-    return stack.logs
+    if stack.logs.own_namespace is None:
+        return stack.logs
+
+    # Only stacks with a store need it.
+    from components.logs.store import sent_to
+
+    return sent_to(stack.logs, stack.logs.own_namespace, tenant.namespace_name)
 
 
 def log_collectors(stack: StackSettings, tenant: TenantSettings) -> Body | None:
@@ -38,6 +46,8 @@ def problems_of_logs(stack: StackSettings) -> Iterator[Problem]:
             message = f"there is no tenant {name!r}: {names_hint(name, names)}"
             yield Problem(("logs", "tenants", at), name, message, "unknown-tenant")
     restricted = [tenant.name for tenant in stack.tenants if logs_of(stack, tenant) and tenant.network.policies]
+    if settings.mode == "install":
+        return
     if restricted and stack.platform is None and stack.network.policies and not settings.egress:
         message = (
             f"no NetworkPolicy lets the collectors of tenant {restricted[0]!r} connect to {settings.endpoint}: set "

@@ -5,7 +5,7 @@ from collections import defaultdict
 from components.kueue.manifests import METRICS_PORT as KUEUE_METRICS_PORT
 from components.monitoring.manifests import monitoring_objects, own_prometheus
 from components.monitoring.metrics import Job
-from components.monitoring.prometheus import PORT, PROXIES, SELECTOR, Viewers, reader_of_kueue, scraper
+from components.monitoring.prometheus import PORT, PROXIES, SELECTOR, reader_of_kueue, scraper
 from components.monitoring.targets import Monitored, targets
 from components.network import manifests
 from components.network.manifests import ANY_RAY_POD, HEAD_METRICS_PORTS, OPERATOR, OPERATOR_METRICS_PORT, Scraped
@@ -17,7 +17,7 @@ from components.volcano.manifests import METRICS_PORTS as VOLCANO_METRICS_PORTS
 from core.body import Body
 from kuberay.ports import HEAD_PORTS, metrics_ports
 from stacks.cached import cached
-from stacks.objects.access import admins_of
+from stacks.objects.access import viewers_of
 from stacks.objects.ray_clusters import rendered
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
@@ -54,13 +54,7 @@ def objects_of_monitoring(stack: StackSettings) -> list[Body]:
     if stack.monitoring is None:
         return []
     admins = stack.access.cluster_admins
-    viewers = (
-        Viewers(
-            tenant.namespace_name,
-            tuple(dict.fromkeys([*admins_of(admins, tenant), *(user.subject for user in tenant.users)])),
-        )
-        for tenant in stack.tenants
-    )
+    viewers = (viewers_of(stack, tenant) for tenant in stack.tenants)
     own = own_prometheus(stack.monitoring, monitored(stack), viewers, admins, _policies(stack))
     apart = {tenant.namespace_name for tenant in stack.tenants}
     apart |= {part.namespace for part in redis_parts(stack) if part.own_namespace}

@@ -18,10 +18,12 @@ from components.priority_classes.settings import priority_classes
 from components.queues.manifests import queue_objects
 from components.redis.manifests import namespace as redis_namespace
 from components.redis.manifests import redis_objects
+from core.body import Body
 from core.problems import Path
 from stacks.cached import cached
 from stacks.objects.access import enforced, restricted
 from stacks.objects.cml import without_kubernetes
+from stacks.objects.log_store import log_store
 from stacks.objects.monitoring import objects_of_monitoring, scraper_of
 from stacks.objects.network import operator_policies, redis_policies, scheduler_policies
 from stacks.objects.queues import queues_of
@@ -66,7 +68,9 @@ def _cluster_wide(stack: StackSettings, name: str) -> Iterator[Part]:
     if stack.admission_policies:
         yield Part("AdmissionPolicies", "admission", tuple(named(enforced(stack), ("admissionPolicies",))))
     if stack.monitoring:
-        yield Part("Monitoring", "monitoring", tuple(_monitoring(stack)))
+        yield Part("Monitoring", "monitoring", tuple(_in_stages(objects_of_monitoring(stack), "monitoring")))
+    if stack.log_store_namespace:
+        yield Part("LogStore", "log-store", tuple(_in_stages(log_store(stack), "logs")))
 
 
 def _of_tenants(stack: StackSettings) -> Iterator[Part]:
@@ -88,11 +92,11 @@ def _access(stack: StackSettings) -> Iterator[Object]:
         yield Object(name, body, ("operator",) if name.startswith("aggregate-") else ("access", "clusterAdmins"))
 
 
-def _monitoring(stack: StackSettings) -> Iterator[Object]:
-    """The namespace of Prometheus first, and its pods last, after what they do not start without and what protects
-    them."""
+def _in_stages(bodies: list[Body], place: str) -> Iterator[Object]:
+    """The objects of Prometheus, or of the log store: the namespace first, and the pods last, after what they do not
+    start without and what protects them."""
     stages: tuple[list[Object], ...] = ([], [], [], [])
-    for each in named(objects_of_monitoring(stack), ("monitoring",)):
+    for each in named(bodies, (place,)):
         stages[_STAGES.get(each.body["kind"], 2)].append(each)
     first, needed, others, pods = stages
     yield from first
@@ -101,7 +105,7 @@ def _monitoring(stack: StackSettings) -> Iterator[Object]:
 
 
 _STAGES = {"Namespace": 0, "NetworkPolicy": 1, "ServiceAccount": 1, "ConfigMap": 1, "StatefulSet": 3, "Deployment": 3}
-"""The order of the kinds of monitoring; those that are not named are in between."""
+"""The order of their kinds; those that are not named are in between."""
 
 
 def _redis(stack: StackSettings, redis: RedisPart) -> Iterator[Object]:

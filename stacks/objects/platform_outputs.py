@@ -102,7 +102,7 @@ def _outputs_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
         "queue": queue_of(tenant),
         "queues": usable(stack, tenant),
         **({"schedulers": list(tenant.scheduler)} if tenant.scheduler else {}),
-        **({"logs": True} if logs_of(stack, tenant) else {}),
+        **({"logs": logs.own_namespace or True} if (logs := logs_of(stack, tenant)) else {}),
     }
 
 
@@ -214,9 +214,13 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
                 f"RayCluster {kept[0]!r} would use Redis at {', '.join(own)}, and the platform has "
                 f"{', '.join(of_platform) or 'none'}: set redis as it is there, or remove faultTolerance"
             )
-        if bool(logs_of(stack, tenant)) != bool(there.get("logs")):
-            fix = "set logs as it is there" if there.get("logs") else "remove logs, or set it there first"
-            yield f"the platform has {'' if there.get('logs') else 'no '}logs for tenant {there['tenant']!r}: {fix}"
+        logs, others = logs_of(stack, tenant), there.get("logs")
+        if bool(logs) != bool(others):
+            fix = "set logs as it is there" if others else "remove logs, or set it there first"
+            yield f"the platform has {'' if others else 'no '}logs for tenant {there['tenant']!r}: {fix}"
+        elif logs and (logs.own_namespace or True) != others:
+            where = f"its log store in namespace {others}" if isinstance(others, str) else "no log store"
+            yield f"the platform has {where}: set logs.mode and logs.namespace as they are there"
         yield from _queues(stack, tenant, there)
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
             yield f"images.pullSecrets of tenant {tenant.name!r} lacks {', '.join(lacking)}: add it"

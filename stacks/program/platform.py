@@ -118,6 +118,7 @@ class Platform(pulumi.ComponentResource):
         # Their namespaces are created with the operator and the scheduler.
         self._group("access", self._after(operator, kueue, *enforced))
         self._group("monitoring", self._after(operator, kueue))
+        self._group("log-store", pulumi.ResourceOptions(parent=self))
         self.prerequisites = [each for each in (operator, self._priorities, *enforced) if each]
 
     def _group(self, part: str, opts: pulumi.ResourceOptions) -> pulumi.Resource | None:

@@ -15,7 +15,8 @@ PLACES = {
     "operator": {"operator"},
     "scheduler": {"scheduler"},
     "monitoring": {"monitoring"},
-    "everywhere": {"own", "foreign", "operator", "scheduler", "monitoring", "outside"},
+    "logs": {"logs"},
+    "everywhere": {"own", "foreign", "operator", "scheduler", "monitoring", "logs", "outside"},
     "yes": {""},
     "no": set[str](),
 }

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from kubernetes import client
 
+from components.logs.settings import DEFAULT_NAMESPACE as LOG_STORE
 from components.monitoring.prometheus import NAME as PROMETHEUS
 from components.monitoring.settings import DEFAULT_NAMESPACE
 from components.payloads.idle_termination import NAME as IDLE_TERMINATION
@@ -23,7 +24,7 @@ TEAM, OTHER_TEAM = "team-access", "team-foreign"
 
 OPERATOR_NAMESPACE, SCHEDULER_NAMESPACE, OUTSIDE = "ray-system", "volcano-system", "default"
 
-MONITORING_NAMESPACE = DEFAULT_NAMESPACE
+MONITORING_NAMESPACE, LOGS_NAMESPACE = DEFAULT_NAMESPACE, LOG_STORE
 
 KUBERNETES_OWN = ("view", "edit", "admin")
 """Kubernetes' own roles."""
@@ -47,6 +48,7 @@ class Person:
             "operator": OPERATOR_NAMESPACE,
             "scheduler": SCHEDULER_NAMESPACE,
             "monitoring": MONITORING_NAMESPACE,
+            "logs": LOGS_NAMESPACE,
         }
         return {"own": self.home, "foreign": foreign, **programs, "outside": OUTSIDE, "": ""}[place]
 
@@ -119,11 +121,17 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
     settings["monitoring"] = {"mode": "install"}
 
 
+def with_log_store(settings: dict[str, Any]) -> None:
+    """Adds a log store of these two tenants."""
+    settings["logs"] = {"mode": "install", "tenants": [TEAM, OTHER_TEAM]}
+
+
 def settings_with_people() -> StackSettings:
-    """The settings of that stack."""
+    """The settings of that stack, with the log store."""
     config = yaml.safe_load(DEV.read_text())["config"]
     values = {key.removeprefix(f"{PROJECT}:"): value for key, value in config.items()}
     people_of_two_tenants(values)
+    with_log_store(values)
     return parse(values)
 
 

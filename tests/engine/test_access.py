@@ -28,6 +28,7 @@ from components.monitoring.prometheus import service_of
 from components.volcano.settings import VolcanoSettings
 from local.rehearsal import Rehearsal
 from stacks.objects.access import named_clusters
+from stacks.objects.log_store import log_store
 from stacks.objects.monitoring import objects_of_monitoring, scraper_of
 from stacks.objects.ray_clusters import template_objects
 from testbed.kubectl import Kubectl
@@ -51,6 +52,7 @@ from tests.engine.people import (
     people_of_two_tenants,
     refusal,
     settings_with_people,
+    with_log_store,
 )
 from tests.engine.reaching import (
     CONNECTIONS,
@@ -88,6 +90,7 @@ def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
     in the namespace of Volcano, which is not installed."""
     tenants = stack("access")
     tenants.edit(people_of_two_tenants)
+    tenants.edit(with_log_store)
     tenants.edit(with_deployers)
     tenants.up()
     objects = client.CustomObjectsApi(cluster.client())
@@ -192,15 +195,17 @@ def roles() -> Iterator[Role]:
     for grant in [*given, *pods_grants(clusters, TEAM)]:
         yield Role(bodies(grant)["role"], TEAM, holders.get(grant.name, "Ray user"))
     yield Role(template_objects(stack, tenant, tenant.job_templates[0])["finetune:schedule-role"], TEAM, "Schedule")
-    of_prometheus = {
+    of_programs = {
         "ray-platform:cluster-admin": "Cluster admin",
         f"ray-platform:metrics:{TEAM}": "Only looks",
         f"ray-platform:metrics:{OTHER_TEAM}": "Cluster admin",
+        f"ray-platform:logs:{TEAM}": "Only looks",
+        f"ray-platform:logs:{OTHER_TEAM}": "Cluster admin",
         "ray-platform:prometheus": "Prometheus",
     }
-    for body in (*objects_of_monitoring(stack), *scraper_of(stack, TEAM)):
+    for body in (*objects_of_monitoring(stack), *scraper_of(stack, TEAM), *log_store(stack)):
         if body["kind"] == "Role":
-            yield Role(dict(body), body["metadata"]["namespace"], of_prometheus[body["metadata"]["name"]])
+            yield Role(dict(body), body["metadata"]["namespace"], of_programs[body["metadata"]["name"]])
     deployer = stack.tenants[1].ray_deployer
     assert deployer
     yield Role(ray_deployer(deployer, OTHER_TEAM)["role"], OTHER_TEAM, "ray-deployer")

@@ -12,6 +12,7 @@ from typing import Any
 from components.external_cluster.manifests import is_check
 from components.job_template.manifests import SCHEDULE_LABEL, SIZE_LABEL, brings_code
 from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
+from components.logs.store import LABELS as LOG_STORE_LABELS
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
 from components.network.manifests import RAY_DEPLOYER
 from components.payloads.run_history import NAME as RUN_HISTORY
@@ -94,6 +95,9 @@ def _claim_of(body: Mapping[str, Any]) -> Kind:
 AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
 """Kinds that `rights` shows."""
 
+
+_OF_A_STATEFUL_SET = frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"})
+"""Fields of a StatefulSet that Kubernetes does not change."""
 
 _VALIDATION = "kubernetes pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate"
 
@@ -219,7 +223,7 @@ KINDS = {
         Verdict.DELETES,
         "first remove the RayClusters with fault tolerance in a separate `up`",
         Fixed(
-            frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"}),
+            _OF_A_STATEFUL_SET,
             "all of Redis' pods end at once, and are recreated with their volumes; RayClusters with fault tolerance "
             "stop meanwhile, and fail if this takes more than a minute",
             "Kubernetes does not change these fields of a StatefulSet",
@@ -295,7 +299,7 @@ PROMETHEUS = {
         "Prometheus' pod is recreated: metrics have a gap of a minute or so",
         "Prometheus is deleted; its volume stays until its namespace is deleted",
         fixed=Fixed(
-            frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"}),
+            _OF_A_STATEFUL_SET,
             "Prometheus' pod is recreated, and keeps its metrics and its volume, whose size does not change",
             "Kubernetes does not change these fields of a StatefulSet",
             "to enlarge the volume, also enlarge its claim data-prometheus-0 (docs/monitoring.md)",
@@ -314,6 +318,42 @@ PROMETHEUS = {
     ),
 }
 """What monitoring has, also with a Prometheus of the stack's own."""
+
+LOG_STORE = {
+    "Namespace": replace(
+        KINDS["Namespace"],
+        gone="is deleted with the log store and all stored logs",
+        safer="keep what you need of them elsewhere first",
+    ),
+    "ConfigMap": Kind(
+        "no pod of Ray changes; the tenants' proxies to the log store can read it",
+        "no pod of Ray changes; the tenants' proxies to the log store are recreated with it",
+        "the tenants' proxies to the log store do not start without it",
+    ),
+    "StatefulSet": Kind(
+        "the log store is created, and has logs from now on",
+        "the log store's pod is recreated: new logs wait in the pods of Ray for seconds",
+        "the log store is deleted; its volume stays until its namespace is deleted",
+        fixed=Fixed(
+            _OF_A_STATEFUL_SET,
+            "the log store's pod is recreated, and keeps its logs and its volume, whose size does not change",
+            "Kubernetes does not change these fields of a StatefulSet",
+            "to enlarge the volume, also enlarge its claim data-victoria-logs-0 (docs/logs.md)",
+            _VALIDATION,
+        ),
+    ),
+    "Deployment": Kind(
+        "a tenant's pods can write logs to the log store, and its people read them",
+        "its pod is recreated: a tenant's logs wait in its pods, and its people cannot read them, for seconds",
+        "a tenant's pods can no longer write logs to the log store, nor its people read them",
+    ),
+    "Service": Kind(
+        "the log store, or a tenant's proxy to it, can be reached by its name",
+        "applies at once; existing connections stay",
+        "the log store, or a tenant's proxy to it, can no longer be reached by its name",
+    ),
+}
+"""What a log store of the stack's own has."""
 
 REDIS_SCRIPTS = Kind(
     "is available to new pods of Redis",
@@ -418,4 +458,6 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return REDIS_GATEWAY
     if body["kind"] in PROMETHEUS and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
         return PROMETHEUS[body["kind"]]
+    if body["kind"] in LOG_STORE and LOG_STORE_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
+        return LOG_STORE[body["kind"]]
     return KINDS[body["kind"]]

@@ -86,10 +86,18 @@ def logs(
     pod: Annotated[
         str | None, typer.Option(metavar="head or POD", help="Default: the head; of a RayJob, its driver.")
     ] = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="From the stack's own log store, also of pods that are gone.")
+    ] = False,
+    file: Annotated[
+        str | None, typer.Option(help="With --stored: files of Ray, such as 'raylet.*'. Default: what jobs print.")
+    ] = None,
     context: Context = None,
 ) -> None:
     """Show the log of a RayCluster's head, of a RayJob's driver, or of another pod. NAME may also be that of a cluster
     on Cloudera ML, whose head has Ray's log.
+
+    With --stored: the last 1,000 lines of all its pods that the log store has, or the last --tail lines.
 
     Exit code: 0 shown; 1 there is no log now, with the reason; 2 wrong use, or the cluster cannot be read; 130
     interrupted.
@@ -106,13 +114,55 @@ def logs(
                 raise ended(f"{name} is on Cloudera ML, where only the head's log is read: leave out --pod", MISUSED)
             _log_of_cml(on_cml, tail, follow=follow)
             return
-        cluster, target = meant(settings, name)
-        with ending(FOUND, NoLogError):
+        if stored:
+            _stored(settings, name, pod, file, tail, follow=follow)
+            return
+        if file is not None:
+            raise ended("--file selects stored logs: add --stored", MISUSED)
+        with _may_be_stored(settings):
+            cluster, target = meant(settings, name)
+        with ending(FOUND, NoLogError), _may_be_stored(settings):
             place = place_of_log(target, pod, cluster.connection)
+        with ending(FOUND, NoLogError):
             if simulated(cluster):
                 raise NoLogError(f"{SIMULATED}: they have no logs")
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
         _write(cluster.log(place.namespace, place.pod, place.container, follow=follow, tail=tail))
+
+
+def _stored(
+    settings: "StackSettings", name: str, pod: str | None, file: str | None, tail: int | None, *, follow: bool
+) -> None:
+    if settings.logs is None or settings.logs.own_namespace is None:
+        raise ended("the stack file has no log store: leave out --stored, or set logs.mode to install", MISUSED)
+    if follow:
+        raise ended("--follow shows a pod that runs: leave out --stored or --follow", MISUSED)
+
+    from stacks.commands.status.stored import MOST, stored
+    from stacks.program.identity import cluster_of_stack
+
+    most = MOST if tail is None else tail
+    shown = 0
+    for line in stored(cluster_of_stack(settings), settings, name, pod=pod, file=file, most=most):
+        typer.echo(line)
+        shown += 1
+    if not shown and most:
+        raise ended(f"the log store has no such line of {name!r}: --file '*' also reads Ray's own files", FOUND)
+    if tail is None and shown >= most:
+        typer.echo(f"# These are the last {most:,} lines: --tail shows more", err=True)
+
+
+@contextmanager
+def _may_be_stored(settings: "StackSettings") -> Iterator[None]:
+    """Adds to an error about a pod or an object that is not there where else its lines may be."""
+    from stacks.commands.status.targets import NoLogError, NoSuchTargetError
+
+    try:
+        yield
+    except (NoLogError, NoSuchTargetError) as error:
+        if settings.logs is None or settings.logs.own_namespace is None:
+            raise
+        raise type(error)(f"{error}. If it has ended, its lines may be in the log store: add --stored") from error
 
 
 def _log_of_cml(inputs: "Inputs", tail: int | None, *, follow: bool) -> None:

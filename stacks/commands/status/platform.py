@@ -1,5 +1,4 @@
-"""What keeps a stack current: the KubeRay operator, the scheduler with its webhook, Prometheus, Redis. Pure
-functions."""
+"""What keeps a stack current: operator, scheduler with its webhook, Prometheus, log store, Redis. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from components.kueue.manifests import MANAGER
+from components.logs.store import NAME as LOG_STORE
 from components.monitoring.prometheus import NAME as PROMETHEUS
 from components.ray_cluster.readiness import is_ready_pod
 from components.redis.connection import NAME as REDIS
@@ -23,6 +23,7 @@ _WITHOUT: Mapping[str, tuple[str, str]] = {
     CONTROLLERS: ("Volcano's controller", "the state of queues and PodGroups is not kept current"),
     WEBHOOK: ("Volcano's webhook", "the API server may refuse new pods and PodGroups"),
     MANAGER: ("Kueue", "nothing that waits starts, and its webhook refuses new RayClusters and RayJobs"),
+    LOG_STORE: ("the log store", "stored logs cannot be read, and new ones wait in the pods of Ray"),
     PROMETHEUS: ("Prometheus", "metrics and alerts are missing"),
     REDIS: ("Redis", "heads with faultTolerance cannot start, or stop"),
 }
@@ -48,6 +49,8 @@ def workloads(stack: StackSettings) -> list[Workload]:
         found += [Workload("deployments", scheduler.configured.namespace, name) for name in names]
     if namespace := stack.prometheus_namespace:
         found.append(Workload("statefulsets", namespace, PROMETHEUS))
+    if namespace := stack.log_store_namespace:
+        found.append(Workload("statefulsets", namespace, LOG_STORE))
     return [*found, *(Workload("statefulsets", part.namespace, REDIS) for part in redis_parts(stack))]
 
 

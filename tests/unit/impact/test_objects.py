@@ -60,6 +60,18 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
     ("impact", "kind", "verdict", "text"),
     [
         (
+            edited_stack({"logs": {"mode": "install"}}, {"logs": {"mode": "install", "store": {"storage": "50Gi"}}}),
+            "StatefulSet",
+            Verdict.REPLACES,
+            "keeps its logs and its volume, whose size does not change",
+        ),
+        (
+            edited_stack({"logs": {"mode": "install"}}, {}),
+            "Namespace",
+            Verdict.DELETES,
+            "is deleted with the log store and all stored logs",
+        ),
+        (
             edited({}, {"quota": {"gpus": 8}}),
             "ResourceQuota",
             Verdict.CREATES,

@@ -174,6 +174,15 @@ def test_a_tenants_own_stack_has_logs_where_the_platform_has() -> None:
     assert "logs" not in outputs()["tenants"]["team-a"]
 
 
+def test_a_tenants_own_stack_sends_logs_to_the_store_of_the_platform() -> None:
+    store = {"mode": "install", "namespace": "logs"}
+    check(own(logs=store), PLATFORM, outputs(logs=store))
+    with pytest.raises(PlatformMismatchError, match="its log store in namespace logs: set logs"):
+        check(own(logs=LOKI), PLATFORM, outputs(logs=store))
+    with pytest.raises(PlatformMismatchError, match="has no log store: set logs"):
+        check(own(logs=store), PLATFORM, outputs(logs=LOKI))
+
+
 def test_impact_does_not_take_the_configuration_for_one_of_redis() -> None:
     assert kind_of(config_map(LogsSettings.model_validate(LOKI), "team-a")) is LOG_COLLECTORS
 

@@ -193,6 +193,62 @@ def test_a_log_that_does_not_exist_ends_with_1(serve: Serve) -> None:
     assert "the head of RayCluster team-a/training has no pod now" in done.stderr
 
 
+STORED = "/api/v1/namespaces/ray-logs/services/logs-team-a/proxy/select/logsql/query"
+
+
+@pytest.fixture
+def log_store(folder: Path) -> None:
+    """The stack has a log store of its own."""
+    (folder / "Pulumi.prod.yaml").write_text(
+        STACK.replace("config:\n", "config:\n  ray-platform:logs: {mode: install}\n")
+    )
+
+
+@pytest.mark.usefixtures("log_store")
+def test_stored_lines_of_a_job_that_is_gone_are_shown_oldest_first(in_memory: FakeCluster) -> None:
+    in_memory.fail(ForbiddenError("services/proxy is forbidden"), "services/logs-research")
+    named = {"k8s.pod.name": "nightly-x7k2p-head", "log.file.name": "job-driver-1.log"}
+    in_memory.streams[STORED] = [b"".join(json.dumps({**named, "_msg": each}).encode() + b"\n" for each in ("b", "a"))]
+    done = stacks("logs", "prod", "nightly", "--stored", "--tail", "2")
+    lines = "".join(f"[nightly-x7k2p-head/job-driver-1.log] {each}\n" for each in ("a", "b"))
+    assert (done.exit_code, done.stdout, done.stderr) == (0, lines, "")
+    [asked] = [each.query["query"] for each in in_memory.requests if each.path == STORED]
+    assert asked.startswith('"ray.cluster":~"^nightly(-(raycluster-)?[a-z0-9]{5})?$" ')
+    assert asked.endswith(" | sort by (_time desc) limit 2")
+
+
+@pytest.mark.usefixtures("log_store")
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["nightly", "--stored"], 1, "the log store has no such line of 'nightly'"),
+        (["team-c/nightly", "--stored"], 2, "the log store has no namespace 'team-c'"),
+        (["nightly", "--stored", "--follow"], 2, "--follow shows a pod that runs"),
+        (["nightly", "--file", "raylet.*"], 2, "--file selects stored logs: add --stored"),
+        (["training"], 1, "If it has ended, its lines may be in the log store: add --stored"),
+        (["nightly"], 2, "If it has ended, its lines may be in the log store: add --stored"),
+    ],
+)
+def test_what_a_log_store_has_not(serve: Serve, arguments: list[str], code: int, error: str) -> None:
+    serve({"team-a": found(rayclusters=[ray_cluster("training")])})
+    done = stacks("logs", "prod", *arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert error in " ".join(done.stderr.split())
+
+
+def test_an_account_that_may_read_no_stored_logs_is_refused(log_store: None, in_memory: FakeCluster) -> None:
+    in_memory.fail(ForbiddenError("services/proxy is forbidden"), "services/logs-")
+    done = stacks("logs", "prod", "nightly", "--stored")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "services/proxy is forbidden" in done.stderr
+
+
+def test_a_stack_without_a_log_store_has_no_stored_lines() -> None:
+    done = stacks("logs", "prod", "nightly", "--stored")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "the stack file has no log store: leave out --stored, or set logs.mode to install" in done.stderr
+
+
 def test_without_the_right_to_read_ingresses_the_stack_files_host_is_the_url(
     serve: Serve, folder: Path, in_memory: FakeCluster
 ) -> None:
