@@ -152,7 +152,7 @@ def test_a_cluster_on_cloudera_ml_is_asked_for_nothing_and_others_of_its_name_ar
     assert others == "# Another one of this name: a/training"
 
 
-REMOTE = {
+REMOTE: dict[str, Any] = {
     "externalClusters": [{"name": "lab", "dashboardAddress": ADDRESS, "tokenVariable": "LAB_TOKEN"}],
     "jobs": [{"name": "count", "externalCluster": "lab", "entrypoint": "python count.py"}],
 }
