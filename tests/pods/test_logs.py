@@ -124,7 +124,7 @@ def test_lines_of_a_pod_that_is_gone_are_read_without_its_token(platform: Platfo
 
 
 def test_a_record_has_its_pod_node_and_job(platform: Platform, reader: Path) -> None:
-    query = quote('"the driver has" | sort by (_time) limit 1')
+    query = quote('_msg:="the driver has ***"')
     proxy = f"/api/v1/namespaces/{DEFAULT_NAMESPACE}/services/{service_of(NAMESPACE)}/proxy"
     path = f"{proxy}/select/logsql/query?query={query}"
     record = json.loads(platform.kubectl("get", "--raw", path, f"--kubeconfig={reader}"))

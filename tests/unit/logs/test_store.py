@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.logs.collector import CONFIG_MAP
+from components.logs.manifests import CONFIG_MAP
 from components.logs.settings import LogStoreSettings
 from components.logs.store import account
 from core.body import Body

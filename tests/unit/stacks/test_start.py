@@ -32,13 +32,13 @@ REVIEW = "from stacks.commands.review import comment, reports, reviewed; import 
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 576, CLUSTER | RARE | {"rich"}),
-    "plan": (PLAN, 623, CLUSTER | RARE),
-    "impact": (IMPACT, 594, CLUSTER | RARE),
-    "review": (REVIEW, 652, CLUSTER | RARE),
+    "check": (CHECK, 578, CLUSTER | RARE | {"rich"}),
+    "plan": (PLAN, 625, CLUSTER | RARE),
+    "impact": (IMPACT, 597, CLUSTER | RARE),
+    "review": (REVIEW, 655, CLUSTER | RARE),
     "schema": ("import stacks.commands.schema.stack_file, stacks.__main__", 479, CLUSTER | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
-    "the Pulumi program": ("import stacks.program.build, stacks.program.config", 870, CLIENT | NOT_OF_PULUMI),
+    "the Pulumi program": ("import stacks.program.build, stacks.program.config", 872, CLIENT | NOT_OF_PULUMI),
     "the dynamic providers": (PROVIDERS, 629, CLIENT | NOT_OF_PULUMI),
 }
 """The modules imported before the work begins, their largest number, and packages that must not be among them."""
