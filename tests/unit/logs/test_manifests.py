@@ -177,9 +177,7 @@ def test_a_tenants_own_stack_has_logs_where_the_platform_has() -> None:
 def test_a_tenants_own_stack_sends_logs_to_the_store_of_the_platform() -> None:
     store = {"mode": "install", "namespace": "logs"}
     check(own(logs=store), PLATFORM, outputs(logs=store))
-    with pytest.raises(
-        PlatformMismatchError, match="its log store in namespace logs: set logs"
-    ):
+    with pytest.raises(PlatformMismatchError, match="its log store in namespace logs: set logs"):
         check(own(logs=LOKI), PLATFORM, outputs(logs=store))
     with pytest.raises(PlatformMismatchError, match="has no log store: set logs"):
         check(own(logs=store), PLATFORM, outputs(logs=LOKI))
