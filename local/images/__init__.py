@@ -14,9 +14,11 @@ from local.images.programs import (
     VOLCANO_PROGRAMS,
 )
 from local.images.ray import RAY
+from local.images.ray_llm import RAY_LLM
 from local.images.redis import REDIS
 
 __all__ = [
+    "AHEAD",
     "IMAGES",
     "LOG_COLLECTOR",
     "OPERATOR",
@@ -24,6 +26,7 @@ __all__ = [
     "PROMETHEUS",
     "PROMETHEUS_PROXY",
     "RAY",
+    "RAY_LLM",
     "REDIS",
     "REDIS_EXPORTER",
     "Image",
@@ -31,7 +34,7 @@ __all__ = [
     "named",
 ]
 
-IMAGES = (
+AHEAD = (
     PAUSE,
     OPERATOR,
     *VOLCANO_PROGRAMS,
@@ -42,6 +45,9 @@ IMAGES = (
     PROMETHEUS,
     PROMETHEUS_PROXY,
 )
+"""The images that are built before a stack needs them."""
+
+IMAGES = (*AHEAD, RAY_LLM)
 """All images, under the names that stacks use."""
 
 

@@ -14,9 +14,9 @@ from local.images.distribution import install, run_in
 from local.progress import Report
 
 
-def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: Path) -> Path:
+def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: Path, *options: str) -> Path:
     """Fills a folder with the distribution, some of its packages, and at `home` an environment with the packages of
-    `pins`.
+    `pins`. `options`: further ones of `uv pip install`.
 
     Returns the environment's site-packages. Raises RehearsalError with the output of the failed step.
     """
@@ -36,6 +36,7 @@ def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: 
         "--link-mode=copy",
         "--require-hashes",
         f"--requirements={pins}",
+        *options,
     )
     for script in (files / home.strip("/") / "bin").iterdir():
         _set_interpreter(script, home)
