@@ -31,7 +31,7 @@ def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: 
         "install",
         "--quiet",
         f"--python-version={library.name.removeprefix('python')}",
-        f"--python-platform={platform.machine()}-manylinux_2_28",
+        f"--python-platform={platform.machine()}-manylinux_2_34",
         f"--prefix={files}{home}",
         "--link-mode=copy",
         "--require-hashes",
