@@ -22,10 +22,10 @@ PYTEST = .venv/bin/python -m pytest $(ORDER)
 # The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more.
 unit = tests/unit --numprocesses auto --dist worksteal
 engine = tests --ignore tests/unit --ignore tests/pods --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
-pods = tests/pods --verbose --numprocesses 2 --dist loadscope --durations=25
+pods = tests/pods --verbose --numprocesses 3 --dist loadscope --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse mirror wheel docs test test-all test-quick test-rest test-differential test-pods test-failover bench-failover lint format requirements
+.PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse mirror wheel docs test test-all test-quick test-rest test-differential test-pods test-llm test-failover bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ test-differential: build ## Our rules and the real thing judge thousands of gene
 test-pods: real-node ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
 	@$(PYTEST) $(pods) $(ARGS)
 
+test-llm: build ## A real vLLM without GPUs, in pods and on Cloudera ML. Downloads 1.1 GB once; neither CI nor test-all runs it.
+	@$(PYTEST) tests -m llm --verbose --numprocesses 0 $(ARGS)
+
 test-failover: real-node ## The same for Redis and what keeps its tables there: 5 masters are lost, or FAILOVERS=N.
 	@$(PYTEST) tests/pods/failover --verbose $(ARGS)
 
@@ -141,6 +144,9 @@ requirements: .venv/installed ## Pin the packages of requirements*.in again.
 	  --no-emit-find-links --custom-compile-command "make requirements" requirements-dev.in -o requirements-dev.txt
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" local/images/ray.in -o local/images/ray.txt
+	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --python-platform x86_64-manylinux_2_28 \
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --custom-compile-command "make requirements" \
+	  --override local/images/ray-llm-overrides.txt local/images/ray-llm.in -o local/images/ray-llm.txt
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" benchmarks/checkers/requirements.in \
 	  -o benchmarks/checkers/requirements.txt

@@ -175,13 +175,13 @@ def build(
 ) -> None:
     """Install the tools that the cache does not hold yet; for the real node, where it can run, also all images."""
     from local import tools
-    from local.images import IMAGES
+    from local.images import AHEAD
     from local.install import install_missing
     from local.real_node import RealNode, unmet
 
     install_missing((*tools.TOOLS, *(tools.TEST_TOOLS if tests else ())))
     if nodes == "real" and not unmet():
-        RealNode(paths.RUN).build(image.reference for image in IMAGES)
+        RealNode(paths.RUN).build(image.reference for image in AHEAD)
 
 
 @app.command()

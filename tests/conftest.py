@@ -132,7 +132,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts WAITING first, then files without the shared control plane, so that a process has one control plane at a
     time, and of each the longest files, so that all processes end at about the same time.
 
@@ -141,8 +141,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     a test is stopped after SLOWER times its limit.
     Tests with real pods stay in the order of their files and lines: they edit one stack as the one before has left it.
 
-    Refuses a test without a tier: no run of a tier would include it.
+    Refuses a test without a tier: no run of a tier would include it. Leaves out the marker `llm` unless it is selected.
     """
+    if "llm" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("llm")])
+        items[:] = [item for item in items if not item.get_closest_marker("llm")]
     homeless = [item.nodeid for item in items if len([tier for tier in TIERS if item.get_closest_marker(tier)]) != 1]
     if homeless:
         raise pytest.UsageError(f"tests without one marker of {', '.join(TIERS)}: {', '.join(homeless)}")

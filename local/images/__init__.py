@@ -16,9 +16,11 @@ from local.images.programs import (
     VOLCANO_PROGRAMS,
 )
 from local.images.ray import RAY
+from local.images.ray_llm import RAY_LLM
 from local.images.redis import REDIS
 
 __all__ = [
+    "AHEAD",
     "IMAGES",
     "LOGS_PROXY",
     "LOG_COLLECTOR",
@@ -27,6 +29,7 @@ __all__ = [
     "PROMETHEUS",
     "PROMETHEUS_PROXY",
     "RAY",
+    "RAY_LLM",
     "REDIS",
     "REDIS_EXPORTER",
     "VICTORIA_LOGS",
@@ -35,7 +38,7 @@ __all__ = [
     "named",
 ]
 
-IMAGES = (
+AHEAD = (
     PAUSE,
     OPERATOR,
     *VOLCANO_PROGRAMS,
@@ -48,6 +51,9 @@ IMAGES = (
     VICTORIA_LOGS,
     LOGS_PROXY,
 )
+"""The images that are built before a stack needs them."""
+
+IMAGES = (*AHEAD, RAY_LLM)
 """All images, under the names that stacks use."""
 
 

@@ -14,9 +14,9 @@ from local.images.distribution import install, run_in
 from local.progress import Report
 
 
-def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: Path) -> Path:
+def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: Path, *options: str) -> Path:
     """Fills a folder with the distribution, some of its packages, and at `home` an environment with the packages of
-    `pins`.
+    `pins`. `options`: further ones of `uv pip install`.
 
     Returns the environment's site-packages. Raises RehearsalError with the output of the failed step.
     """
@@ -31,11 +31,12 @@ def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: 
         "install",
         "--quiet",
         f"--python-version={library.name.removeprefix('python')}",
-        f"--python-platform={platform.machine()}-manylinux_2_28",
+        f"--python-platform={platform.machine()}-manylinux_2_34",
         f"--prefix={files}{home}",
         "--link-mode=copy",
         "--require-hashes",
         f"--requirements={pins}",
+        *options,
     )
     for script in (files / home.strip("/") / "bin").iterdir():
         _set_interpreter(script, home)

@@ -21,9 +21,14 @@ HOME = "/opt/ray"
 """The Python environment in the image."""
 
 
+def add_user(files: Path) -> None:
+    """Adds the user `ray`."""
+    run_in(files, "useradd", "--create-home", "--uid=1000", "--gid=100", "--shell=/bin/bash", "ray")
+
+
 def _fill(files: Path, report: Report) -> None:
     python.fill(files, report, HOME, PACKAGES, PINS)
-    run_in(files, "useradd", "--create-home", "--uid=1000", "--gid=100", "--shell=/bin/bash", "ray")
+    add_user(files)
     python.compile_all(files, report, HOME)
 
 

@@ -9,7 +9,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # has none
 
 from core.nodes import NodePool
-from local.images import IMAGES
+from local.images import AHEAD
 from local.images.programs import VOLCANO_PROGRAMS
 from local.images.ray import RAY
 from local.install import install_missing
@@ -146,7 +146,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> None:
     """Builds missing programs and images of the real node."""
     with steps.step("build what the cache lacks"):
         install_missing()
-        RealNode(tmp_path_factory.mktemp("none")).build(image.reference for image in IMAGES)
+        RealNode(tmp_path_factory.mktemp("none")).build(image.reference for image in AHEAD)
 
 
 @pytest.fixture(scope="session")

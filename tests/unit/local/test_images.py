@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.images import IMAGES, RAY, Image, named
+from local.images import AHEAD, IMAGES, RAY, RAY_LLM, Image, named
 from local.progress import Report
 from local.tools import KUBERAY
 
@@ -111,6 +111,11 @@ def test_images_have_the_names_that_stacks_use_and_are_found_by_them() -> None:
     assert f"quay.io/kuberay/operator:{KUBERAY.version}" in names
     assert RAY.reference == "docker.io/rayproject/ray:2.60.0"
     assert named(["rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0", "busybox"]) == [RAY]
+
+
+def test_the_image_with_vllm_is_built_only_for_a_stack_that_has_it() -> None:
+    assert RAY_LLM not in AHEAD
+    assert named(["rayproject/ray-llm:2.60.0"]) == [RAY_LLM]
 
 
 def _long_ago(image: Image) -> None:
