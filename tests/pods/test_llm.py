@@ -90,6 +90,7 @@ def service(longest: int = 256, **llm: Any) -> dict[str, Any]:
         "cluster": {
             "rayVersion": pods_cluster()["rayVersion"],
             "image": RAY_LLM.reference,
+            "env": {"TORCHDYNAMO_DISABLE": "1"},  # vLLM's sampler would be compiled, and the image has no compiler
             "head": pods_cluster()["head"],
             "overrides": {
                 "autoscalerOptions": {"resources": small},
