@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,6 @@ from uv import find_uv_bin
 from local import paths
 from local.commands import run
 from local.control_plane import free_ports
-from local.images import ray_llm
 from local.images.ray import PINS
 
 TOKEN = "of-a-real-head"  # noqa: S105 (of a test)
@@ -28,34 +27,13 @@ ENVIRONMENT = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
 
 def serve_python() -> Path:
     """Installs it into the cache, if it is not there. Raises RehearsalError."""
-    return _installed(PINS, PINS.read_bytes(), lambda python: None, "--compile-bytecode")
-
-
-def llm_python() -> Path:
-    """The same with vLLM on CPUs, which needs gcc, and the model of its image at `llm_model`. Raises RehearsalError."""
-
-    def complete(python: Path) -> None:
-        (packages,) = python.parent.parent.glob("lib/python3.*/site-packages")
-        ray_llm.complete(packages)
-        run(python, "-c", ray_llm.MAKE_MODEL, llm_model(python))
-
-    return _installed(
-        ray_llm.PINS, ray_llm.PINS.read_bytes() + Path(ray_llm.__file__).read_bytes(), complete, "--no-deps"
-    )
-
-
-def llm_model(python: Path) -> Path:
-    """The folder of the model beside such a Python."""
-    return python.parent.parent / "model"
-
-
-def _installed(pins: Path, recipe: bytes, complete: Callable[[Path], None], *options: str) -> Path:
-    folder = paths.cache() / "runtimes" / hashlib.sha256(recipe + sys.version.encode()).hexdigest()[:12]
-    python, marker = folder / "bin" / "python", folder / "complete"
+    recipe = PINS.read_bytes() + sys.version.encode()
+    folder = paths.cache() / "runtimes" / hashlib.sha256(recipe).hexdigest()[:12]
+    python, complete = folder / "bin" / "python", folder / "complete"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not marker.exists():
+        if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)
             run(find_uv_bin(), "venv", "--quiet", f"--python={sys.executable}", folder)
             run(
@@ -64,12 +42,11 @@ def _installed(pins: Path, recipe: bytes, complete: Callable[[Path], None], *opt
                 "install",
                 "--quiet",
                 f"--python={python}",
+                "--compile-bytecode",
                 "--require-hashes",
-                f"--requirements={pins}",
-                *options,
+                f"--requirements={PINS}",
             )
-            complete(python)
-            marker.touch()
+            complete.touch()
     return python
 
 

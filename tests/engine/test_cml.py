@@ -19,13 +19,12 @@ from components.cml.client import KEY_VARIABLE
 from components.payloads.cml_application import API_KEYS
 from local import paths
 from local.control_plane import free_ports
-from local.images.ray_llm import OFFLINE
 from local.plugins import Selection
 from testbed.cml.runners import Processes
 from testbed.cml.server import HOST, KEY, RUNTIMES, Server
 from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
-from testbed.ray_python import llm_model, llm_python, serve_python
+from testbed.ray_python import serve_python
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(700)]
 
@@ -116,9 +115,9 @@ class Cml:
         self.run("up", "--yes", "--skip-preview")
 
     @contextmanager
-    def client(self, output: str, key: str, cluster: str = "serving") -> Iterator[httpx.Client]:
-        """Calls an address of a cluster, by default the second one, with a key or token."""
-        url = self.project.outputs()["cmlClusters"][cluster][output]
+    def client(self, output: str, key: str) -> Iterator[httpx.Client]:
+        """Calls an address of the second cluster, with a key or token."""
+        url = self.project.outputs()["cmlClusters"]["serving"][output]
         verified = ssl.create_default_context(cafile=str(self.server.ca_file))
         headers = {"Authorization": f"Bearer {key}"}
         with httpx.Client(
@@ -183,14 +182,7 @@ class Cml:
 
 @pytest.fixture
 def cml(tmp_path: Path, plugins: Selection) -> Iterator[Cml]:
-    with on_a_workspace(tmp_path, plugins, serve_python()) as cml:
-        yield cml
-
-
-@contextmanager
-def on_a_workspace(tmp_path: Path, plugins: Selection, python: Path) -> Iterator[Cml]:
-    """The stack with a local workspace. `python`: that of the second runtime."""
-    runner = Processes(tmp_path / "cml", {}, {RUNTIMES[1]: python})
+    runner = Processes(tmp_path / "cml", {}, {RUNTIMES[1]: serve_python()})
     workspace = Workspace(runner, ("one", "two"), Limits())
     (tmp_path / "cml").mkdir()
     (tmp_path / "hello.py").write_text(HELLO)
@@ -315,45 +307,6 @@ def test_a_job_is_submitted_to_the_head_once_and_again_after_an_edit(cml: Cml) -
     assert "warning" not in cml.run("destroy", "--yes", "--skip-preview")
     assert cml.server.workspace.apps == {}
     assert token not in state + cml.shown
-
-
-@pytest.mark.llm
-@pytest.mark.timeout(1800)
-def test_a_model_on_vllm_answers_and_a_wrong_value_is_reported_with_its_reason(
-    tmp_path: Path, plugins: Selection
-) -> None:
-    python = llm_python()
-
-    def serve(cml: Cml, longest: int) -> str:
-        engine = {"max_model_len": longest, "enforce_eager": True, "num_gpu_blocks_override": 64}
-        cml.set(
-            runtimeIdentifier=RUNTIMES[1],
-            numWorkers=1,
-            resources={"cpu": 1, "memory": 4, "gpus": 1},
-            headResources={"cpu": 1, "memory": 2},
-            env={"VLLM_CPU_KVCACHE_SPACE": "1", **dict(each.split("=") for each in OFFLINE)},
-            readyTimeout="30m",
-            llm={"model": "chat/tiny", "source": str(llm_model(python)), "engineKwargs": engine},
-        )
-        return cml.project.pulumi("up", "--yes", "--skip-preview", fails=longest > 512).output
-
-    with on_a_workspace(tmp_path, plugins, python) as cml:
-        cml.project.environment[KEY_VARIABLE] = KEY
-        serve(cml, 256)
-        shown = cml.project.pulumi("stack", "output", "cmlServeKeys", "--show-secrets", "--json").output
-        question = {"model": "chat/tiny", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8}
-        for key, status in ((json.loads(shown)["training"], 200), ("another key", 401)):
-            with cml.client("endpoint", key, "training") as client:
-                answer = client.post("/v1/chat/completions", json=question)
-                assert answer.status_code == status, answer.text
-                if status == 200:
-                    assert answer.json()["usage"]["completion_tokens"] == 8
-                    streamed = client.post("/v1/chat/completions", json={**question, "stream": True}).text
-                    assert streamed.count('"finish_reason":"length"') == 1
-                    assert streamed.rstrip().endswith("data: [DONE]")
-        cml.project.changes_nothing()
-        assert "max_model_len (100000) is greater than the derived max_model_len" in serve(cml, 100000)
-        cml.run("destroy", "--yes", "--skip-preview")
 
 
 class Load:
