@@ -254,7 +254,7 @@ def test_it_becomes_a_config_of_serve_llm() -> None:
 
 def test_a_model_with_several_replicas_outlives_the_worker_of_one_ingress() -> None:
     assert "ingress_deployment_config" not in arguments(maxReplicas=2)
-    assert arguments(replicas=2)["ingress_deployment_config"] == {"num_replicas": 2}
+    assert arguments(replicas=2)["ingress_deployment_config"] == {"num_replicas": 2, "max_replicas_per_node": 1}
     builder = source_of_ray("llm", "_internal", "serve", "core", "ingress", "builder.py")
     assert arguments(replicas=2).keys() <= fields(builder, "LLMServingArgs")
 
