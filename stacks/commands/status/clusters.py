@@ -165,7 +165,7 @@ _SEE_PLATFORM = "the operator has no pod: the line about it under Platform has t
 def _before_edit(body: Body, pod: Body) -> Iterator[str]:
     """Of a pod that is not ready: that an edit of its image has no effect. Most of those of the stack file are
     replaced by `up`."""
-    template = body["spec"]["headGroupSpec"] if kind(pod) == "head" else groups_of(body["spec"]).get(group(pod))
+    template = body["spec"]["headGroupSpec"] if kind(pod) == "head" else groups_of(body["spec"]).get(str(group(pod)))
     if template is None or is_ready_pod(pod) or leaves(pod) or phase(pod) in ENDED:
         return
     ray, edited = pod["spec"]["containers"][0], template["template"]["spec"]["containers"][0].get("image")
