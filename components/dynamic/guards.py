@@ -66,10 +66,12 @@ class CrdGuardProvider(GuardProvider):
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         found = super().diff(_id, _olds, _news)
         try:
-            gone = bool(_gone(_news))
+            gone = _gone(_news)
         except ClusterUnreachableError:
-            gone = False  # the preview reports that elsewhere
-        return DiffResult(changes=found.changes or gone)
+            gone = []  # the preview reports that elsewhere
+        for body in gone:
+            pulumi.log.warn(f"Deployment {place_of(body['metadata'])} is missing: this update creates it again")
+        return DiffResult(changes=found.changes or bool(gone))
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         without_traceback()

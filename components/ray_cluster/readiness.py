@@ -9,6 +9,7 @@ it would wait until its timeout and fail.
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from components.cluster import Cluster, ClusterUnreachableError, ForbiddenError
@@ -50,6 +51,8 @@ class Evidence:
     """The end of the logs of containers that run and are not ready, by pod name and container name."""
     waits: str | None = None
     """Why it waits in its queue; None if it does not wait."""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When it was read."""
 
 
 async def until_ready(
@@ -204,15 +207,13 @@ def reasons(evidence: Evidence) -> list[str]:
     if evidence.cluster is None:
         return ["it does not exist: it was deleted after its creation"]
     waits = [f"it waits in its queue: {evidence.waits}"] if evidence.waits else []
-    lines = [
-        *waits,
-        *_conditions(evidence.cluster),
-        *(line for pod in evidence.pods for line in pod_reasons(pod, evidence.logs)),
-    ]
+    of_pods = [line for pod in evidence.pods for line in pod_reasons(pod, evidence.logs)]
+    lines = [*waits, *_conditions(evidence.cluster, evidence.pods), *of_pods]
     # A pod's status repeats the messages of events of the scheduler and the kubelet.
     reported = "\n".join(lines)
-    lines += warnings(evidence.events, reported)
-    lines += _operator(evidence.operator_pods, evidence.cluster)
+    pulls = [pod["metadata"]["name"] for pod in evidence.pods if _pull_errors(pod)]
+    lines += warnings((event for event in evidence.events if not _repeats(event, pulls, reported)), reported)
+    lines += _operator(evidence)
     return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition has the reason: read the operator's log"]
 
 
@@ -231,14 +232,38 @@ def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
     return {"HeadPodReady", "RayClusterProvisioned"} <= true
 
 
-def _conditions(cluster: dict[str, Any]) -> list[str]:
-    status = cluster.get("status") or {}
+def _conditions(cluster: dict[str, Any], pods: Iterable[Body]) -> list[str]:
+    """Those that are bad, without what the pods' own status has: KubeRay copies why an image is not pulled."""
+    status, copied = cluster.get("status") or {}, [error for pod in pods for error in _pull_errors(pod)]
     lines = [
         f"RayCluster: {condition['type']} is {condition['status']}: {condition.get('message') or condition['reason']}"
         for condition in status.get("conditions", [])
-        if _is_bad(condition)
+        if _is_bad(condition) and not any(error in condition.get("message", "") for error in copied)
     ]
     return [*lines, *([f"RayCluster: {status['reason']}"] if status.get("reason") else [])]
+
+
+def _pull_errors(pod: Body) -> list[str]:
+    """The messages of its containers whose image cannot be pulled."""
+    status = pod.get("status") or {}
+    found = (each.get("state", {}).get("waiting") or {} for each in status.get("containerStatuses") or ())
+    return [each["message"] for each in found if each.get("reason") in _NOT_PULLED and each.get("message")]
+
+
+_NOT_PULLED = ("ErrImagePull", "ImagePullBackOff")
+"""Reasons of a waiting container (kubernetes, pkg/kubelet/images/types.go)."""
+
+_PULL_FAILED = "Failed to pull image "
+"""Begin of the kubelet's event, before the image, a colon and the error."""
+
+
+def _repeats(event: Body, pulls: Collection[str], reported: str) -> bool:
+    """Whether an event has only what is reported of pods that wait for their image. `pulls`: their names."""
+    message, reason = event.get("message") or "", event.get("reason")
+    if event["involvedObject"].get("name") not in pulls or reason != "Failed":
+        return False
+    error = message.partition(": ")[2] if message.startswith(_PULL_FAILED) else ""
+    return message in [f"Error: {each}" for each in _NOT_PULLED] or bool(error and error in reported)
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:
@@ -310,13 +335,31 @@ def when(event: dict[str, Any]) -> str:
     return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
 
 
-def _operator(pods: tuple[dict[str, Any], ...] | None, cluster: dict[str, Any]) -> list[str]:
+NO_OPERATOR = "the operator has no pod: is its Deployment gone, scaled down, or in another namespace?"
+
+
+def _operator(evidence: Evidence) -> list[str]:
+    pods = evidence.operator_pods
     if pods is not None and not pods:
-        return ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]
+        return [NO_OPERATOR]
     lines = [line for pod in pods or () for line in pod_reasons(pod, {})]
-    if not cluster.get("status"):
-        lines.append("the operator has not looked at the RayCluster: does it run, and does it watch the namespace?")
+    if not (evidence.cluster or {}).get("status"):
+        lines.append(not_looked("the RayCluster", pods, evidence.at))
     return lines
+
+
+_NEW_SECONDS = 60
+"""An operator that has just started has not read all objects."""
+
+
+def not_looked(what: str, operator_pods: Sequence[Body] | None, at: datetime) -> str:
+    """Of an object without a status: that the operator has only started, or what to look at."""
+    made = [each["metadata"].get("creationTimestamp") for each in operator_pods or ()]
+    first = min((datetime.fromisoformat(each) for each in made if each), default=None)
+    begin = f"the operator has not looked at {what}"
+    if first and (seconds := max(int((at - first).total_seconds()), 0)) < _NEW_SECONDS:
+        return f"{begin}: its pod started {seconds} s ago"
+    return f"{begin}: does it run, and does it watch the namespace?"
 
 
 _OWNER_LABEL = "kueue.x-k8s.io/job-uid"

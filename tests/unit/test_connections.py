@@ -56,3 +56,23 @@ def test_definitions_are_not_applied_again(in_memory: FakeCluster) -> None:
 def test_what_is_deleted_without_a_connection_does_not_change(provider: ResourceProvider) -> None:
     diff = provider.diff("id", {**DESIRED, **BEFORE}, {**DESIRED, **AFTER})
     assert (diff.changes, diff.replaces or []) == (False, [])
+
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"namespace": "ray-system", "name": "kuberay-operator"},
+}
+
+
+def test_a_preview_says_which_missing_deployment_the_update_of_the_guard_creates_again(
+    in_memory: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    props = {**BEFORE, "resources": [], "deployments": [DEPLOYMENT], "fieldManager": "us"}
+    guard = CrdGuardProvider("KubeRay")
+    assert guard.diff("id", props, props).changes
+    message = "Deployment ray-system/kuberay-operator is missing: this update creates it again"
+    assert capsys.readouterr().err == f"warning: {message}\n"
+    in_memory.add(DEPLOYMENT)
+    assert not guard.diff("id", props, props).changes
+    assert capsys.readouterr().err == ""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from components.job_template.manifests import AUTHOR_ANNOTATION, CODE_ANNOTATION, SIZE_LABEL, TEMPLATE_LABEL
+from components.operator.settings import NAME as OPERATOR
 from components.payloads.idle_termination import rests_since
 from components.queues.settings import Backend
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_cluster.readiness import (
     ENDED,
+    NO_OPERATOR,
     Evidence,
     about,
     gang_reason,
@@ -135,8 +137,12 @@ def cluster_status(
         why = [line for pod in pods if not leaves(pod) for line in pod_reasons(dict(pod), {})]
     else:
         events = about(found.all("events"), names)
-        evidence = Evidence(body, tuple(pods), events, live.operator_pods, waits=waits)
+        evidence = Evidence(body, tuple(pods), events, live.operator_pods, waits=waits, at=live.at)
         why = [line.removeprefix("RayCluster: ") for line in reasons(evidence)]
+        if any(each.name == OPERATOR for each in live.workloads):
+            why = [_SEE_PLATFORM if line == NO_OPERATOR else line for line in why]
+        if not in_stack_file and not metadata.get("ownerReferences"):
+            why += (line for pod in pods for line in _before_edit(body, pod))
         if gone:
             why.insert(0, "it has no pod of a head: that it is ready is KubeRay's last report, and no longer true")
     return ClusterStatus(
@@ -151,6 +157,21 @@ def cluster_status(
         status_summary(body, None if "pods" in found.unreadable else pods),
         tuple(why),
     )
+
+
+_SEE_PLATFORM = "the operator has no pod: the line about it under Platform has the reason"
+
+
+def _before_edit(body: Body, pod: Body) -> Iterator[str]:
+    """Of a pod that is not ready: that an edit of its image has no effect. Most of those of the stack file are
+    replaced by `up`."""
+    template = body["spec"]["headGroupSpec"] if kind(pod) == "head" else groups_of(body["spec"]).get(str(group(pod)))
+    if template is None or is_ready_pod(pod) or leaves(pod) or phase(pod) in ENDED:
+        return
+    ray, edited = pod["spec"]["containers"][0], template["template"]["spec"]["containers"][0].get("image")
+    if body["metadata"].get("generation", 1) > 1 and edited not in (None, ray.get("image")):
+        name = pod["metadata"]["name"]
+        yield f"pod {name} has the image before the edit to {edited}: delete it, and KubeRay creates it again"
 
 
 def why_it_waits(body: Body, found: Found, backend: Backend | None) -> str | None:

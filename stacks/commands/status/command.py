@@ -284,12 +284,13 @@ def live_of(cluster: "Cluster", settings: "StackSettings", tenants: "Sequence[Te
         return Live(datetime.now(UTC), {})
 
     from stacks.commands.status import platform
-    from stacks.commands.status.live import look, workloads
+    from stacks.commands.status.live import look, refusals, workloads
 
     backend = settings.scheduler.backend if settings.scheduler else None
     namespaces = [each.namespace_name for each in tenants]
     live = look(cluster, namespaces, settings.operator.namespace, backend)
-    return replace(live, workloads=workloads(cluster, platform.workloads(settings)))
+    found = workloads(cluster, platform.workloads(settings, live))
+    return replace(live, workloads=found, refusals=refusals(cluster, found))
 
 
 def measured(cluster: "Cluster", settings: "StackSettings", tenants: "Sequence[TenantSettings]") -> "Live":

@@ -19,10 +19,10 @@ from components.queues.kueue import API_VERSION as KUEUE
 from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO
 from components.ray_cluster.manifests import API_VERSION as RAY
-from components.ray_cluster.readiness import OPERATOR_PODS
+from components.ray_cluster.readiness import OPERATOR_PODS, when
 from core.body import Body
 from stacks.commands.status.budgets import QUEUES
-from stacks.commands.status.snapshot import Found, Live, Usage, Workload
+from stacks.commands.status.snapshot import Found, Live, Usage, Workload, lacks_pods
 
 _AT_ONCE = 8
 """Namespaces that are read at the same time."""
@@ -74,6 +74,20 @@ def workloads(cluster: Cluster, parts: Iterable[Workload]) -> dict[Workload, Bod
     for each in parts:
         with suppress(ForbiddenError):
             found[each] = cluster.get("apps/v1", each.plural, each.namespace, each.name)
+    return found
+
+
+def refusals(cluster: Cluster, parts: Mapping[Workload, Body | None]) -> dict[Workload, str]:
+    """Why these Deployments and StatefulSets lack pods, by their newest warnings; without those that have all pods,
+    and those whose events this account must not read. Raises ClusterUnreachableError."""
+    found: dict[Workload, str] = {}
+    for each, body in parts.items():
+        if body is None or not lacks_pods(body):
+            continue
+        with suppress(ForbiddenError):
+            events = cluster.list("v1", "events", each.namespace, fields="type=Warning") or ()
+            if newest := max(filter(each.is_about, events), key=when, default=None):
+                found[each] = f"{newest.get('reason')}: {newest.get('message')}"
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from components.queues.settings import Backend
-from components.ray_cluster.readiness import about, conditions, pod_reasons, warnings
+from components.ray_cluster.readiness import about, conditions, not_looked, pod_reasons, warnings
 from components.ray_job.manifests import SUBMITTER_LABEL
 from components.ray_service.applications import (
     Application,
@@ -74,7 +74,7 @@ def job_status(
     """The status of a RayJob. `clusters`: the RayClusters of its namespace, by name."""
     metadata, status = body["metadata"], body.get("status") or {}
     deployment = status.get("jobDeploymentStatus") or NEW
-    why = tuple(dict.fromkeys(_reasons(body, deployment, found, backend, clusters)))
+    why = tuple(dict.fromkeys(_reasons(body, deployment, found, live, backend, clusters)))
     end = status.get("endTime")
     return JobStatus(
         metadata["name"],
@@ -101,7 +101,12 @@ def _as_desired(body: Body, deployment: str, why: tuple[str, ...]) -> bool:
 
 
 def _reasons(
-    body: Body, deployment: str, found: Found, backend: Backend | None, clusters: Mapping[str, ClusterStatus]
+    body: Body,
+    deployment: str,
+    found: Found,
+    live: Live,
+    backend: Backend | None,
+    clusters: Mapping[str, ClusterStatus],
 ) -> Iterator[str]:
     metadata, spec, status = body["metadata"], body["spec"], body.get("status") or {}
     if deleted := metadata.get("deletionTimestamp"):
@@ -122,7 +127,7 @@ def _reasons(
         yield from _cluster_of_job(status.get("rayClusterName"), clusters)
         yield from warnings(about(found.all("events"), {metadata["name"]}))
         if deployment == NEW and not waits_in_kueue(body):
-            yield "the operator has not looked at it: does it run, and does it watch the namespace?"
+            yield not_looked("it", live.operator_pods, live.at)
 
 
 def _of_submitter(name: str, found: Found) -> Iterator[str]:
@@ -185,7 +190,7 @@ def service_status(body: Body, found: Found, live: Live, clusters: Mapping[str, 
         *([] if serves else warnings(about(found.all("events"), {metadata["name"]}))),
     ]
     if not status:
-        why.append("the operator has not looked at it: does it run, and does it watch the namespace?")
+        why.append(not_looked("it", live.operator_pods, live.at))
     return ServiceStatus(
         metadata["name"],
         serves and all(each.runs for each in found_applications if each.role == "active"),

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from components.kueue.manifests import MANAGER
 from components.logs.store import NAME as LOG_STORE
 from components.monitoring.prometheus import NAME as PROMETHEUS
+from components.operator.settings import NAME as OPERATOR
 from components.ray_cluster.readiness import is_ready_pod
 from components.redis.connection import NAME as REDIS
 from components.volcano.manifests import CONTROLLERS, SCHEDULER, WEBHOOK
-from stacks.commands.status.snapshot import Live, Workload
+from stacks.commands.status.snapshot import Live, Workload, lacks_pods
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
 
-_PUT_BACK = "`up` creates it again"
-_REFRESHED = "`ray-platform refresh` and then `up` create it again"
+_PUT_BACK = "`pulumi up -s STACK` creates it again"
+_REFRESHED = "`ray-platform refresh STACK` and then `pulumi up -s STACK` create it again"
+
+_STALE = "nothing below is kept current"
 
 _WITHOUT: Mapping[str, tuple[str, str]] = {
+    OPERATOR: ("the KubeRay operator", _STALE),
     SCHEDULER: ("Volcano's scheduler", "pods that wait in its queues stay Pending"),
     CONTROLLERS: ("Volcano's controller", "the state of queues and PodGroups is not kept current"),
     WEBHOOK: ("Volcano's webhook", "the API server may refuse new pods and PodGroups"),
@@ -39,11 +43,13 @@ class Problem:
     """What is wrong, what follows, and what to do."""
 
 
-def workloads(stack: StackSettings) -> list[Workload]:
-    """What the stack has installed besides the operator. What exists already may have other names."""
-    if stack.platform:
-        return []
+def workloads(stack: StackSettings, live: Live) -> list[Workload]:
+    """What the stack has installed; the operator only if it has no pod. What exists already may have other names."""
     found = []
+    if live.operator_pods == () and stack.operator.install == "manifests":
+        found.append(Workload("deployments", stack.operator.namespace, OPERATOR))
+    if stack.platform:
+        return found
     if (scheduler := stack.scheduler) and scheduler.configured.install == "manifests":
         names = (SCHEDULER, CONTROLLERS, WEBHOOK) if scheduler.volcano else (MANAGER,)
         found += [Workload("deployments", scheduler.configured.namespace, name) for name in names]
@@ -66,7 +72,7 @@ def problems(stack: StackSettings, live: Live) -> Iterator[Problem]:
             continue
         wanted = body["spec"].get("replicas", 1)
         ready = (body.get("status") or {}).get("readyReplicas") or 0
-        pods = f"`kubectl get pods -n {each.namespace}` shows its pods"
+        pods = _refused(each, live) if lacks_pods(body) else f"`kubectl get pods -n {each.namespace}` shows its pods"
         if not ready:
             state = "has no ready pod" if wanted else "is scaled to 0 replicas"
             pods = pods if wanted else _REFRESHED.replace("create it again", "scale it back")
@@ -78,13 +84,24 @@ def problems(stack: StackSettings, live: Live) -> Iterator[Problem]:
             )
 
 
+def _refused(each: Workload, live: Live) -> str:
+    """Of one that lacks pods: why, as far as this account may read it, and where to read more."""
+    named = f"replicasets -n {each.namespace}"
+    if each.plural == "statefulsets":
+        named = f"statefulset -n {each.namespace} {each.name}"
+    lasts, shows = "It does not heal by itself while a pod is refused", f"`kubectl describe {named}` shows"
+    why = live.refusals.get(each)
+    return f"{lasts}: {why}. {shows} more" if why else f"{lasts}. {shows} why one is missing"
+
+
 def _operator(stack: StackSettings, live: Live) -> Iterator[Problem]:
+    """Of an operator whose Deployment was not read."""
     if live.operator_pods is None or stack.operator.install == "existing" or any(map(is_ready_pod, live.operator_pods)):
         return
     short, where = "the KubeRay operator does not run", f"in namespace {stack.operator.namespace}"
     if live.operator_pods:
         pods = f"`kubectl describe pods -n {stack.operator.namespace}` shows why"
-        yield Problem(short, f"the KubeRay operator is not ready {where}: nothing below is kept current. {pods}")
-    else:
+        yield Problem(short, f"the KubeRay operator is not ready {where}: {_STALE}. {pods}")
+    elif not any(each.name == OPERATOR for each in live.workloads):
         again = f"If its Deployment is gone, {_PUT_BACK}; if it is scaled to 0, scale it back"
-        yield Problem(short, f"the KubeRay operator has no pod {where}: nothing below is kept current. {again}")
+        yield Problem(short, f"the KubeRay operator has no pod {where}: {_STALE}. {again}")

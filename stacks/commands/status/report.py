@@ -35,8 +35,9 @@ CML, REMOTE_JOBS, QUEUES = "Cloudera ML", "Jobs outside Kubernetes", "Queues"
 
 _UNKNOWN = "?"
 
-_LONGEST = 400
-"""Characters of a message that are shown; the JSON output has all of it."""
+_LONGEST, _END = 400, 200
+"""Characters of a message that are shown, and how many of these are its end, where the innermost error is. The JSON
+output has all of it."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def _lines(kind: str, name: str, reasons: Iterable[str]) -> Iterator[str]:
 
 def _cut(text: str) -> str:
     line = in_one_line(text)
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - _END]}...{line[-_END:]}"
 
 
 def _clusters(clusters: tuple[ClusterStatus, ...]) -> Table:

@@ -42,6 +42,19 @@ class Workload:
     def kind(self) -> str:
         return "Deployment" if self.plural == "deployments" else "StatefulSet"
 
+    def is_about(self, event: Body) -> bool:
+        """Whether an event of its namespace is about it, or about a ReplicaSet of the Deployment, which makes its
+        pods."""
+        about = event["involvedObject"]
+        kind, name = about.get("kind"), str(about.get("name"))
+        of_replica_set = kind == "ReplicaSet" and name.rpartition("-")[0] == self.name
+        return (kind, name) == (self.kind, self.name) or (self.plural == "deployments" and of_replica_set)
+
+
+def lacks_pods(workload: Body) -> bool:
+    """Whether a Deployment or StatefulSet has fewer pods than it should have, ready or not."""
+    return int((workload.get("status") or {}).get("replicas") or 0) < int(workload["spec"].get("replicas", 1))
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -77,7 +90,11 @@ class Live:
     """None: this account must not read them."""
 
     workloads: Mapping[Workload, Body | None] = field(default_factory=dict)
-    """Those of the platform that this account may read; None if one does not exist."""
+    """Those of the platform that this account may read; None if one does not exist. The operator's only if it has no
+    pod."""
+
+    refusals: Mapping[Workload, str] = field(default_factory=dict)
+    """The newest warning about those that lack pods, if this account may read events there."""
 
     usages: Mapping[str, Usage] = field(default_factory=dict)
     """By namespace, of the tenants whose metrics this account may read."""

@@ -1,6 +1,7 @@
 """When a RayCluster is provisioned, what a tenant relies on, and what a user reads when it does not become ready."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pulumi
@@ -22,6 +23,7 @@ from components.ray_cluster.readiness import (
     why_not_ready,
 )
 from components.ray_cluster.rules import valid
+from core.body import Body
 from core.nodes import NodePool
 from testbed.fake_cluster import FakeCluster
 from testbed.recorder import Recorder, record
@@ -207,6 +209,22 @@ CRASHING = {
     "lastState": {"terminated": {"message": "redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long\n"}},
 }
 NOT_READY = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it:"
+AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+UNREACHABLE = 'failed to do request: Head "https://registry.example/ray": dial tcp: network is unreachable'
+BACK_OFF = f'Back-off pulling image "ray:0": ErrImagePull: {UNREACHABLE}'
+
+
+def made(at: datetime) -> Body:
+    """A pod of the operator."""
+    return {"metadata": {"name": "kuberay-operator-0", "creationTimestamp": at.isoformat()}}
+
+
+def failed(message: str, about: str = "training-head") -> Body:
+    """An event of the kubelet."""
+    subject = {"kind": "Pod", "name": about}
+    return {"type": "Warning", "reason": "Failed", "message": message, "involvedObject": subject, "metadata": {}}
+
+
 NOT_LOOKED = "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
 
 
@@ -260,7 +278,33 @@ NOT_LOOKED = "the operator has not looked at the RayCluster: does it run, and do
             ),
             ["Pod training-head: R: newer", "Pod training-head: R: older"],
         ),
-        (Evidence({}), ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]),
+        (Evidence({}), ["the operator has no pod: is its Deployment gone, scaled down, or in another namespace?"]),
+        (
+            Evidence({}, operator_pods=(made(AT - timedelta(hours=1)), made(AT)), at=AT),
+            [NOT_LOOKED],
+        ),
+        (
+            Evidence({}, operator_pods=(made(AT - timedelta(seconds=12)),), at=AT),
+            ["the operator has not looked at the RayCluster: its pod started 12 s ago"],
+        ),
+        (  # An image that cannot be pulled is reported once.
+            seen(
+                ("HeadPodReady", "False", f"containers with unready status: [ray-head]; ray-head: {BACK_OFF}"),
+                pod=head_pod(containerStatuses=[waiting("ray-head", "ImagePullBackOff", BACK_OFF)]),
+                events=(
+                    failed("Error: ErrImagePull"),
+                    failed("Error: ImagePullBackOff"),
+                    failed(f'Failed to pull image "ray:0": {UNREACHABLE}'),
+                    failed('Failed to pull image "ray:0": another error'),
+                    failed("Error: ErrImagePull", about="training-worker"),
+                ),
+            ),
+            [
+                f"pod training-head, container ray-head: ImagePullBackOff: {BACK_OFF}",
+                'Pod training-head: Failed: Failed to pull image "ray:0": another error',
+                "Pod training-worker: Failed: Error: ErrImagePull",
+            ],
+        ),
         (Evidence({}, operator_pods=OPERATOR), [NOT_LOOKED]),
         (Evidence({}, operator_pods=None), [NOT_LOOKED]),
         (

@@ -94,6 +94,20 @@ def test_a_pod_that_pulls_its_image_holds_its_gpus_and_an_ended_one_holds_none()
     assert cluster(ray_cluster("training", *READY), pod("ended", gpus=8, phase="Failed")).gpus.held == 0
 
 
+@pytest.mark.parametrize(("outside", "ready"), [(True, False), (False, False), (True, True)])
+def test_a_pod_that_an_edit_of_its_image_does_not_reach_is_named(outside: bool, ready: bool) -> None:
+    body = ray_cluster("training", *STARTING, metadata={"generation": 2})
+    [of_spec] = body["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    of_spec["image"] = "ray:2.60.0"
+    head = pod("head") if ready else pod("head", phase="Pending", conditions=[])
+    [of_pod] = head["spec"]["containers"]
+    of_pod["image"] = "ray:2.60.0-typo"
+    named = "pod head has the image before the edit to ray:2.60.0: delete it, and KubeRay creates it again"
+    assert (named in cluster(body, head, in_stack_file=not outside).reasons) is (outside and not ready)
+    of_pod["image"] = of_spec["image"]
+    assert named not in cluster(body, head, in_stack_file=not outside).reasons
+
+
 def test_a_cluster_that_is_not_ready_names_condition_pod_and_warning() -> None:
     refused = warning("training", "exceeded quota: ray-platform", kind="RayCluster")
     other = warning("research", "of another cluster", kind="RayCluster")

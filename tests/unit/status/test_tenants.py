@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from core.nodes import GPU_RESOURCE
 from local.paths import ROOT
 from stacks.commands.status import report, text
 from stacks.commands.status.clusters import Gpus
-from stacks.commands.status.live import usages
-from stacks.commands.status.platform import workloads
+from stacks.commands.status.live import refusals, usages
+from stacks.commands.status.live import workloads as live_workloads
+from stacks.commands.status.platform import problems, workloads
 from stacks.commands.status.report import as_object, duration, sections, summary
-from stacks.commands.status.snapshot import Found, Live, Usage
+from stacks.commands.status.snapshot import Found, Live, Usage, Workload
 from stacks.commands.status.tenants import StackStatus, queue_names, stack_status
 from testbed.fake_cluster import FakeCluster
 from tests.unit.planning.stacks import always, stack, tenant
@@ -122,33 +124,39 @@ def test_what_prometheus_records_of_a_tenant_is_shown_to_those_who_may_read_it(m
     assert as_object("prod", status(WORKS))["tenants"][0]["usage"] is None
 
 
-WHOLE = {"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}
+WHOLE = {"spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 3}}
+LACKING = {"spec": {}, "status": {"replicas": 1}}
 
 
 @pytest.mark.parametrize(
     ("name", "body", "short", "shown"),
     [
-        ("volcano-scheduler", None, "Volcano's scheduler does not run", "stay Pending. `up` creates it again"),
-        ("volcano-admission", {"spec": {}}, "Volcano's webhook does not run", "`kubectl get pods -n volcano-system`"),
+        (
+            "volcano-scheduler",
+            None,
+            "Volcano's scheduler does not run",
+            "stay Pending. `pulumi up -s STACK` creates it",
+        ),
+        ("volcano-admission", LACKING, "Volcano's webhook does not run", "`kubectl get pods -n volcano-system`"),
         (
             "volcano-admission",
             {"spec": {"replicas": 0}},
             "Volcano's webhook does not run",
             "is scaled to 0 replicas (Deployment volcano-system/volcano-admission): the API server may refuse",
         ),
-        ("ray-redis", None, "Redis does not run", "`ray-platform refresh` and then `up`"),
+        ("ray-redis", None, "Redis does not run", "`ray-platform refresh STACK` and then `pulumi up -s STACK`"),
         (
             "ray-redis",
-            {**WHOLE, "status": {"readyReplicas": 2}},
+            {**WHOLE, "status": {"replicas": 3, "readyReplicas": 2}},
             "Redis has 2 of 3 nodes",
-            "the loss of one more may stop it",
+            "the loss of one more may stop it. `kubectl get pods -n ray-system` shows its pods",
         ),
         ("ray-redis", WHOLE, None, None),
         (
             "prometheus",
             None,
             "Prometheus does not run",
-            "metrics and alerts are missing. `ray-platform refresh` and then",
+            "metrics and alerts are missing. `ray-platform refresh STACK` and then",
         ),
     ],
 )
@@ -156,7 +164,7 @@ def test_what_does_not_run_of_the_platform_comes_first(
     name: str, body: Body | None, short: str | None, shown: str | None
 ) -> None:
     known = stack(tenant("team-a"), redis={"gateway": None}, monitoring={"mode": "install"}, **VOLCANO)
-    expected = dict.fromkeys(workloads(known), WHOLE)
+    expected = dict.fromkeys(workloads(known, Live(NOW, {}, operator_pods=OPERATOR)), WHOLE)
     assert [each.name for each in expected] == [
         "volcano-scheduler", "volcano-controllers", "volcano-admission", "prometheus", "ray-redis",
     ]  # fmt: skip
@@ -171,6 +179,100 @@ def test_what_does_not_run_of_the_platform_comes_first(
     [first, *_] = sections(status)
     assert first.title == "Platform"
     assert shown in first.reasons[0]
+
+
+NO_POD = "nothing below is kept current. "
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (
+            None,
+            "the KubeRay operator is gone (Deployment ray-system/kuberay-operator): "
+            f"{NO_POD}`pulumi up -s STACK` creates it again",
+        ),
+        (
+            {"spec": {"replicas": 0}},
+            "the KubeRay operator is scaled to 0 replicas (Deployment ray-system/kuberay-operator): "
+            f"{NO_POD}`ray-platform refresh STACK` and then `pulumi up -s STACK` scale it back",
+        ),
+        (
+            ForbiddenError("no"),
+            "the KubeRay operator has no pod in namespace ray-system: "
+            f"{NO_POD}If its Deployment is gone, `pulumi up -s STACK` creates it again; if it is scaled to 0, scale it "
+            "back",
+        ),
+    ],
+)
+def test_of_an_operator_without_a_pod_its_deployment_has_the_reason(body: Any, shown: str) -> None:
+    known, cluster = stack(tenant("team-a")), FakeCluster()
+    if isinstance(body, ForbiddenError):
+        cluster.fail(body)
+    elif body:
+        about = {"name": "kuberay-operator", "namespace": "ray-system"}
+        cluster.add({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, **body})
+    live = Live(NOW, {"team-a": found(rayclusters=[ray_cluster("training")])}, found(), ())
+    live = replace(live, workloads=live_workloads(cluster, workloads(known, live)))
+    platform, team = sections(stack_status(known, known.tenants, live))
+    assert platform.reasons == (shown,)
+    assert ("under Platform" in team.reasons[0]) is not isinstance(body, ForbiddenError)
+
+
+LACKS_ONE = {"spec": {"replicas": 3}, "status": {"replicas": 2, "readyReplicas": 2}}
+ONE_LESS = "the loss of one more may stop it. It does not heal by itself while a pod is refused"
+DESCRIBE = "`kubectl describe statefulset -n ray-system ray-redis`"
+
+
+def test_why_a_pod_of_redis_is_refused_is_shown_to_those_who_may_read_its_events() -> None:
+    known = stack(tenant("team-a"), redis={"gateway": None})
+    about = {"kind": "StatefulSet", "name": "ray-redis"}
+    events = [
+        {
+            **{"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "FailedCreate"},
+            **{"metadata": {"namespace": "ray-system", "name": name}, "lastTimestamp": f"2026-01-01T10:00:0{at}Z"},
+            **{"involvedObject": {**about, **other}, "message": message},
+        }
+        for at, (name, message, other) in enumerate(
+            [
+                ("older", "another reason", {}),
+                ("newer", "exceeded quota: limits", {}),
+                ("other", "of another", {"name": "ray-redis-b"}),
+            ]
+        )
+    ]
+    cluster = FakeCluster(*events)
+    live = Live(NOW, {"team-a": WORKS}, found(), OPERATOR)
+    parts = dict.fromkeys(workloads(known, live), LACKS_ONE)
+
+    def line() -> str:
+        shown = stack_status(known, known.tenants, replace(live, workloads=parts, refusals=refusals(cluster, parts)))
+        return shown.platform[0].line
+
+    assert line().endswith(f"{ONE_LESS}: FailedCreate: exceeded quota: limits. {DESCRIBE} shows more")
+    cluster.fail(ForbiddenError("no"))
+    assert line().endswith(f"{ONE_LESS}. {DESCRIBE} shows why one is missing")
+
+
+def test_a_deployments_refused_pods_are_those_of_its_replica_set() -> None:
+    scheduler = Workload("deployments", "volcano-system", "volcano-scheduler")
+    refused = {
+        **{"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "FailedCreate", "message": "exceeded"},
+        "metadata": {"namespace": "volcano-system", "name": "refused"},
+        "involvedObject": {"kind": "ReplicaSet", "name": "volcano-scheduler-5fff575474"},
+    }
+    none: Body = {"spec": {"replicas": 1}}
+    assert refusals(FakeCluster(refused), {scheduler: none}) == {scheduler: "FailedCreate: exceeded"}
+    shown = problems(stack(tenant("team-a")), Live(NOW, {}, workloads={scheduler: none}, refusals={}))
+    assert "`kubectl describe replicasets -n volcano-system`" in next(shown).line
+
+
+def test_a_long_reason_keeps_its_end_where_the_innermost_error_is() -> None:
+    chain = "failed to resolve reference: " * 20
+    [line] = report._lines("RayCluster", "batch", [f"pod head: {chain}connect: network is unreachable"])
+    assert line.startswith("RayCluster batch: pod head: failed")
+    assert line.endswith(": connect: network is unreachable")
+    assert len(line) == 403
 
 
 def test_reasons_that_differ_only_in_the_name_of_a_pod_are_one_line() -> None:
