@@ -119,7 +119,7 @@ def serve_config_of(llm: LanguageModelSettings) -> ServeConfigSettings:
     }
     args: dict[str, Any] = {"llm_configs": [config]}
     if llm.replicas > 1:
-        # Requests pass it, and Ray starts a single one: the loss of its worker would stop all. Nothing else spreads two.
+        # Requests pass it, and Ray starts a single one: the loss of its worker would stop all.
         args["ingress_deployment_config"] = {"num_replicas": 2, "max_replicas_per_node": 1}
     application = ApplicationSettings(name="llm", route_prefix="/", import_path=BUILDER, args=args)
     return ServeConfigSettings(applications=(application,))
