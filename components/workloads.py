@@ -97,11 +97,12 @@ def probed(path: str, port: str | int = "web") -> Body:
 
 
 def pod(container: Body, **further: Any) -> Body:
-    """A pod of one container, whose volumes its user may write."""
+    """A pod of one container, whose volumes its user may write. It has no token unless `further` mounts one."""
     security = {**RESTRICTED_POD, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER}
     return {
         "enableServiceLinks": False,
         "securityContext": {**security, "fsGroupChangePolicy": "OnRootMismatch"},
+        "automountServiceAccountToken": False,
         "containers": [container],
         **further,
     }

@@ -22,6 +22,11 @@ from testbed.pods.steps import until
 ACCOUNT = "proxies"
 """The account of their pods: the namespace's own is created a moment later."""
 
+PEOPLE = {"team-a": "alice", "team-b": "bob"}
+"""A user of each tenant."""
+
+TENANTS = [{"name": tenant, "users": [f"user:{user}"]} for tenant, user in PEOPLE.items()]
+
 Command = Callable[[Body, str], Sequence[str | Path]]
 """The command of a container that listens on an address of this machine instead of its own."""
 

@@ -25,7 +25,7 @@ SELECTOR = {"app.kubernetes.io/component": NAME}
 PROXIES = {"app.kubernetes.io/component": "logs-proxy"}
 """Label of the pods of all proxies."""
 
-PROXY_PORT = 8427
+PROXY_PORT, _HEALTH_PORT = 8427, 8428
 
 LABELS = {"app.kubernetes.io/name": "ray-platform-logs"}
 """Labels of all objects."""
@@ -117,7 +117,6 @@ def account(tenant: str) -> dict[str, int]:
 
 
 def _stateful_set(settings: LogStoreSettings) -> Body:
-    given = settings.resources
     arguments = [
         f"-httpListenAddr=:{PORT}",
         "-storageDataPath=/data",
@@ -129,12 +128,12 @@ def _stateful_set(settings: LogStoreSettings) -> Body:
         settings.image,
         arguments,
         PORT,
-        resources={"requests": given.model_dump(), "limits": {"memory": given.memory}},
+        resources=settings.resources.without_cpu_limit,
         readinessProbe=probed("/health"),
         livenessProbe=probed("/health"),
         volumeMounts=[{"name": "data", "mountPath": "/data"}],
     )
-    pod = workloads.pod(container, automountServiceAccountToken=False)
+    pod = workloads.pod(container)
     return workloads.stateful_set(NAME, SELECTOR, pod, settings.storage, settings.storage_class_name)
 
 
@@ -154,8 +153,5 @@ def _proxy(settings: LogStoreSettings, tenant: str, labels: Mapping[str, str], f
         volumeMounts=[{"name": "config", "mountPath": _FOLDER, "readOnly": True}],
     )
     volumes = [{"name": "config", "configMap": {"name": _CONFIG_MAP}}]
-    pod = workloads.pod(container, automountServiceAccountToken=False, volumes=volumes)
+    pod = workloads.pod(container, volumes=volumes)
     return workloads.deployment(service_of(tenant), labels, pod, files)
-
-
-_HEALTH_PORT = 8428

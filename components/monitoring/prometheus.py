@@ -91,7 +91,6 @@ def configuration(*, scrape: str, rules: str, interval: int) -> Body:
 
 
 def _stateful_set(settings: PrometheusSettings, config_map: str, files: Mapping[str, str]) -> Body:
-    given = settings.resources
     arguments = [
         f"--config.file={_CONFIG}/{CONFIG_FILE}",
         f"--storage.tsdb.path={_DATA}",
@@ -103,7 +102,7 @@ def _stateful_set(settings: PrometheusSettings, config_map: str, files: Mapping[
         settings.image,
         arguments,
         PORT,
-        resources={"requests": given.model_dump(), "limits": {"memory": given.memory}},
+        resources=settings.resources.without_cpu_limit,
         # After a crash it reads its log of the last hours before it is ready.
         startupProbe={**probed("/-/ready"), "periodSeconds": 5, "failureThreshold": 180},
         readinessProbe=probed("/-/ready"),
@@ -133,6 +132,4 @@ def _proxy(settings: PrometheusSettings, tenant: str, labels: Mapping[str, str])
         "-enable-label-apis",
     ]
     container = workloads.proxy(settings.proxy_image, arguments, PORT, probed("/healthz"))
-    return workloads.deployment(
-        service_of(tenant), labels, workloads.pod(container, automountServiceAccountToken=False)
-    )
+    return workloads.deployment(service_of(tenant), labels, workloads.pod(container))

@@ -39,6 +39,12 @@ class ComputeResources(Settings):
     memory: Memory
     """Memory."""
 
+    @property
+    def without_cpu_limit(self) -> dict[str, dict[str, str]]:
+        """Memory with equal request and limit, and CPU without a limit, for a container that others wait for: Sentinels
+        would consider a throttled node of Redis dead."""
+        return {"requests": {"cpu": self.cpu, "memory": self.memory}, "limits": {"memory": self.memory}}
+
 
 class Toleration(CheckedSettings):
     """A Kubernetes toleration."""

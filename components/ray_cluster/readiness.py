@@ -53,6 +53,8 @@ class Evidence:
     """Why it waits in its queue; None if it does not wait."""
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When it was read."""
+    no_operator: str = "the operator has no pod: is its Deployment gone, scaled down, or in another namespace?"
+    """What is said if the operator has no pod."""
 
 
 async def until_ready(
@@ -335,13 +337,10 @@ def when(event: dict[str, Any]) -> str:
     return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
 
 
-NO_OPERATOR = "the operator has no pod: is its Deployment gone, scaled down, or in another namespace?"
-
-
 def _operator(evidence: Evidence) -> list[str]:
     pods = evidence.operator_pods
     if pods is not None and not pods:
-        return [NO_OPERATOR]
+        return [evidence.no_operator]
     lines = [line for pod in pods or () for line in pod_reasons(pod, {})]
     if not (evidence.cluster or {}).get("status"):
         lines.append(not_looked("the RayCluster", pods, evidence.at))

@@ -36,7 +36,6 @@ from components.redis.connection import (
 )
 from components.redis.pods import (
     RESTRICTED,
-    amounts,
     environment,
     mounts,
     pod_security,
@@ -249,7 +248,7 @@ def _cron_job(
         "image": settings.image,
         "command": script(does) if does == "restore" else ["sh", "-c", _UNFINISHED, "sh", *script(does)],
         "env": env,
-        "resources": amounts(given),
+        "resources": given.without_cpu_limit,
         "securityContext": dict(RESTRICTED),
         "volumeMounts": [
             {"name": "backup", "mountPath": _FOLDER},

@@ -140,11 +140,6 @@ def environment(settings: RedisSettings, namespace: str, **further: str | int) -
     ]
 
 
-def amounts(given: ComputeResources) -> Body:
-    """Memory with equal request and limit, and CPU without a limit: Sentinels would consider a throttled node dead."""
-    return {"requests": {"cpu": given.cpu, "memory": given.memory}, "limits": {"memory": given.memory}}
-
-
 def mounts(settings: RedisSettings) -> list[Body]:
     """Mounts of every container that connects to the nodes."""
     return [
@@ -171,7 +166,7 @@ def _server(settings: RedisSettings, name: str, port: int, env: list[Body], give
         "command": script(name),
         "env": env,
         "ports": [{"name": name, "containerPort": port}],
-        "resources": amounts(given),
+        "resources": given.without_cpu_limit,
         "securityContext": dict(RESTRICTED),
         "volumeMounts": [
             {"name": "data", "mountPath": _DATA},
@@ -198,7 +193,7 @@ def _names(settings: RedisSettings, namespace: str) -> Body:
         "image": settings.image,
         "command": script("names", "once"),
         "env": environment(settings, namespace, HOSTS=f"{_NAMES}/{_HOSTS}"),
-        "resources": amounts(SENTINEL),
+        "resources": SENTINEL.without_cpu_limit,
         "securityContext": dict(RESTRICTED),
         "volumeMounts": [{"name": "names", "mountPath": _NAMES}, *mounts(settings)],
     }
@@ -248,7 +243,7 @@ def _exporter(settings: RedisSettings) -> Body:
             {"name": "REDIS_PASSWORD", "valueFrom": password},
         ],
         "ports": [{"name": "metrics", "containerPort": EXPORTER_PORT}],
-        "resources": amounts(settings.exporter.resources),
+        "resources": settings.exporter.resources.without_cpu_limit,
         "securityContext": dict(RESTRICTED),
         "volumeMounts": [{"name": "tls", "mountPath": _TLS, "readOnly": True}] if settings.tls else [],
         "readinessProbe": {"httpGet": {"path": "/health", "port": "metrics"}, "periodSeconds": 10},

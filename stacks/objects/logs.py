@@ -45,9 +45,9 @@ def problems_of_logs(stack: StackSettings) -> Iterator[Problem]:
         if name not in names:
             message = f"there is no tenant {name!r}: {names_hint(name, names)}"
             yield Problem(("logs", "tenants", at), name, message, "unknown-tenant")
-    restricted = [tenant.name for tenant in stack.tenants if logs_of(stack, tenant) and tenant.network.policies]
     if settings.mode == "install":
         return
+    restricted = [tenant.name for tenant in stack.tenants if logs_of(stack, tenant) and tenant.network.policies]
     if restricted and stack.platform is None and stack.network.policies and not settings.egress:
         message = (
             f"no NetworkPolicy lets the collectors of tenant {restricted[0]!r} connect to {settings.endpoint}: set "

@@ -22,15 +22,11 @@ from stacks.commands.status.stored import stored
 from stacks.load import parse
 from testbed.log_collector import otelcol, written
 from testbed.pods.steps import until
-from testbed.tenant_proxies import Proxied, container, proxied, rendered, running
+from testbed.tenant_proxies import PEOPLE, TENANTS, Proxied, container, proxied, rendered, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 NAMESPACE = "tenant-logs"
-
-PEOPLE = {"team-a": "alice", "team-b": "bob"}
-
-TENANTS = [{"name": tenant, "users": [f"user:{user}"]} for tenant, user in PEOPLE.items()]
 
 STACK = parse({"logs": {"mode": "install", "namespace": NAMESPACE}, "tenants": TENANTS})
 

@@ -23,15 +23,11 @@ from stacks.commands.status.snapshot import Usage
 from stacks.load import parse
 from testbed.machine import lacks
 from testbed.pods.steps import until
-from testbed.tenant_proxies import Proxied, proxied, running
+from testbed.tenant_proxies import PEOPLE, TENANTS, Proxied, proxied, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 NAMESPACE = "tenant-metrics"
-
-PEOPLE = {"team-a": "alice", "team-b": "bob"}
-
-TENANTS = [{"name": tenant, "users": [f"user:{user}"]} for tenant, user in PEOPLE.items()]
 
 STACK = parse({"monitoring": {"mode": "install", "namespace": NAMESPACE}, "tenants": TENANTS})
 

@@ -456,8 +456,7 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return LOG_COLLECTORS
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == GATEWAY_CONFIG_MAP:
         return REDIS_GATEWAY
-    if body["kind"] in PROMETHEUS and MONITORING_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
-        return PROMETHEUS[body["kind"]]
-    if body["kind"] in LOG_STORE and LOG_STORE_LABELS.items() <= (body["metadata"].get("labels") or {}).items():
-        return LOG_STORE[body["kind"]]
+    for labels, kinds in ((MONITORING_LABELS, PROMETHEUS), (LOG_STORE_LABELS, LOG_STORE)):
+        if body["kind"] in kinds and labels.items() <= (body["metadata"].get("labels") or {}).items():
+            return kinds[body["kind"]]
     return KINDS[body["kind"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,7 +14,6 @@ from components.queues.settings import Backend
 from components.ray_cluster.pods import CLUSTER_LABEL
 from components.ray_cluster.readiness import (
     ENDED,
-    NO_OPERATOR,
     Evidence,
     about,
     gang_reason,
@@ -138,9 +137,9 @@ def cluster_status(
     else:
         events = about(found.all("events"), names)
         evidence = Evidence(body, tuple(pods), events, live.operator_pods, waits=waits, at=live.at)
-        why = [line.removeprefix("RayCluster: ") for line in reasons(evidence)]
         if any(each.name == OPERATOR for each in live.workloads):
-            why = [_SEE_PLATFORM if line == NO_OPERATOR else line for line in why]
+            evidence = replace(evidence, no_operator=_SEE_PLATFORM)
+        why = [line.removeprefix("RayCluster: ") for line in reasons(evidence)]
         if not in_stack_file and not metadata.get("ownerReferences"):
             why += (line for pod in pods for line in _before_edit(body, pod))
         if gone:

@@ -121,9 +121,9 @@ def logs(
             raise ended("--file selects stored logs: add --stored", MISUSED)
         with _may_be_stored(settings):
             cluster, target = meant(settings, name)
-        with ending(FOUND, NoLogError), _may_be_stored(settings):
-            place = place_of_log(target, pod, cluster.connection)
         with ending(FOUND, NoLogError):
+            with _may_be_stored(settings):
+                place = place_of_log(target, pod, cluster.connection)
             if simulated(cluster):
                 raise NoLogError(f"{SIMULATED}: they have no logs")
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)

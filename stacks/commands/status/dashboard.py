@@ -75,13 +75,13 @@ def elsewhere(settings: StackSettings, stack: str, word: str, connection: Connec
     words = {word, *(each.cluster for each in settings.jobs if each.name == word)}
     on_cml = [each for each in settings.cml.clusters if each.name in words] if settings.cml else []
     remote = [each for each in settings.external_clusters if each.name in words]
+    if settings.cml and on_cml:
+        yield from _on_cml(settings.cml, on_cml[0], stack)
+    elif remote:
+        yield f"{in_one_line(remote[0].dashboard_address)}    # as the machine of `up` reaches it"
+        if remote[0].token_variable:
+            yield f"# The dashboard asks for the token, which `up` reads from {remote[0].token_variable}."
     if on_cml or remote:
-        if settings.cml and on_cml:
-            yield from _on_cml(settings.cml, on_cml[0], stack)
-        for each in () if on_cml else remote[:1]:
-            yield f"{in_one_line(each.dashboard_address)}    # as the machine of `up` reaches it"
-            if each.token_variable:
-                yield f"# The dashboard asks for the token, which `up` reads from {each.token_variable}."
         # It has no namespace that could be written before its name.
         yield from (f"# Another one of this name: {each.namespace_name}/{name}" for each in meant)
         return

@@ -16,6 +16,7 @@ from policies.judge import Judge
 from policies.values import Object
 from stacks.load import load, parse
 from stacks.objects.stack import render
+from testbed.bindings import people_by_binding
 
 FILE = Path(__file__).parents[2] / "stack_files" / "good" / "logs-installed.yaml"
 
@@ -68,12 +69,7 @@ def test_the_proxies_alone_connect_to_the_store_which_connects_to_nothing() -> N
 
 def test_people_of_a_tenant_get_its_proxy_alone_and_no_one_the_store() -> None:
     objects = made(access={"clusterAdmins": ["group:platform"]})
-    who = {
-        name.partition("/")[2]: [each["name"] for each in body["subjects"]]
-        for (kind, name), body in objects.items()
-        if kind == "RoleBinding" and name.startswith(NAMESPACE)
-    }
-    assert who == {
+    assert people_by_binding(objects, NAMESPACE) == {
         "ray-platform:cluster-admin": ["platform"],
         "ray-platform:logs:team-a": ["platform", "ada", "users"],
         "ray-platform:logs:team-b": ["platform"],

@@ -19,6 +19,7 @@ from policies.judge import Judge
 from policies.values import Object
 from stacks.load import load, parse
 from stacks.objects.stack import render
+from testbed.bindings import people_by_binding
 from testbed.machine import lacks
 
 FILE = Path(__file__).parents[2] / "stack_files" / "good" / "monitoring-installed.yaml"
@@ -87,12 +88,7 @@ def test_a_stack_without_tenants_finds_no_pods_of_others() -> None:
 
 def test_people_of_a_tenant_get_its_proxy_alone_and_only_cluster_admins_reach_prometheus() -> None:
     objects = made(access={"clusterAdmins": ["group:platform"]})
-    who = {
-        name.partition("/")[2]: [each["name"] for each in body["subjects"]]
-        for (kind, name), body in objects.items()
-        if kind == "RoleBinding" and name.startswith(NAMESPACE)
-    }
-    assert who == {
+    assert people_by_binding(objects, NAMESPACE) == {
         "ray-platform:cluster-admin": ["platform"],
         "ray-platform:metrics:team-a": ["platform", "ada", "users"],
         "ray-platform:metrics:team-b": ["platform"],
