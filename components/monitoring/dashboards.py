@@ -27,12 +27,13 @@ _OF_REDIS = "{{namespace}}/{{pod}}"
 @dataclass(frozen=True)
 class Panel:
     """A panel. Fields: `title`; `query`: PromQL; `legend`: Grafana's name of each series; `now`: the present values as
-    bars, not their course."""
+    bars, not their course; `unit`: of Grafana, `bytes` or none."""
 
     title: str
     query: str
     legend: str
     now: bool = False
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,14 @@ _WIDTH, _HEIGHT = 12, 8
 
 
 def _panel(number: int, panel: Panel) -> Body:
+    defaults = {"min": 0, "decimals": 1 if panel.now else 0, **({"unit": panel.unit} if panel.unit else {})}
     return {
         "id": number + 1,
         "title": panel.title,
         "type": "bargauge" if panel.now else "timeseries",
         "datasource": _SOURCE,
         "gridPos": {"x": number % 2 * _WIDTH, "y": number // 2 * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
-        "fieldConfig": {"defaults": {"min": 0, "decimals": 1 if panel.now else 0}, "overrides": []},
+        "fieldConfig": {"defaults": defaults, "overrides": []},
         "targets": [
             {
                 "refId": "A",
@@ -102,11 +104,13 @@ def _panel(number: int, panel: Panel) -> Body:
 
 _WASTED = Panel("GPUs held that no task uses", f"sum by ({_BY}) ({Recorded.WASTED}{_OF_TENANT}) > 0", _CLUSTER)
 
+_COST = Panel("Cost per hour", f"{Recorded.COST}{_OF_TENANT}", "{{namespace}}")
+
 _GPUS = (
     Panel("GPUs held", f"sum by (namespace) ({Recorded.HELD}{_OF_TENANT})", "{{namespace}}"),
     Panel("GPUs used", f"sum by (namespace) ({Recorded.USED}{_OF_TENANT})", "{{namespace}}"),
     _WASTED,
-    Panel("Cost per hour", f"{Recorded.COST}{_OF_TENANT}", "{{namespace}}"),
+    _COST,
     *(
         Panel(f"GPU-hours {what} in 24 hours", f"sort_desc({record}{_OF_TENANT})", "{{namespace}}", now=True)
         for what, record in (
@@ -159,11 +163,24 @@ TENANT = Board(
             "{{ray_io_cluster}} {{ray_io_group}}",
         ),
         _WASTED,
+        _COST,
         Panel("Cost of 24 hours", f"{Recorded.COST_OF_DAY}{_OF_TENANT}", "{{namespace}}", now=True),
+        Panel("Memory used", f"sum by (ray_io_cluster) ({Ray.MEMORY}{_OF_TENANT})", "{{ray_io_cluster}}", unit="bytes"),
         Panel(
-            "Spilled objects in bytes",
+            "Tasks that run",
+            f'sum by (ray_io_cluster) ({Ray.TASKS}{{State=~"RUNNING.*",{_TENANT}}})',
+            "{{ray_io_cluster}}",
+        ),
+        Panel(
+            "Requests per second",
+            f"sum by (ray_io_cluster, application, deployment) (rate({Ray.REQUESTS}{_OF_TENANT}[5m]))",
+            "{{ray_io_cluster}} {{application}} {{deployment}}",
+        ),
+        Panel(
+            "Spilled objects",
             f'sum by (ray_io_cluster) ({Ray.OBJECT_STORE}{{Location="SPILLED",{_TENANT}}})',
             "{{ray_io_cluster}}",
+            unit="bytes",
         ),
         Panel(
             "Disk of the fullest pod, in percent",

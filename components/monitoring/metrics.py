@@ -94,6 +94,16 @@ class Ray(StrEnum):
     DISK_PERCENT = "ray_node_disk_utilization_percentage"
     """How full the disk of a pod is (ray/dashboard/modules/reporter/reporter_agent.py)."""
 
+    MEMORY = "ray_node_mem_used"
+    """Bytes of memory that a pod uses (the same)."""
+
+    TASKS = "ray_tasks"
+    """Tasks by `State`, those that have ended included (src/ray/core_worker/metrics.h)."""
+
+    REQUESTS = "ray_serve_deployment_request_counter_total"
+    """Requests that replicas of Ray Serve have answered, by `application` and `deployment` (serve/_private/replica.py).
+    """
+
     GCS = "ray_gcs_actors_count"
     """Actors by `State`, from the GCS itself, which reports them every ten seconds, also if there are none
     (src/ray/gcs/metrics.h). The head's agent forgets what is not reported for twenty (ray/_private/telemetry/

@@ -4,7 +4,9 @@ alone."""
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from core.body import Body
 from local.control_plane import free_ports
 from local.rehearsal import Rehearsal
 from local.tools import PROM_LABEL_PROXY
+from stacks.commands.page.charts import HOURS, Line, charts
 from stacks.commands.status.live import usages
 from stacks.commands.status.snapshot import Usage
 from stacks.load import parse
@@ -41,7 +44,9 @@ RECORDS = {
 
 def configuration(address: str) -> Body:
     """It scrapes itself as the target of each tenant."""
-    targets = [{"targets": [address], "labels": {"namespace": tenant}} for tenant in PEOPLE]
+    targets = [
+        {"targets": [address], "labels": {"namespace": tenant, "ray_io_cluster": "training"}} for tenant in PEOPLE
+    ]
     scrape = {"job_name": "itself", "scrape_interval": "1s", "static_configs": targets}
     return {"scrape_configs": [scrape], "rule_files": ["rules.yml"]}
 
@@ -110,6 +115,22 @@ def test_status_has_what_is_recorded_of_each_tenant(proxies: Proxied, cluster: R
     live = KubernetesCluster(Connection(kubeconfig=cluster.kubeconfig.read_text()))
     expected = {"team-a": Usage(gpus_held=8, cost=100.5), "team-b": Usage(gpus_held=4)}
     until(lambda: usages(live, NAMESPACE, [*PEOPLE, "team-c"]) == expected, "all is recorded", 30)
+
+
+def test_the_page_has_charts_of_each_tenant_with_the_rights_of_its_people(
+    proxies: Proxied, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del proxies
+    title = "GPUs held, by RayCluster and group"
+
+    def drawn(user: str, tenant: str) -> dict[str, tuple[Line, ...]]:
+        live = KubernetesCluster(Connection(kubeconfig=cluster.kubeconfig.read_text()))
+        monkeypatch.setattr(live, "request", partial(live.request, headers={"Impersonate-User": user}))
+        return {each.title: each.lines for each in charts(live, NAMESPACE, tenant, time.time())}
+
+    until(lambda: title in drawn("alice", "team-a"), "the records are there", 30)
+    assert drawn("alice", "team-a")[title] == (Line("training", f"M{HOURS - 1} 0.0H{HOURS}", "8", "8"),)
+    assert drawn("alice", "team-b") == drawn("eve", "team-a") == {}
 
 
 @pytest.mark.parametrize("path", ["/api/v1/targets", "/api/v1/status/config", "/metrics", "/graph", "/-/healthy"])

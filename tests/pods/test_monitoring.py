@@ -39,6 +39,7 @@ ALWAYS = {
     Ray.UNSCHEDULABLE_TASKS,
     Ray.OBJECT_STORE,
     Ray.DISK_PERCENT,
+    Ray.MEMORY,
     Ray.GCS,
     Ray.PENDING_NODES,
     Ray.AUTOSCALER_EXCEPTIONS,
@@ -50,11 +51,12 @@ ALWAYS = {
 ABSENT = {
     KubeRay.JOB_STATUS: "there is no RayJob here; test_ray_jobs.py finds it",
     KubeRay.SERVICE_READY: "there is no RayService here; test_ray_services.py finds it",
+    Ray.REQUESTS: "Ray Serve does not run here",
     **dict.fromkeys((*Gateway, *Redis), "there is no Redis here; failover/test_masters.py finds them"),
     **dict.fromkeys(Kueue, "Volcano schedules here; tests/engine/test_kueue.py finds them"),
     **dict.fromkeys(CertManager, "there is no cert-manager"),
 }
-"""The other metrics of the rules, and why they do not exist here. Placement groups exist in a test below."""
+"""The other metrics of the rules, and why they do not exist here. Placement groups and tasks exist in a test below."""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def test_the_metrics_of_the_rules_exist(prometheus: Prometheus, steps: Steps) ->
     with steps.step("Prometheus has the metrics of the rules"):
         until(lambda: not missing(), f"no metric of {sorted(ALWAYS)} is missing")
     known = {*Ray, *KubeRay, *Gateway, *Redis, *Volcano, *Kueue, *CertManager}
-    assert known == ALWAYS | ABSENT.keys() | {Ray.PLACEMENT_GROUPS}
+    assert known == ALWAYS | ABSENT.keys() | {Ray.PLACEMENT_GROUPS, Ray.TASKS}
     assert [name for name in ABSENT if prometheus.query(name)] == []
     [provisioned] = prometheus.query(f'{KubeRay.CLUSTER_PROVISIONED}{{ray_io_cluster="{CLUSTER}"}}')
     assert (provisioned["metric"]["namespace"], provisioned["metric"]["condition"]) == (NAMESPACE, "true")
@@ -156,6 +158,7 @@ request_resources(bundles=[{"GPU": 1}] * int(sys.argv[1]))
 
 SILENT = {
     "RayJobs": "the stack has none",
+    "Requests per second": "Ray Serve does not run here",
     "RayClusters that are not ready": "all are ready",
     "Workloads that wait, by queue of Kueue": "Volcano schedules here",
     "Workloads that are admitted, by queue of Kueue": "Volcano schedules here",
@@ -177,7 +180,7 @@ def test_a_gpu_that_is_held_idle_raises_its_alert_and_every_panel_has_data(
         silent = {panel.title for panel in panels if not prometheus.query(panel.query.replace("$tenant", ".*"))}
     finally:
         platform.in_head("python", "-c", REQUEST, "0")
-    assert silent == SILENT.keys()
+    assert silent - {"Tasks that run"} == SILENT.keys()
     assert prometheus.not_evaluated() == {}
     with steps.step("the alert has ended"):
         until(lambda: not prometheus.query(idle), "the alert ends", pause=2)

@@ -80,15 +80,27 @@ def page_source(
     Its first call raises ClusterUnreachableError; later ones keep the last status, with the reason above it.
     """
     from dataclasses import replace
+    from time import time
 
     from components.cluster import ClusterUnreachableError
-    from stacks.commands.page.view import html, of_plan, of_status
+    from stacks.commands.page.charts import SECONDS, Chart, charts
+    from stacks.commands.page.view import FEW, html, of_plan, of_status
     from stacks.commands.status import command, live
     from stacks.commands.status.snapshot import Found
     from stacks.commands.status.tenants import stack_status
     from stacks.objects.cml import without_kubernetes
 
     last, tenants = of_plan(name, plan), tenants_of(settings, tenant, name)
+    prometheus, drawn, until = settings.prometheus_namespace, dict[str, tuple[Chart, ...]](), 0.0
+
+    def drawn_now() -> dict[str, tuple[Chart, ...]]:
+        """The charts by namespace. Of many tenants nobody sees them at once, and Prometheus would have to answer."""
+        nonlocal drawn, until
+        if prometheus and len(tenants) <= FEW and time() > until:
+            names = [each.namespace_name for each in tenants]
+            drawn = {each: charts(cluster, prometheus, each, time()) for each in names}
+            until = time() + SECONDS
+        return drawn
 
     def look() -> str:
         nonlocal last
@@ -96,7 +108,7 @@ def page_source(
             on_cml = command.cml_of(settings, name, tenant)
             status = stack_status(settings, tenants, command.measured(cluster, settings, tenants), on_cml)
             nodes = Found() if without_kubernetes(settings) else live.nodes(cluster)
-            last = replace(last, live=of_status(status, plan, nodes), error="")
+            last = replace(last, live=of_status(status, plan, nodes, drawn_now()), error="")
         except ClusterUnreachableError as error:
             if last.live is None:
                 raise

@@ -27,6 +27,7 @@ from components.rollout.pods import group, kind
 from core.body import Body
 from core.nodes import GPU_PRODUCT_LABEL, NodePool, gpu_names
 from core.quantities import amount
+from stacks.commands.page.charts import Chart
 from stacks.commands.plan.drawing import MOST_NODES, svg
 from stacks.commands.plan.report import Report, Table
 from stacks.commands.plan.report import report as report_of
@@ -186,8 +187,8 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-_FEW = 4
-"""So many tenants are all shown open."""
+FEW = 4
+"""So many tenants are all shown open, with their charts."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,7 @@ class TenantShown:
     reasons: tuple[Reasons, ...]
     open: bool
     """Whether its tables are shown at first."""
+    charts: tuple[Chart, ...]
 
 
 @dataclass(frozen=True)
@@ -278,15 +280,17 @@ def of_plan(name: str, plan: Plan) -> View:
     return View(name, report_of(name, plan), tuple(planned(plan)))
 
 
-def of_status(status: StackStatus, plan: Plan, nodes: Found) -> LiveShown:
-    """What runs now. `nodes`: those of the cluster."""
+def of_status(
+    status: StackStatus, plan: Plan, nodes: Found, charts: Mapping[str, tuple[Chart, ...]] | None = None
+) -> LiveShown:
+    """What runs now. `nodes`: those of the cluster; `charts`: by the tenant's namespace."""
     shown = sections(status)
     shared = {each.title: each for each in shown[len(status.tenants) :]}
     cml, queues = shared.get(CML), shared.get(QUEUES)
     others = [each for title, each in shared.items() if title not in (CML, REMOTE_JOBS, QUEUES)]
     unreadable = [line for each in others for line in each.reasons]
     unreadable += [f"whole cluster: nodes: {why}" for why in nodes.unreadable.values()]
-    few = len(status.tenants) <= _FEW
+    few = len(status.tenants) <= FEW
     return LiveShown(
         at=status.live.at.isoformat(timespec="seconds"),
         ok=status.ok,
@@ -294,7 +298,8 @@ def of_status(status: StackStatus, plan: Plan, nodes: Found) -> LiveShown:
         bar=_bar(status.gpus),
         pools=tuple(live(plan, nodes, status.live.namespaces)),
         tenants=tuple(
-            _tenant(tenant, section, few=few) for tenant, section in zip(status.tenants, shown, strict=False)
+            _tenant(tenant, section, (charts or {}).get(tenant.namespace, ()), few=few)
+            for tenant, section in zip(status.tenants, shown, strict=False)
         ),
         cml=_marked(cml.tables[0], status.cml) if cml else None,
         cml_reasons=_by_subject(cml.reasons if cml else ()),
@@ -310,14 +315,13 @@ def _bar(gpus: Gpus) -> Bar | None:
     return Bar(gpus.held, gpus.waiting or 0, gpus.most)
 
 
-def _tenant(tenant: TenantStatus, section: Section, *, few: bool) -> TenantShown:
+def _tenant(tenant: TenantStatus, section: Section, charts: tuple[Chart, ...], *, few: bool) -> TenantShown:
     bad = set(_not_as_desired(tenant))
     tables = tuple(
         Marked(table, tuple((table.columns[0], row[0]) in bad for row in table.rows)) for table in section.tables
     )
-    return TenantShown(
-        section.title, tenant.ok, _bar(tenant.gpus), tables, _by_subject(section.reasons), few or not tenant.ok
-    )
+    reasons, opened = _by_subject(section.reasons), few or not tenant.ok
+    return TenantShown(section.title, tenant.ok, _bar(tenant.gpus), tables, reasons, opened, charts)
 
 
 def _by_subject(lines: Iterable[str]) -> tuple[Reasons, ...]:

@@ -199,7 +199,8 @@ def test_ray_has_the_metrics_of_the_rules() -> None:
     folder = Path(ray.__file__).parent
     programs = [folder / "core/src/ray" / name for name in ("raylet/raylet", "gcs/gcs_server")]
     python = [folder / "dashboard" / name for name in ("modules/reporter/reporter_agent.py", "dashboard_metrics.py")]
-    text = b"".join(file.read_bytes() for file in (*programs, *python, folder / "autoscaler/_private/prom_metrics.py"))
+    python += [folder / "autoscaler/_private/prom_metrics.py", folder / "serve/_private/replica.py"]
+    text = b"".join(file.read_bytes() for file in (*programs, *python))
     for metric in set(Ray) - {Ray.STARTED}:
         name = re.sub("^(ray|autoscaler)_|(_(requests|exceptions|nodes))?(_total)?$", "", metric)
         forms = (f"{quote}{name}{unit}{quote}" for quote in '\0"' for unit in ("", "_nodes", "_exceptions"))

@@ -5,6 +5,7 @@ from typing import Any
 
 from core.body import Body
 from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE
+from stacks.commands.page.charts import Chart, Line
 from stacks.commands.page.view import View, html, of_plan, of_status
 from stacks.commands.status.snapshot import Found, Live
 from stacks.commands.status.tenants import stack_status
@@ -90,14 +91,17 @@ def queues() -> Found:
 
 
 def view(message: str = "it refuses", nodes: Found = NODES, **namespaces: Found) -> View:
-    """The page's view. `message`: of a failed RayJob; `namespaces`: instead of those of the sample."""
+    """The page's view. `message`: of a failed RayJob, and the name of a series; `namespaces`: instead of those of the
+    sample."""
     known = settings()
     plan = plan_of(known)
     existing = {"team-a": team_a(message), "team-b": team_b()} | {
         name.replace("_", "-"): each for name, each in namespaces.items()
     }
     status = stack_status(known, known.tenants, Live(NOW, existing, queues(), OPERATOR))
-    return replace(of_plan("sample", plan), live=of_status(status, plan, nodes))
+    lines = (Line("training", "M10 0.0H11V16.0H14", "", "8"), Line(message, "M167 16.0H168", "4", "4"))
+    charts = {"team-a": (Chart("GPUs held", lines, 1),)}
+    return replace(of_plan("sample", plan), live=of_status(status, plan, nodes, charts))
 
 
 def page(message: str = "it refuses") -> str:
