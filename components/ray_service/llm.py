@@ -4,10 +4,11 @@ The keys of `args` are those of Ray 2.60 (python/ray/llm/_internal/serve/core/co
 core/ingress/builder.py: LLMServingArgs).
 """
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Strict
+from pydantic import AfterValidator, Field, Strict
 from pydantic.alias_generators import to_snake
 
 from components.external_cluster.settings import SecretKeySettings
@@ -56,6 +57,26 @@ Gpus = Annotated[int, Strict(), Field(ge=1, le=64)]
 Count = Annotated[int, Strict(), Field(ge=1, le=1000)]
 
 
+def _in_a_cloud(uri: str) -> str:
+    if re.fullmatch(r"(s3|gs|abfss|azure)://[^\s/]+(/\S*)?", uri):
+        return uri
+    raise ValueError(
+        f"{uri!r} is not a URI of S3 (s3://), Google Cloud (gs://) or Azure (abfss://, azure://): Ray loads adapters "
+        "from these alone, copy them there"
+    )
+
+
+class LoraSettings(Settings):
+    """Adapters (LoRA) of a model. Replicas load one when a client asks for `MODEL:ADAPTER`."""
+
+    path: Annotated[str, AfterValidator(_in_a_cloud)]
+    """Where their folders are, one for each adapter: a URI of S3, Google Cloud Storage or Azure Storage. Replicas read
+    it with the rights of their pods."""
+
+    max_adapters: Count = 16
+    """Most adapters that a replica keeps loaded."""
+
+
 class LanguageModelSettings(Settings):
     """A language model with OpenAI's API."""
 
@@ -81,6 +102,9 @@ class LanguageModelSettings(Settings):
     accelerator_type: Accelerator | None = None
     """Ray's name of the GPUs. A replica then starts only on GPUs that Ray finds to be these. Default: any GPU of the
     workers."""
+
+    lora: LoraSettings | None = None
+    """Adapters of the model. Default: none."""
 
     engine_kwargs: dict[NonEmptyText, Any] = Field(default_factory=dict)
     """Further settings of vLLM in its own words, such as `max_model_len`. Neither Ray nor `check` knows them: a wrong
@@ -111,11 +135,16 @@ def serve_config_of(llm: LanguageModelSettings) -> ServeConfigSettings:
     # Ray Serve LLM's own target is 1e9, with which no replica is ever added (core/server/builder.py).
     scaling = {"min_replicas": llm.replicas, "max_replicas": llm.most}
     scaled = {"autoscaling_config": {**scaling, "target_ongoing_requests": llm.target_ongoing_requests}}
+    adapters, engine = {}, {"tensor_parallel_size": llm.tensor_parallel_size}
+    if llm.lora:
+        found = {"dynamic_lora_loading_path": llm.lora.path, "max_num_adapters_per_replica": llm.lora.max_adapters}
+        adapters, engine["enable_lora"] = {"lora_config": found}, True
     config: dict[str, Any] = {
         "model_loading_config": {"model_id": llm.model, "model_source": llm.source or llm.model},
         **({"accelerator_type": llm.accelerator_type} if llm.accelerator_type else {}),
         "deployment_config": scaled if llm.max_replicas else {"num_replicas": llm.replicas},
-        "engine_kwargs": {"tensor_parallel_size": llm.tensor_parallel_size, **llm.engine_kwargs},
+        **adapters,
+        "engine_kwargs": {**engine, **llm.engine_kwargs},
     }
     args: dict[str, Any] = {"llm_configs": [config]}
     if llm.replicas > 1:

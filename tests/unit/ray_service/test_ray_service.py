@@ -252,6 +252,15 @@ def test_it_becomes_a_config_of_serve_llm() -> None:
     assert found["engine_kwargs"] == {"tensor_parallel_size": 1, "max_model_len": 8192}
 
 
+def test_adapters_are_loaded_by_name() -> None:
+    found = config(lora={"path": "s3://models/adapters"}, engineKwargs={"max_lora_rank": 64})
+    assert found["lora_config"] == {
+        "dynamic_lora_loading_path": "s3://models/adapters",
+        "max_num_adapters_per_replica": 16,
+    }
+    assert found["engine_kwargs"] == {"tensor_parallel_size": 1, "enable_lora": True, "max_lora_rank": 64}
+
+
 def test_a_model_with_several_replicas_outlives_the_worker_of_one_ingress() -> None:
     assert "ingress_deployment_config" not in arguments(maxReplicas=2)
     assert arguments(replicas=2)["ingress_deployment_config"] == {"num_replicas": 2, "max_replicas_per_node": 1}
@@ -298,8 +307,12 @@ def source_of_ray(*path: str) -> ast.Module:
 @pytest.mark.parametrize(
     ("model", "keys"),
     [
-        ("LLMConfig", {"model_loading_config", "accelerator_type", "deployment_config", "engine_kwargs"}),
+        (
+            "LLMConfig",
+            {"model_loading_config", "accelerator_type", "deployment_config", "lora_config", "engine_kwargs"},
+        ),
         ("ModelLoadingConfig", {"model_id", "model_source"}),
+        ("LoraConfig", {"dynamic_lora_loading_path", "max_num_adapters_per_replica"}),
     ],
 )
 def test_ray_knows_the_keys(model: str, keys: set[str]) -> None:
