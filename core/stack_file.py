@@ -31,6 +31,9 @@ _FILES = "Pulumi.*.yaml"
 EXTENDS = "extends"
 """Key of the files that a stack file is merged over."""
 
+FILE = "file"
+"""Key of a configuration that names the stack file instead of repeating it (environment/workspace.py)."""
+
 _MOST_BASES = 20
 """Maximum number of bases of a stack file, each counted once. More is a mistake: nobody would find a value in them."""
 

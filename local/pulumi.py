@@ -5,8 +5,9 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from core.engine import STATE_AT_END
 from core.environment import environment_of
 from core.foreground import foreground
 from core.problems import StackFileError
-from core.stack_file import as_yaml, stacks_in
+from core.stack_file import FILE, PREFIX, as_yaml, stacks_in
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
@@ -154,11 +155,17 @@ class RehearsalStack:
         self.prepare()
         if arguments[0] in ("destroy", "refresh") and self._interrupted:
             self._recover("--state-only")
-        command = self.whole(*arguments) if whole else [str(self.command), *arguments]
+        command = self.whole(*arguments) if whole else [str(self.command), *arguments, *self._of_copy(arguments)]
         status = self._run(*command, writes=arguments[0] in WRITING, preview=arguments[0] == "preview")
         if check and status != 0:
             raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; the error is above")
         return status
+
+    def _of_copy(self, arguments: Sequence[str]) -> list[str]:
+        """For `ray-platform preview` and its like, whose configuration names the stack file: the copy instead."""
+        given = (Path(value) for option, value in pairwise(arguments) if option == "--config-file")
+        named = [(plain_values(file).get("config") or {}).get(f"{PREFIX}{FILE}") for file in given if file.is_file()]
+        return ["--config", f"{PREFIX}{FILE}={self._copy}"] if str(self.file) in named else []
 
     def up(self, *arguments: str) -> None:
         """Updates the whole environment; after a killed command by `ray-platform recover`, which ends with `up`.

@@ -333,10 +333,12 @@ def rounds(platform: Platform, drains: int) -> Iterator[str]:
     platform.stack.up()
     for number in range(drains):
         yield _row(drained(platform, f" {number + 1}, tasks of 10 s"))
-    yield _row(interrupted(platform, "tasks of 10 s"))
+    for _ in range(2):
+        yield _row(interrupted(platform, "tasks of 10 s"))
     platform.stack.edit(brief)
     platform.stack.up()
-    yield _row(interrupted(platform, "service with `drainTimeout: 25s`, `graceful_shutdown_timeout_s: 5`"))
+    for _ in range(4):
+        yield _row(interrupted(platform, "service with `drainTimeout: 25s`, `graceful_shutdown_timeout_s: 5`"))
     platform.stack.edit(patient)
     platform.stack.up()
     yield _row(drained(platform, ", tasks of 5 min, `drainTimeout: 10m`", 16, 300.0))

@@ -70,7 +70,7 @@ class CrdGuardProvider(GuardProvider):
         except ClusterUnreachableError:
             gone = []  # the preview reports that elsewhere
         for body in gone:
-            pulumi.log.warn(f"Deployment {place_of(body['metadata'])} is missing: this update creates it again")
+            pulumi.log.warn(f"Deployment {place_of(body['metadata'])} is missing: `pulumi up` creates it again")
         return DiffResult(changes=found.changes or bool(gone))
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:

@@ -357,7 +357,7 @@ def not_looked(what: str, operator_pods: Sequence[Body] | None, at: datetime) ->
     first = min((datetime.fromisoformat(each) for each in made if each), default=None)
     begin = f"the operator has not looked at {what}"
     if first and (seconds := max(int((at - first).total_seconds()), 0)) < _NEW_SECONDS:
-        return f"{begin}: its pod started {seconds} s ago"
+        return f"{begin}: its pod started {seconds} s ago, and soon does"
     return f"{begin}: does it run, and does it watch the namespace?"
 
 

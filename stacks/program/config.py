@@ -10,15 +10,23 @@ import pulumi
 from components.pulumi_internals import running_config
 from core.environment import environment_of, group_of
 from core.problems import Finding, StackFileError
-from core.stack_file import EXTENDS, PREFIX, StackFile, as_yaml, over_bases, read, stack_file, unmerged, with_prefix
+from core.stack_file import (
+    EXTENDS,
+    FILE,
+    PREFIX,
+    StackFile,
+    as_yaml,
+    over_bases,
+    read,
+    stack_file,
+    unmerged,
+    with_prefix,
+)
 from core.values import inside
 from stacks.launcher_files.configuration import CONFIGURATION
 from stacks.load import encrypted, parse, settings_of
 from stacks.objects.cml import API_KEY, without_key
 from stacks.settings import StackSettings
-
-FILE = "file"
-"""Key of a configuration that names the stack file instead of repeating it (environment/workspace.py)."""
 
 BESIDE_FILE = "policies"
 """A key that such a configuration contains as well: Pulumi passes it to the policy pack."""

@@ -58,7 +58,7 @@ def a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
 def up_creates_a_deleted_operator_again(up: Stack, cluster: Rehearsal) -> None:
     apps = client.AppsV1Api(cluster.client())
     apps.delete_namespaced_deployment("kuberay-operator", "ray-system")
-    assert "ray-system/kuberay-operator is missing: this update creates it again" in up.up().output
+    assert "ray-system/kuberay-operator is missing: `pulumi up` creates it again" in up.up().output
     status = apps.read_namespaced_deployment("kuberay-operator", "ray-system").status
     assert status is not None
     assert status.available_replicas == 1

@@ -73,7 +73,7 @@ def test_a_preview_says_which_missing_deployment_the_update_of_the_guard_creates
     props = {**BEFORE, "resources": [], "deployments": [DEPLOYMENT], "fieldManager": "us"}
     guard = CrdGuardProvider("KubeRay")
     assert guard.diff("id", props, props).changes
-    assert said == ["Deployment ray-system/kuberay-operator is missing: this update creates it again"]
+    assert said == ["Deployment ray-system/kuberay-operator is missing: `pulumi up` creates it again"]
     in_memory.add(DEPLOYMENT)
     assert not guard.diff("id", props, props).changes
     assert len(said) == 1

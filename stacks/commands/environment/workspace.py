@@ -17,10 +17,10 @@ from components.pulumi_internals import select_mode
 from core.engine import STATE_AT_END
 from core.environment import environment_of
 from core.problems import StackFileError
-from core.stack_file import PREFIX, PULUMIS_OWN, as_yaml
+from core.stack_file import FILE, PREFIX, PULUMIS_OWN, as_yaml
 from stacks.load import plain_values
 from stacks.objects.cml import API_KEY
-from stacks.program.config import BESIDE_FILE, FILE
+from stacks.program.config import BESIDE_FILE
 
 ROOT = Path(__file__).resolve().parents[3]
 """The folder with Pulumi.yaml."""

@@ -14,6 +14,7 @@ from local import paths, pulumi
 from local.control_plane import CONTEXT
 from local.page import serve
 from local.pulumi import PROJECT, RehearsalStack
+from stacks.commands.environment.workspace import configuration_of
 
 PYTHON = """#!/bin/sh
 case "$*" in
@@ -140,3 +141,14 @@ def test_without_a_killed_command_nothing_is_recovered(tmp_path: Path, commands:
     rehearsed(tmp_path, {}, {"prod": WHOLE}).up("--skip-preview")
     assert recovered(commands) == []
     assert commands[0][1:] == ["up", "--yes", "--skip-preview"]
+
+
+def test_previews_of_ray_platform_are_of_the_rehearsals_copy_of_the_stack_file(
+    tmp_path: Path, commands: list[list[str]]
+) -> None:
+    stack = rehearsed(tmp_path, {}, {"prod": WHOLE})
+    with configuration_of(stack.file) as file:
+        stack.run("preview", "--config-file", str(file))
+    assert commands[0][4:] == ["--config", f"ray-platform:file={tmp_path / 'pulumi' / 'Pulumi.prod.yaml'}"]
+    stack.run("preview", "--config-file", str(stack.file))
+    assert commands[1][1:] == ["preview", "--config-file", str(stack.file)]

@@ -285,7 +285,7 @@ NOT_LOOKED = "the operator has not looked at the RayCluster: does it run, and do
         ),
         (
             Evidence({}, operator_pods=(made(AT - timedelta(seconds=12)),), at=AT),
-            ["the operator has not looked at the RayCluster: its pod started 12 s ago"],
+            ["the operator has not looked at the RayCluster: its pod started 12 s ago, and soon does"],
         ),
         (  # An image that cannot be pulled is reported once.
             seen(
