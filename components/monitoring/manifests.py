@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components.access.personas import Subject
 from components.bodies import in_namespace, restricted_namespace
-from components.monitoring import prometheus
+from components.monitoring import alertmanager, prometheus
 from components.monitoring.dashboards import content, file_name
 from components.monitoring.rules import ALERTS, INTERVAL, Alert, records
 from components.monitoring.settings import AlertSettings, MonitoringSettings
@@ -44,14 +44,19 @@ def own_prometheus(
     viewers: Iterable[Viewers],
     admins: Sequence[Subject],
     policies: Iterable[Body],
+    tenants: Mapping[str, str],
 ) -> list[Body]:
-    """The objects of a Prometheus of the stack's own in its namespace, and the Namespace; none if it is an existing
-    one. `viewers`: who sees a tenant's metrics; `admins`: all; `policies`: the NetworkPolicies."""
-    installed, namespace = settings.installed, settings.own_namespace
+    """The objects of a Prometheus of the stack's own, and of its Alertmanager, in its namespace, and the Namespace;
+    none if it is an existing one. `viewers`: who sees a tenant's metrics; `admins`: all; `policies`: the
+    NetworkPolicies; `tenants`: their namespaces, by name."""
+    installed, namespace, sender = settings.installed, settings.own_namespace, settings.alertmanager
     if installed is None or namespace is None:
         return []
     files = _files(settings, monitored)
-    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME)]
+    forwarded = (prometheus.POD, *([alertmanager.POD] if sender else []))
+    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME, forwarded)]
+    if sender:
+        inside += alertmanager.objects(sender, tenants, installed.storage_class_name)
     listed = [restricted_namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
     return [_labelled(each, settings) for each in listed]
 
@@ -67,7 +72,7 @@ def _files(settings: MonitoringSettings, monitored: Monitored) -> dict[str, str]
     files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
     if settings.installed:
         main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=seconds(settings.interval))
-        files[prometheus.CONFIG_FILE] = _text(main)
+        files[prometheus.CONFIG_FILE] = _text(main | (alertmanager.alerting() if settings.alertmanager else {}))
     return files
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components import workloads
 from components.access.manifests import PREFIX, Grant, account, bodies, role_binding, service_account
-from components.access.personas import CLUSTER_ADMIN_INSIDE, READ, Subject, rule
+from components.access.personas import CLUSTER_ADMIN_INSIDE, READ, Rule, Subject, rule
 from components.bodies import in_namespace
 from components.kueue.manifests import METRICS_READER
 from components.monitoring.settings import PrometheusSettings
@@ -48,13 +48,14 @@ def objects(
     admins: Sequence[Subject],
     files: Mapping[str, str],
     config_map: str,
+    forwarded: Sequence[str] = (POD,),
 ) -> Iterator[Body]:
     """The objects in its namespace, without the Namespace, the ConfigMap and the NetworkPolicies. `admins`: who reads
-    all metrics. `files`: the content of the ConfigMap."""
+    all metrics, and forwards ports to the pods `forwarded`. `files`: the content of the ConfigMap."""
     yield service_account(NAME)
     yield workloads.service(NAME, PORT, SELECTOR)
     if admins:
-        yield from bodies(Grant("cluster-admin", (*CLUSTER_ADMIN_INSIDE, _WHOLE), admins)).values()
+        yield from bodies(Grant("cluster-admin", (*CLUSTER_ADMIN_INSIDE, _whole(forwarded)), admins)).values()
     yield _stateful_set(settings, config_map, files)
     for each in viewers:
         name, labels = service_of(each.namespace), workloads.labels_of(PROXIES, each.namespace)
@@ -62,8 +63,9 @@ def objects(
         yield _proxy(settings, each.namespace, labels)
 
 
-_WHOLE = rule("", ["pods/portforward"], ["get", "create"], [POD])
-"""Port-forward to Prometheus alone. NetworkPolicies do not apply to it, so no other pod needs a way in."""
+def _whole(pods: Sequence[str]) -> Rule:
+    """Port-forward to these pods alone. NetworkPolicies do not apply to it, so no other pod needs a way in."""
+    return rule("", ["pods/portforward"], ["get", "create"], pods)
 
 
 def scraper(namespace: str, own: str, *, services: bool) -> list[Body]:
