@@ -33,16 +33,24 @@ _AMOUNTS: Body = {"requests": {"cpu": "10m", "memory": "128Mi"}, "limits": {"mem
 _NOBODY = "no receiver"
 """The receiver of alerts that no other gets, which Alertmanager demands. The blank keeps it apart from all others."""
 
-_TEXT = "{{ range .Alerts }}{{ .Annotations.summary }}{{ with .Annotations.runbook_url }} {{ . }}{{ end }}\n{{ end }}"
-"""Alertmanager's own template for Slack has no annotations (template/default.tmpl)."""
+_SUMMARIES = "{{ range .Alerts }}{{ .Annotations.summary }}\n{{ end }}"
+_RUNBOOK = "{{ .CommonAnnotations.runbook_url }}"
 
 _KINDS: Mapping[str, tuple[str, str, Body]] = {
-    "pagerduty": ("pagerduty_configs", "routing_key_file", {"severity": "{{ .CommonLabels.severity }}"}),
-    "slack": ("slack_configs", "api_url_file", {"send_resolved": True, "text": _TEXT}),
+    "pagerduty": (
+        "pagerduty_configs",
+        "routing_key_file",
+        {"severity": "{{ .CommonLabels.severity }}", "client": "ray-platform", "client_url": _RUNBOOK},
+    ),
+    "slack": (
+        "slack_configs",
+        "api_url_file",
+        {"send_resolved": True, "text": _SUMMARIES, "title_link": _RUNBOOK},
+    ),
     "webhook": ("webhook_configs", "url_file", {}),
 }
 """By type: the list of a receiver, its field with a file, and further fields (prometheus.io, Alertmanager:
-configuration)."""
+configuration). By default Slack shows no annotations, and both link to Alertmanager, which no browser reaches."""
 
 
 def alerting() -> Body:

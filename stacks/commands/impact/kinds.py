@@ -334,7 +334,7 @@ ALERTMANAGER = {
             _OF_A_STATEFUL_SET,
             "Alertmanager's pod is recreated, and keeps its silences and its volume",
             "Kubernetes does not change these fields of a StatefulSet",
-            "nothing has to be done",
+            "silence nothing meanwhile",
             _VALIDATION,
         ),
     ),
