@@ -334,7 +334,7 @@ ALERTMANAGER = {
             _OF_A_STATEFUL_SET,
             "Alertmanager's pod is recreated, and keeps its silences and its volume",
             "Kubernetes does not change these fields of a StatefulSet",
-            "silence nothing meanwhile",
+            "leave prometheus.storageClassName as it is: the volume exists already",
             _VALIDATION,
         ),
     ),

@@ -49,8 +49,8 @@ SIZED: dict[str, Any] = {
 
 
 def alerting(**receiver: Any) -> dict[str, Any]:
-    receivers = [{"name": "oncall", "type": "pagerduty", **receiver}]
-    return {"monitoring": {"mode": "install", "alertmanager": {"receivers": receivers}}}
+    sender = {"receivers": [{"name": "oncall", "type": "pagerduty", **receiver}], "egress": [{"internet": True}]}
+    return {"monitoring": {"mode": "install", "alertmanager": sender}}
 
 
 LARGER = {"groupName": "cpu", "cpu": 16, "replicas": 3}
@@ -79,7 +79,7 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
         (
             edited_stack(alerting(), alerting(severities=["critical"])),
             "StatefulSet",
-            Verdict.IN_PLACE,
+            Verdict.ROLLING,
             "Alertmanager's pod is recreated: alerts are sent a minute or so later",
         ),
         (

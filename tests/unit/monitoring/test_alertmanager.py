@@ -133,6 +133,8 @@ def test_alerts_of_a_real_prometheus_arrive_at_the_address_in_the_secret(program
         given = dict(each.split("=", 1) for each in container["args"])
         arguments = [f"{flag}={own.get(flag, value)}" for flag, value in given.items()]
         places = [f"--config.file={tmp_path}/{prometheus.CONFIG_FILE}", f"--storage.tsdb.path={tmp_path}/data"]
+        # The first alert fires before it knows Alertmanager, for which it needs five seconds.
+        places.append("--rules.alert.resend-delay=1s")
         with (
             running(programs / NAME, *arguments, f"--web.listen-address={sender}", log=tmp_path / "sender.log"),
             running(program, *places, f"--web.listen-address={evaluator}", log=tmp_path / "evaluator.log"),

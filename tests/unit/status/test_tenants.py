@@ -127,7 +127,10 @@ def test_what_prometheus_records_of_a_tenant_is_shown_to_those_who_may_read_it(m
 WHOLE = {"spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 3}}
 LACKING = {"spec": {}, "status": {"replicas": 1}}
 
-ALERTING = {"mode": "install", "alertmanager": {"receivers": [{"name": "oncall", "type": "pagerduty"}]}}
+ALERTING = {
+    "mode": "install",
+    "alertmanager": {"receivers": [{"name": "oncall", "type": "pagerduty"}], "egress": [{"internet": True}]},
+}
 
 
 @pytest.mark.parametrize(
