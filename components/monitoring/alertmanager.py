@@ -3,20 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from components import workloads
+from components.monitoring.prometheus import ALERTMANAGER as NAME
+from components.monitoring.prometheus import ALERTMANAGER_PORT as PORT
+from components.monitoring.prometheus import ALERTMANAGER_SELECTOR as SELECTOR
 from components.monitoring.settings import AlertmanagerSettings, ReceiverSettings
 from components.workloads import probed
 from core.body import Body
 from core.yaml_writer import go_yaml
 
-NAME = "alertmanager"
-"""Name of the StatefulSet, its Service and its ConfigMap."""
-
 POD = f"{NAME}-0"
-
-PORT = 9093
-
-SELECTOR = {"app.kubernetes.io/component": NAME}
-"""Label of the pod, and of the objects."""
 
 CONFIG_FILE = "alertmanager.yml"
 
@@ -53,11 +48,6 @@ _KINDS: Mapping[str, tuple[str, str, Body]] = {
 configuration). By default Slack shows no annotations, and both link to Alertmanager, which no browser reaches."""
 
 
-def alerting() -> Body:
-    """The part of Prometheus' configuration that sends alerts to this Alertmanager."""
-    return {"alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"{NAME}:{PORT}"]}]}]}}
-
-
 def configuration(settings: AlertmanagerSettings, tenants: Mapping[str, str]) -> Body:
     """The configuration of Alertmanager. `tenants`: their namespaces, by name."""
     return {
@@ -85,7 +75,7 @@ def _receiver(receiver: ReceiverSettings) -> Body:
 def objects(settings: AlertmanagerSettings, tenants: Mapping[str, str], storage_class: str | None) -> Iterator[Body]:
     """Its objects, without the NetworkPolicies. `tenants`: their namespaces, by name."""
     files = {CONFIG_FILE: go_yaml(configuration(settings, tenants), sort_keys=False, width=1000)}
-    made = (
+    made: tuple[Body, ...] = (
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": files},
         workloads.service(NAME, PORT, SELECTOR),
         _stateful_set(settings, storage_class, files),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components.access.personas import Subject
 from components.bodies import in_namespace, restricted_namespace
-from components.monitoring import alertmanager, prometheus
+from components.monitoring import prometheus
 from components.monitoring.dashboards import content, file_name
 from components.monitoring.rules import ALERTS, INTERVAL, Alert, records
 from components.monitoring.settings import AlertSettings, MonitoringSettings
@@ -52,11 +52,14 @@ def own_prometheus(
     installed, namespace, sender = settings.installed, settings.own_namespace, settings.alertmanager
     if installed is None or namespace is None:
         return []
-    files = _files(settings, monitored)
-    forwarded = (prometheus.POD, *([alertmanager.POD] if sender else []))
-    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME, forwarded)]
+    files, forwarded, sending = _files(settings, monitored), [prometheus.POD], list[Body]()
     if sender:
-        inside += alertmanager.objects(sender, tenants, installed.storage_class_name)
+        # Only stacks with receivers need it.
+        from components.monitoring import alertmanager
+
+        forwarded.append(alertmanager.POD)
+        sending = list(alertmanager.objects(sender, tenants, installed.storage_class_name))
+    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME, forwarded), *sending]
     listed = [restricted_namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
     return [_labelled(each, settings) for each in listed]
 
@@ -71,8 +74,9 @@ def _files(settings: MonitoringSettings, monitored: Monitored) -> dict[str, str]
     """The files of Prometheus, with the configuration that includes them if it is the stack's own."""
     files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
     if settings.installed:
-        main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=seconds(settings.interval))
-        files[prometheus.CONFIG_FILE] = _text(main | (alertmanager.alerting() if settings.alertmanager else {}))
+        sends, interval = settings.alertmanager is not None, seconds(settings.interval)
+        main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=interval, sends=sends)
+        files[prometheus.CONFIG_FILE] = _text(main)
     return files
 
 

@@ -19,6 +19,12 @@ POD = f"{NAME}-0"
 PORT = 9090
 """Port of Prometheus, and of the proxies."""
 
+ALERTMANAGER, ALERTMANAGER_PORT = "alertmanager", 9093
+"""Name and port of the Service of an Alertmanager of the stack's own; also the name of its other objects."""
+
+ALERTMANAGER_SELECTOR = {"app.kubernetes.io/component": ALERTMANAGER}
+"""Label of its pod, and of its objects."""
+
 CONFIG_FILE = "prometheus.yml"
 """Key of the ConfigMap with the configuration, which includes its other files."""
 
@@ -82,13 +88,15 @@ def reader_of_kueue(own: str) -> Body:
     return role_binding(f"{PREFIX}{METRICS_READER}", METRICS_READER, [account(NAME, own)], "ClusterRole")
 
 
-def configuration(*, scrape: str, rules: str, interval: int) -> Body:
+def configuration(*, scrape: str, rules: str, interval: int, sends: bool) -> Body:
     """The configuration, which includes a file of each. `interval`: seconds between two evaluations of alerts, which
-    else are a minute."""
+    else are a minute. `sends`: whether the stack has an Alertmanager."""
+    receiver = {"static_configs": [{"targets": [f"{ALERTMANAGER}:{ALERTMANAGER_PORT}"]}]}
     return {
         "global": {"evaluation_interval": f"{interval}s"},
         "scrape_config_files": [scrape],
         "rule_files": [rules],
+        **({"alerting": {"alertmanagers": [receiver]}} if sends else {}),
     }
 
 

@@ -3,10 +3,17 @@
 from collections import defaultdict
 
 from components.kueue.manifests import METRICS_PORT as KUEUE_METRICS_PORT
-from components.monitoring import alertmanager
 from components.monitoring.manifests import monitoring_objects, own_prometheus
 from components.monitoring.metrics import Job
-from components.monitoring.prometheus import PORT, PROXIES, SELECTOR, reader_of_kueue, scraper
+from components.monitoring.prometheus import (
+    ALERTMANAGER_PORT,
+    ALERTMANAGER_SELECTOR,
+    PORT,
+    PROXIES,
+    SELECTOR,
+    reader_of_kueue,
+    scraper,
+)
 from components.monitoring.targets import Monitored, targets
 from components.network import manifests
 from components.network.manifests import ANY_RAY_POD, HEAD_METRICS_PORTS, OPERATOR, OPERATOR_METRICS_PORT, Scraped
@@ -81,8 +88,9 @@ def _policies(stack: StackSettings) -> list[Body]:
         return []
     made = manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack))
     if sender := stack.monitoring.alertmanager:
-        it, port = alertmanager.SELECTOR, alertmanager.PORT
-        made += manifests.alertmanager_policies(stack.network, it, port, SELECTOR, sender.egress)
+        made += manifests.alertmanager_policies(
+            stack.network, ALERTMANAGER_SELECTOR, ALERTMANAGER_PORT, SELECTOR, sender.egress
+        )
     return made
 
 

@@ -13,8 +13,8 @@ from components.external_cluster.manifests import is_check
 from components.job_template.manifests import SCHEDULE_LABEL, SIZE_LABEL, brings_code
 from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
 from components.logs.store import LABELS as LOG_STORE_LABELS
-from components.monitoring.alertmanager import SELECTOR as ALERTMANAGER_LABELS
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
+from components.monitoring.prometheus import ALERTMANAGER_SELECTOR
 from components.network.manifests import RAY_DEPLOYER
 from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.api_key import LABELS as API_KEY_LABELS
@@ -484,7 +484,7 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == GATEWAY_CONFIG_MAP:
         return REDIS_GATEWAY
     installed = (
-        ({**MONITORING_LABELS, **ALERTMANAGER_LABELS}, ALERTMANAGER),
+        ({**MONITORING_LABELS, **ALERTMANAGER_SELECTOR}, ALERTMANAGER),
         (MONITORING_LABELS, PROMETHEUS),
         (LOG_STORE_LABELS, LOG_STORE),
     )

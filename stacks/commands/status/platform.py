@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from components.kueue.manifests import MANAGER
 from components.logs.store import NAME as LOG_STORE
-from components.monitoring.alertmanager import NAME as ALERTMANAGER
+from components.monitoring.prometheus import ALERTMANAGER
 from components.monitoring.prometheus import NAME as PROMETHEUS
 from components.operator.settings import NAME as OPERATOR
 from components.ray_cluster.readiness import is_ready_pod

@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 from components.monitoring import prometheus
-from components.monitoring.alertmanager import CONFIG_FILE, NAME, PORT, SECRETS
+from components.monitoring.alertmanager import CONFIG_FILE, SECRETS
 from components.monitoring.manifests import RULES_FILE
+from components.monitoring.prometheus import ALERTMANAGER as NAME
+from components.monitoring.prometheus import ALERTMANAGER_PORT as PORT
 from components.monitoring.settings import AlertmanagerSettings, ReceiverSettings
 from core.body import Body
 from local.control_plane import free_ports
@@ -82,7 +84,7 @@ def test_each_receiver_gets_its_alerts_whatever_others_get(
 ) -> None:
     file = tmp_path / CONFIG_FILE
     file.write_text(yaml.safe_dump(configuration(made())))
-    command = [programs / "amtool", "config", "routes", "test", f"--config.file={file}", *labels]
+    command: list[str | Path] = [programs / "amtool", "config", "routes", "test", f"--config.file={file}", *labels]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.stderr) == (receivers, "")
 
