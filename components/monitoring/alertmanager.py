@@ -26,7 +26,7 @@ _STORAGE = "1Gi"
 _AMOUNTS: Body = {"requests": {"cpu": "10m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}}
 
 _NOBODY = "no receiver"
-"""The receiver of alerts that no other gets, which Alertmanager demands. The blank keeps it apart from all others."""
+"""The receiver of alerts that no other gets: Alertmanager requires one. No name of a receiver has a blank."""
 
 _SUMMARIES = "{{ range .Alerts }}{{ .Annotations.summary }}\n{{ end }}"
 _RUNBOOK = "{{ .CommonAnnotations.runbook_url }}"
@@ -88,7 +88,7 @@ def _stateful_set(settings: AlertmanagerSettings, storage_class: str | None, fil
     arguments = [
         f"--config.file={_CONFIG}/{CONFIG_FILE}",
         f"--storage.path={_DATA}",
-        # It is one of one: no port for others.
+        # A single replica needs no port for peers.
         "--cluster.listen-address=",
     ]
     container = workloads.program(

@@ -136,7 +136,7 @@ class AlertmanagerSettings(CheckedSettings):
     """Image of Alertmanager 0.26 or newer."""
 
     receivers: Annotated[tuple[ReceiverSettings, ...], NotEmpty]
-    """Where alerts are sent. Each receiver gets all alerts that it does not exclude, whatever others get."""
+    """Where alerts are sent. Each receiver gets the alerts that match its keys, also those that others get."""
 
     secret: DnsSubdomain = "alert-receivers"  # noqa: S105 -- the name of a Secret
     """Name of a Secret in Prometheus' namespace, with a key for each receiver. You create it; Alertmanager starts once
