@@ -277,6 +277,14 @@ PROMETHEUS = Tool(
 )
 """As the proxy. It finds targets in files and in Kubernetes, and has no pages for browsers."""
 
+ALERTMANAGER = Tool(
+    "alertmanager",
+    "github.com/prometheus/alertmanager",
+    {name: f"github.com/prometheus/alertmanager/cmd/{name}" for name in ("alertmanager", "amtool")},
+    stamps=lambda version: {"github.com/prometheus/common/version.Version": version.removeprefix("v")},
+)
+"""As the proxy. 0.31 is the last whose Go module has the pages for browsers, without which it does not compile."""
+
 VICTORIA_METRICS = "github.com/VictoriaMetrics/VictoriaMetrics"
 
 VICTORIA_LOGS = Tool(
@@ -332,6 +340,7 @@ NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 
 TEST_TOOLS = (
     ACTIONLINT,
+    ALERTMANAGER,
     ARGO_CD,
     CERT_MANAGER,
     KUBERAY_VALIDATION,

@@ -67,6 +67,9 @@ def rows() -> Iterable[Row]:
     yield Row("Redis", ("7.0, Debian 12's",), accepted, "tests/pods/test_redis.py")
     own = tools.prometheus_release(tools.PROMETHEUS.version)
     yield Row("Prometheus", (own,), "2.43 or later", "tests/pods/test_monitoring.py")
+    yield Row(
+        "Alertmanager", (_number(tools.ALERTMANAGER),), "0.26 or later", "tests/unit/monitoring/test_alertmanager.py"
+    )
     yield Row("VictoriaLogs", (_number(tools.VICTORIA_LOGS),), "1.x", "tests/pods/test_logs.py")
     engine = _number(tools.PULUMI)
     yield Row("Pulumi, engine", (engine,), f"{engine} or later", "tests/engine/test_platform.py")

@@ -44,14 +44,22 @@ def own_prometheus(
     viewers: Iterable[Viewers],
     admins: Sequence[Subject],
     policies: Iterable[Body],
+    tenants: Mapping[str, str],
 ) -> list[Body]:
-    """The objects of a Prometheus of the stack's own in its namespace, and the Namespace; none if it is an existing
-    one. `viewers`: who sees a tenant's metrics; `admins`: all; `policies`: the NetworkPolicies."""
-    installed, namespace = settings.installed, settings.own_namespace
+    """The objects of a Prometheus of the stack's own, and of its Alertmanager, in its namespace, and the Namespace;
+    none if it is an existing one. `viewers`: who sees a tenant's metrics; `admins`: all; `policies`: the
+    NetworkPolicies; `tenants`: their namespaces, by name."""
+    installed, namespace, sender = settings.installed, settings.own_namespace, settings.alertmanager
     if installed is None or namespace is None:
         return []
-    files = _files(settings, monitored)
-    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME)]
+    files, forwarded, sending = _files(settings, monitored), [prometheus.POD], list[Body]()
+    if sender:
+        # Only stacks with receivers need it.
+        from components.monitoring import alertmanager
+
+        forwarded.append(alertmanager.POD)
+        sending = list(alertmanager.objects(sender, tenants, installed.storage_class_name))
+    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME, forwarded), *sending]
     listed = [restricted_namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
     return [_labelled(each, settings) for each in listed]
 
@@ -66,7 +74,8 @@ def _files(settings: MonitoringSettings, monitored: Monitored) -> dict[str, str]
     """The files of Prometheus, with the configuration that includes them if it is the stack's own."""
     files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
     if settings.installed:
-        main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=seconds(settings.interval))
+        sends, interval = settings.alertmanager is not None, seconds(settings.interval)
+        main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=interval, sends=sends)
         files[prometheus.CONFIG_FILE] = _text(main)
     return files
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from components import workloads
 from components.access.manifests import PREFIX, Grant, account, bodies, role_binding, service_account
-from components.access.personas import CLUSTER_ADMIN_INSIDE, READ, Subject, rule
+from components.access.personas import CLUSTER_ADMIN_INSIDE, READ, Rule, Subject, rule
 from components.bodies import in_namespace
 from components.kueue.manifests import METRICS_READER
 from components.monitoring.settings import PrometheusSettings
@@ -18,6 +18,12 @@ POD = f"{NAME}-0"
 
 PORT = 9090
 """Port of Prometheus, and of the proxies."""
+
+ALERTMANAGER, ALERTMANAGER_PORT = "alertmanager", 9093
+"""Name and port of the Service of an Alertmanager of the stack's own; also the name of its other objects."""
+
+ALERTMANAGER_SELECTOR = {"app.kubernetes.io/component": ALERTMANAGER}
+"""Label of its pod, and of its objects."""
 
 CONFIG_FILE = "prometheus.yml"
 """Key of the ConfigMap with the configuration, which includes its other files."""
@@ -48,13 +54,14 @@ def objects(
     admins: Sequence[Subject],
     files: Mapping[str, str],
     config_map: str,
+    forwarded: Sequence[str] = (POD,),
 ) -> Iterator[Body]:
     """The objects in its namespace, without the Namespace, the ConfigMap and the NetworkPolicies. `admins`: who reads
-    all metrics. `files`: the content of the ConfigMap."""
+    all metrics, and forwards ports to the pods `forwarded`. `files`: the content of the ConfigMap."""
     yield service_account(NAME)
     yield workloads.service(NAME, PORT, SELECTOR)
     if admins:
-        yield from bodies(Grant("cluster-admin", (*CLUSTER_ADMIN_INSIDE, _WHOLE), admins)).values()
+        yield from bodies(Grant("cluster-admin", (*CLUSTER_ADMIN_INSIDE, _whole(forwarded)), admins)).values()
     yield _stateful_set(settings, config_map, files)
     for each in viewers:
         name, labels = service_of(each.namespace), workloads.labels_of(PROXIES, each.namespace)
@@ -62,8 +69,9 @@ def objects(
         yield _proxy(settings, each.namespace, labels)
 
 
-_WHOLE = rule("", ["pods/portforward"], ["get", "create"], [POD])
-"""Port-forward to Prometheus alone. NetworkPolicies do not apply to it, so no other pod needs a way in."""
+def _whole(pods: Sequence[str]) -> Rule:
+    """Port-forward to these pods alone. NetworkPolicies do not apply to it, so no other pod needs a way in."""
+    return rule("", ["pods/portforward"], ["get", "create"], pods)
 
 
 def scraper(namespace: str, own: str, *, services: bool) -> list[Body]:
@@ -80,13 +88,15 @@ def reader_of_kueue(own: str) -> Body:
     return role_binding(f"{PREFIX}{METRICS_READER}", METRICS_READER, [account(NAME, own)], "ClusterRole")
 
 
-def configuration(*, scrape: str, rules: str, interval: int) -> Body:
+def configuration(*, scrape: str, rules: str, interval: int, sends: bool) -> Body:
     """The configuration, which includes a file of each. `interval`: seconds between two evaluations of alerts, which
-    else are a minute."""
+    else are a minute. `sends`: whether the stack has an Alertmanager."""
+    receiver = {"static_configs": [{"targets": [f"{ALERTMANAGER}:{ALERTMANAGER_PORT}"]}]}
     return {
         "global": {"evaluation_interval": f"{interval}s"},
         "scrape_config_files": [scrape],
         "rule_files": [rules],
+        **({"alerting": {"alertmanagers": [receiver]}} if sends else {}),
     }
 
 

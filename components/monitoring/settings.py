@@ -6,10 +6,22 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 
 from components.monitoring.rules import ALERTS, Severity
+from components.network.settings import Egress
 from components.operator.settings import ComputeResources
-from core.problems import Problem
+from core.problems import Problem, repeats
 from core.suggestions import names_hint
-from core.types import CheckedSettings, DnsLabel, DnsSubdomain, Duration, Image, Labels, Memory, Settings, seconds
+from core.types import (
+    CheckedSettings,
+    DnsLabel,
+    DnsSubdomain,
+    Duration,
+    Image,
+    Labels,
+    Memory,
+    NotEmpty,
+    Settings,
+    seconds,
+)
 
 Dashboard = Literal["fleet", "tenant", "queues", "redis", "default", "serve", "serveLlm", "data", "train"]
 """`fleet`: GPUs, GPU-hours, cost and what waits, by tenant; `tenant`: the same and more of one, by RayCluster; `queues`
@@ -99,6 +111,49 @@ class PrometheusSettings(Settings):
     """Days after which metrics are deleted."""
 
 
+class ReceiverSettings(Settings):
+    """Where alerts are sent, and which."""
+
+    name: DnsLabel
+    """Name of the receiver, and its key in the Secret."""
+
+    type: Literal["pagerduty", "slack", "webhook"]
+    """What the key has. `pagerduty`: the integration key of a service (Events API v2). `slack`: the URL of an incoming
+    webhook. `webhook`: a URL to which Alertmanager posts its JSON."""
+
+    severities: tuple[Severity, ...] = ()
+    """Severities of the alerts that it gets. Default: all."""
+
+    tenants: tuple[DnsLabel, ...] = ()
+    """Tenants, by name, whose alerts it gets: those with the tenant's namespace. Default: all alerts, also those of the
+    platform."""
+
+
+class AlertmanagerSettings(CheckedSettings):
+    """An Alertmanager of the stack's own, which sends the alerts of its Prometheus to receivers."""
+
+    image: Image = "quay.io/prometheus/alertmanager:v0.31.1"
+    """Image of Alertmanager 0.26 or newer."""
+
+    receivers: Annotated[tuple[ReceiverSettings, ...], NotEmpty]
+    """Where alerts are sent. Each receiver gets the alerts that match its keys, also those that others get."""
+
+    secret: DnsSubdomain = "alert-receivers"  # noqa: S105 -- the name of a Secret
+    """Name of a Secret in Prometheus' namespace, with a key for each receiver. You create it; Alertmanager starts once
+    it exists, and reads changed values within two minutes."""
+
+    egress: tuple[Egress, ...] = ()
+    """Where Alertmanager may connect to: the receivers, `[{internet: true}]` for PagerDuty and Slack. As a tenant's
+    `network.egress`. Required unless NetworkPolicies are off."""
+
+    def problems(self) -> Iterator[Problem]:
+        for path, name, first in repeats(
+            (("receivers", at, "name"), each.name) for at, each in enumerate(self.receivers)
+        ):
+            message = f"{name!r} is used already, in receivers[{first[1]}]: set a unique name"
+            yield Problem(path, name, message, "repeated-name")
+
+
 class MonitoringSettings(CheckedSettings):
     """Metrics of RayClusters and of the platform, with recording rules and alerts: for an existing Prometheus, or with
     one of the stack's own.
@@ -113,6 +168,9 @@ class MonitoringSettings(CheckedSettings):
 
     prometheus: PrometheusSettings | None = None
     """The Prometheus of mode `install`. Default: with the defaults below."""
+
+    alertmanager: AlertmanagerSettings | None = None
+    """Where the Prometheus of mode `install` sends alerts. Default: nowhere."""
 
     namespace: DnsLabel | None = None
     """Namespace of these objects. With mode `install` the stack creates it, by default `ray-monitoring`. Otherwise it
@@ -153,11 +211,13 @@ class MonitoringSettings(CheckedSettings):
         return (self.namespace or DEFAULT_NAMESPACE) if self.mode == "install" else None
 
     def problems(self) -> Iterator[Problem]:
-        if self.prometheus and self.mode != "install":
-            message = (
-                f"is for a Prometheus of the stack's own, and mode is {self.mode}: set mode to install, or remove it"
-            )
-            yield Problem(("prometheus",), None, message, "monitoring-mode")
+        for field in ("prometheus", "alertmanager"):
+            if getattr(self, field) and self.mode != "install":
+                message = (
+                    f"is for a Prometheus of the stack's own, and mode is {self.mode}: set mode to install, or remove "
+                    "it"
+                )
+                yield Problem((field,), None, message, "monitoring-mode")
         if not _SHORTEST <= seconds(self.interval) <= _LONGEST:
             message = f"{self.interval!r} is not between {_SHORTEST}s and 2m: set it to 30s, or remove the key"
             yield Problem(("interval",), self.interval, message, "monitoring-interval")

@@ -372,6 +372,27 @@ def prometheus_policies(
     ]
 
 
+def alertmanager_policies(
+    network: NetworkSettings,
+    alertmanager: Mapping[str, str],
+    port: int,
+    prometheus: Mapping[str, str],
+    egress: Iterable[Egress],
+) -> list[Body]:
+    """An Alertmanager, selected by the labels `alertmanager`, connects to its receivers. A Prometheus, selected by
+    `prometheus`, alone connects to it."""
+    itself, sender = ({"podSelector": {"matchLabels": dict(each)}} for each in (alertmanager, prometheus))
+    return [
+        _policy("prometheus-alerts", sender["podSelector"], egress=[{"to": [itself], "ports": _ports("TCP", [port])}]),
+        _policy(
+            "alertmanager",
+            itself["podSelector"],
+            ingress=_opened([sender], [port]),
+            egress=[_dns(network.dns), *_targets(egress)],
+        ),
+    ]
+
+
 def log_store_policies(
     network: NetworkSettings, store: Mapping[str, str], port: int, proxies: Mapping[str, str], proxy_port: int
 ) -> list[Body]:

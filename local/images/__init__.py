@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from core.images import full_name
 from local.images.image import Image
 from local.images.programs import (
+    ALERTMANAGER,
     LOG_COLLECTOR,
     LOGS_PROXY,
     OPERATOR,
@@ -21,6 +22,7 @@ from local.images.redis import REDIS
 
 __all__ = [
     "AHEAD",
+    "ALERTMANAGER",
     "IMAGES",
     "LOGS_PROXY",
     "LOG_COLLECTOR",
@@ -48,6 +50,7 @@ AHEAD = (
     LOG_COLLECTOR,
     PROMETHEUS,
     PROMETHEUS_PROXY,
+    ALERTMANAGER,
     VICTORIA_LOGS,
     LOGS_PROXY,
 )

@@ -93,6 +93,16 @@ PROMETHEUS_PROXY = _image(
 )
 """As Prometheus' (prom-label-proxy, Dockerfile)."""
 
+ALERTMANAGER = _image(
+    "alertmanager",
+    f"quay.io/prometheus/alertmanager:{tools.ALERTMANAGER.version}",
+    tools.ALERTMANAGER,
+    "alertmanager",
+    "/bin/alertmanager",
+    "65534:65534",
+)
+"""As Prometheus' (alertmanager, Dockerfile), without amtool."""
+
 VICTORIA_LOGS = _image(
     "victoria-logs",
     f"docker.io/victoriametrics/victoria-logs:{tools.VICTORIA_LOGS.version}",

@@ -310,6 +310,13 @@ def _of_prometheus(stack: StackSettings) -> Iterator[Finding]:
                 f"earlier than that after its condition begins: set {monitoring.interval} or more, or 0s for at once"
             )
             yield Finding((*path, "alerts", name, "after"), alert.after, message, "short-alert")
+    sent = monitoring.alertmanager.receivers if monitoring.alertmanager else ()
+    if sent and not any(not each.tenants and "critical" in (each.severities or ["critical"]) for each in sent):
+        message = (
+            "none gets the critical alerts of the platform, such as those of the operator: add a receiver without "
+            "tenants"
+        )
+        yield Finding((*path, "alertmanager", "receivers"), None, message, "unsent-alerts")
 
 
 def _metadata_services(stack: StackSettings) -> Iterator[Finding]:

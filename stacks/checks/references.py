@@ -9,10 +9,12 @@ from pydantic.alias_generators import to_camel
 from components.external_cluster.manifests import job_name
 from components.job_template.manifests import size_name
 from components.monitoring import prometheus
+from components.monitoring.settings import AlertmanagerSettings
 from components.network.rules import ingress_problems
 from components.ray_service.llm import llm_setting_at
 from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Path, Problem, place, repeats
+from core.suggestions import names_hint
 from stacks.checks.namespaces import namespace_setting, problems_of_namespaces
 from stacks.checks.rendered import problems_of_clusters
 from stacks.checks.storage import problems_of_storage
@@ -231,6 +233,7 @@ def _monitoring(stack: StackSettings) -> Iterator[Problem]:
         return
     if settings.own_namespace:
         yield from _names_of_proxies(stack, prometheus.LONGEST_TENANT, prometheus.service_of, "metrics")
+        yield from _alertmanager(stack, settings.alertmanager)
         return
     if stack.network.policies and not stack.network.monitoring:
         message = (
@@ -244,6 +247,25 @@ def _monitoring(stack: StackSettings) -> Iterator[Problem]:
             "objects: set the namespace of Prometheus, or remove the key for the operator's"
         )
         yield Problem(("monitoring", "namespace"), settings.namespace, message, "reserved-namespace")
+
+
+def _alertmanager(stack: StackSettings, settings: AlertmanagerSettings | None) -> Iterator[Problem]:
+    """Receivers that could not be reached, and tenants that do not exist."""
+    if settings is None:
+        return
+    path: Path = ("monitoring", "alertmanager")
+    names = [tenant.name for tenant in stack.tenants]
+    for at, receiver in enumerate(settings.receivers):
+        for number, name in enumerate(receiver.tenants):
+            if name not in names:
+                message = f"there is no tenant {name!r}: {names_hint(name, names)}"
+                yield Problem((*path, "receivers", at, "tenants", number), name, message, "unknown-tenant")
+    if stack.network.policies and not settings.egress:
+        message = (
+            "no NetworkPolicy lets Alertmanager connect to its receivers: set egress to them, such as "
+            "[{internet: true}] for PagerDuty and Slack"
+        )
+        yield Problem(path, None, message, "alerts-unreachable")
 
 
 def _log_store(stack: StackSettings) -> Iterator[Problem]:

@@ -5,7 +5,15 @@ from collections import defaultdict
 from components.kueue.manifests import METRICS_PORT as KUEUE_METRICS_PORT
 from components.monitoring.manifests import monitoring_objects, own_prometheus
 from components.monitoring.metrics import Job
-from components.monitoring.prometheus import PORT, PROXIES, SELECTOR, reader_of_kueue, scraper
+from components.monitoring.prometheus import (
+    ALERTMANAGER_PORT,
+    ALERTMANAGER_SELECTOR,
+    PORT,
+    PROXIES,
+    SELECTOR,
+    reader_of_kueue,
+    scraper,
+)
 from components.monitoring.targets import Monitored, targets
 from components.network import manifests
 from components.network.manifests import ANY_RAY_POD, HEAD_METRICS_PORTS, OPERATOR, OPERATOR_METRICS_PORT, Scraped
@@ -55,7 +63,8 @@ def objects_of_monitoring(stack: StackSettings) -> list[Body]:
         return []
     admins = stack.access.cluster_admins
     viewers = (viewers_of(stack, tenant) for tenant in stack.tenants)
-    own = own_prometheus(stack.monitoring, monitored(stack), viewers, admins, _policies(stack))
+    namespaces = {tenant.name: tenant.namespace_name for tenant in stack.tenants}
+    own = own_prometheus(stack.monitoring, monitored(stack), viewers, admins, _policies(stack), namespaces)
     apart = {tenant.namespace_name for tenant in stack.tenants}
     apart |= {part.namespace for part in redis_parts(stack) if part.own_namespace}
     names = dict.fromkeys(name for each in _scraped(stack) for name in each.namespaces)
@@ -75,9 +84,14 @@ def scraper_of(stack: StackSettings, namespace: str) -> list[Body]:
 
 def _policies(stack: StackSettings) -> list[Body]:
     """The NetworkPolicies of the namespace of the stack's own Prometheus; none if it has none."""
-    if stack.prometheus_namespace is None or not stack.network.policies:
+    if stack.monitoring is None or stack.prometheus_namespace is None or not stack.network.policies:
         return []
-    return manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack))
+    made = manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack))
+    if sender := stack.monitoring.alertmanager:
+        made += manifests.alertmanager_policies(
+            stack.network, ALERTMANAGER_SELECTOR, ALERTMANAGER_PORT, SELECTOR, sender.egress
+        )
+    return made
 
 
 @cached

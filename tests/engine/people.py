@@ -118,7 +118,8 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
     settings["tenants"].append({"name": OTHER_TEAM, "clusterNames": ["training", "adhoc"], "rayDeployer": {}})
     settings["access"] = {"clusterAdmins": ["group:platform"]}
     settings["redis"] = {"mode": "single"}
-    settings["monitoring"] = {"mode": "install"}
+    sender = {"receivers": [{"name": "oncall", "type": "pagerduty"}], "egress": [{"internet": True}]}
+    settings["monitoring"] = {"mode": "install", "alertmanager": sender}
 
 
 def with_log_store(settings: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from components.job_template.manifests import SCHEDULE_LABEL, SIZE_LABEL, brings
 from components.logs.manifests import CONFIG_MAP as LOG_CONFIG_MAP
 from components.logs.store import LABELS as LOG_STORE_LABELS
 from components.monitoring.manifests import LABELS as MONITORING_LABELS
+from components.monitoring.prometheus import ALERTMANAGER_SELECTOR
 from components.network.manifests import RAY_DEPLOYER
 from components.payloads.run_history import NAME as RUN_HISTORY
 from components.ray_service.api_key import LABELS as API_KEY_LABELS
@@ -319,6 +320,32 @@ PROMETHEUS = {
 }
 """What monitoring has, also with a Prometheus of the stack's own."""
 
+ALERTMANAGER = {
+    "ConfigMap": Kind(
+        "no pod of Ray changes; Alertmanager can read it",
+        "no pod of Ray changes; Alertmanager is recreated with it",
+        "Alertmanager does not start without it",
+    ),
+    "StatefulSet": Kind(
+        "Alertmanager is created, and sends alerts to its receivers once their Secret exists",
+        "Alertmanager's pod is recreated: alerts are sent a minute or so later",
+        "Alertmanager is deleted: no alert is sent; its volume with silences stays until its namespace is deleted",
+        fixed=Fixed(
+            _OF_A_STATEFUL_SET,
+            "Alertmanager's pod is recreated, and keeps its silences and its volume",
+            "Kubernetes does not change these fields of a StatefulSet",
+            "leave prometheus.storageClassName as it is: the volume exists already",
+            _VALIDATION,
+        ),
+    ),
+    "Service": Kind(
+        "Prometheus can send alerts to Alertmanager",
+        "applies at once; existing connections stay",
+        "Prometheus can no longer send alerts to Alertmanager",
+    ),
+}
+"""What an Alertmanager of the stack's own has."""
+
 LOG_STORE = {
     "Namespace": replace(
         KINDS["Namespace"],
@@ -456,7 +483,12 @@ def kind_of(body: Mapping[str, Any]) -> Kind:
         return LOG_COLLECTORS
     if body["kind"] == "ConfigMap" and body["metadata"]["name"] == GATEWAY_CONFIG_MAP:
         return REDIS_GATEWAY
-    for labels, kinds in ((MONITORING_LABELS, PROMETHEUS), (LOG_STORE_LABELS, LOG_STORE)):
+    installed = (
+        ({**MONITORING_LABELS, **ALERTMANAGER_SELECTOR}, ALERTMANAGER),
+        (MONITORING_LABELS, PROMETHEUS),
+        (LOG_STORE_LABELS, LOG_STORE),
+    )
+    for labels, kinds in installed:
         if body["kind"] in kinds and labels.items() <= (body["metadata"].get("labels") or {}).items():
             return kinds[body["kind"]]
     return KINDS[body["kind"]]

@@ -1,4 +1,5 @@
-"""What keeps a stack current: operator, scheduler with its webhook, Prometheus, log store, Redis. Pure functions."""
+"""What keeps a stack current: operator, scheduler with its webhook, Prometheus, Alertmanager, log store, Redis.
+Pure functions."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 
 from components.kueue.manifests import MANAGER
 from components.logs.store import NAME as LOG_STORE
+from components.monitoring.prometheus import ALERTMANAGER
 from components.monitoring.prometheus import NAME as PROMETHEUS
 from components.operator.settings import NAME as OPERATOR
 from components.ray_cluster.readiness import is_ready_pod
@@ -28,6 +30,7 @@ _WITHOUT: Mapping[str, tuple[str, str]] = {
     WEBHOOK: ("Volcano's webhook", "the API server may refuse new pods and PodGroups"),
     MANAGER: ("Kueue", "nothing that waits starts, and its webhook refuses new RayClusters and RayJobs"),
     LOG_STORE: ("the log store", "stored logs cannot be read, and new ones wait in the pods of Ray"),
+    ALERTMANAGER: ("Alertmanager", "alerts are not sent; its pod waits until the Secret of the receivers exists"),
     PROMETHEUS: ("Prometheus", "metrics and alerts are missing"),
     REDIS: ("Redis", "heads with faultTolerance cannot start, or stop"),
 }
@@ -55,6 +58,8 @@ def workloads(stack: StackSettings, live: Live) -> list[Workload]:
         found += [Workload("deployments", scheduler.configured.namespace, name) for name in names]
     if namespace := stack.prometheus_namespace:
         found.append(Workload("statefulsets", namespace, PROMETHEUS))
+        if stack.monitoring and stack.monitoring.alertmanager:
+            found.append(Workload("statefulsets", namespace, ALERTMANAGER))
     if namespace := stack.log_store_namespace:
         found.append(Workload("statefulsets", namespace, LOG_STORE))
     return [*found, *(Workload("statefulsets", part.namespace, REDIS) for part in redis_parts(stack))]

@@ -48,6 +48,11 @@ SIZED: dict[str, Any] = {
 }
 
 
+def alerting(**receiver: Any) -> dict[str, Any]:
+    sender = {"receivers": [{"name": "oncall", "type": "pagerduty", **receiver}], "egress": [{"internet": True}]}
+    return {"monitoring": {"mode": "install", "alertmanager": sender}}
+
+
 LARGER = {"groupName": "cpu", "cpu": 16, "replicas": 3}
 PORTAL, PORTAL_B, TEN = {"namespace": "portal"}, {"namespace": "portal-b"}, {"cidr": "10.0.0.0/8"}
 
@@ -70,6 +75,12 @@ def of_operator(before: dict[str, Any], after: dict[str, Any]) -> Impact:
             "Namespace",
             Verdict.DELETES,
             "is deleted with the log store and all stored logs",
+        ),
+        (
+            edited_stack(alerting(), alerting(severities=["critical"])),
+            "StatefulSet",
+            Verdict.ROLLING,
+            "Alertmanager's pod is recreated: alerts are sent a minute or so later",
         ),
         (
             edited({}, {"quota": {"gpus": 8}}),

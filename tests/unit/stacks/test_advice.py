@@ -254,6 +254,22 @@ LOGS: dict[str, Any] = {"endpoint": "https://logs.example.com:8443"}
             "short-alert",
             "monitoring.alerts.RayHeadUnreachable.after",
         ),
+        (
+            {
+                "tenants": [tenant()],
+                "monitoring": {
+                    "mode": "install",
+                    "alertmanager": {
+                        "receivers": [
+                            {"name": "mail", "type": "webhook", "severities": ["warning"]},
+                            {"name": "team", "type": "slack", "tenants": ["team-a"]},
+                        ]
+                    },
+                },
+            },
+            "unsent-alerts",
+            "monitoring.alertmanager.receivers",
+        ),
         (served(network={"egress": [{"internet": True}]}), "closed-service", "services[0].name"),
         (served(network={"serveFrom": ["portal"]}), "closed-hub", "services[0].llm.model"),
     ],
@@ -275,6 +291,7 @@ def test_what_may_be_wrong_is_mentioned(values: dict[str, Any], rule: str, place
         {**training(), "logs": {**LOGS, "egress": [{"internet": True, "ports": [8443]}]}},
         {"monitoring": {"mode": "install", "alerts": {"RayHeadUnreachable": {"after": "0s"}}}},
         {"monitoring": {"mode": "install", "prometheus": {"storage": "1Gi"}}},
+        {"monitoring": {"mode": "install", "alertmanager": {"receivers": [{"name": "oncall", "type": "pagerduty"}]}}},
         served(network=OPEN),
         served(source="/models/tiny", network={"serveFrom": ["portal"]}),
     ],

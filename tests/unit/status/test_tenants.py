@@ -127,6 +127,11 @@ def test_what_prometheus_records_of_a_tenant_is_shown_to_those_who_may_read_it(m
 WHOLE = {"spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 3}}
 LACKING = {"spec": {}, "status": {"replicas": 1}}
 
+ALERTING = {
+    "mode": "install",
+    "alertmanager": {"receivers": [{"name": "oncall", "type": "pagerduty"}], "egress": [{"internet": True}]},
+}
+
 
 @pytest.mark.parametrize(
     ("name", "body", "short", "shown"),
@@ -158,15 +163,22 @@ LACKING = {"spec": {}, "status": {"replicas": 1}}
             "Prometheus does not run",
             "metrics and alerts are missing. `ray-platform refresh STACK` and then",
         ),
+        (
+            "alertmanager",
+            LACKING,
+            "Alertmanager does not run",
+            "its pod waits until the Secret of the receivers exists. `kubectl get pods -n ray-monitoring`",
+        ),
     ],
 )
 def test_what_does_not_run_of_the_platform_comes_first(
     name: str, body: Body | None, short: str | None, shown: str | None
 ) -> None:
-    known = stack(tenant("team-a"), redis={"gateway": None}, monitoring={"mode": "install"}, **VOLCANO)
+    known = stack(tenant("team-a"), redis={"gateway": None}, monitoring=ALERTING, **VOLCANO)
     expected = dict.fromkeys(workloads(known, Live(NOW, {}, operator_pods=OPERATOR)), WHOLE)
     assert [each.name for each in expected] == [
-        "volcano-scheduler", "volcano-controllers", "volcano-admission", "prometheus", "ray-redis",
+        "volcano-scheduler", "volcano-controllers", "volcano-admission", "prometheus", "alertmanager",
+        "ray-redis",
     ]  # fmt: skip
     live = {each: body if each.name == name else whole for each, whole in expected.items()}
     found_here = {"team-a": found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])}
