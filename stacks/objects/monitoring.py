@@ -18,6 +18,7 @@ from core.body import Body
 from kuberay.ports import HEAD_PORTS, metrics_ports
 from stacks.cached import cached
 from stacks.objects.access import viewers_of
+from stacks.objects.cml import without_kubernetes
 from stacks.objects.ray_clusters import rendered
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
@@ -36,6 +37,7 @@ def monitored(stack: StackSettings) -> Monitored:
         volcano=volcano.namespace if volcano and volcano.metrics else None,
         kueue=kueue.namespace if kueue and kueue.metrics else None,
         issuers=_issuers(stack),
+        kubernetes=not without_kubernetes(stack),
         prices=_prices(stack),
     )
 
@@ -121,6 +123,10 @@ def _prices(stack: StackSettings) -> dict[float, tuple[str, ...]]:
             for group in all_groups(cluster, stack.nodes):
                 if group.gpus:
                     found[group.name].add(group.pool.gpu_hour_price if group.pool else None)
+    for on_cml in stack.cml.clusters if stack.cml else ():
+        for each in on_cml.groups:
+            if each.resources.gpus:
+                found[each.name].add(stack.cml.gpu_hour_price if stack.cml else None)
     prices: dict[float, tuple[str, ...]] = {}
     for name, priced in sorted(found.items()):
         price = priced.pop()
