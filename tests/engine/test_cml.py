@@ -27,6 +27,7 @@ from testbed.cml.server import HOST, KEY, RUNTIMES, Server
 from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
 from testbed.machine import lacks
+from testbed.pods.prometheus import Prometheus
 from testbed.ray_python import serve_python
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(700)]
@@ -322,20 +323,20 @@ def test_prometheus_reads_every_node_and_records_of_jobs_outlive_the_head(cml: C
     cml.command("cml", "monitor", name, "--output", str(folder))
 
     training = 'namespace="one",ray_io_cluster="training"'
-    with Prometheus(folder, cml.server.proxy) as prometheus:
-        workers = f"ray_platform:gpus_held{{{training},ray_io_group='workers'}}"
-        assert prometheus.until(workers)["value"][1] == "1"
-        assert prometheus.until(f"ray_platform:gpus_used{{{training}}}")["value"][1] == "0"
-        prometheus.until(f'ALERTS{{alertname="RayGpusIdle",{training}}}')
-        up = {(each["job"], each["pod"]) for each in prometheus.labels(f"up{{{training}}} == 1")}
+    with Monitor(folder, cml.server.proxy) as monitor:
+        assert monitor.until(f'ray_platform:gpus_held{{{training},ray_io_group="workers"}}') == "1"
+        assert monitor.until(f"ray_platform:gpus_used{{{training}}}") == "0"
+        monitor.until(f'ALERTS{{alertname="RayGpusIdle",{training}}}')
+        up = monitor.labels(f"up{{{training}}} == 1", "job", "pod")
         assert up == {("ray-head", "head"), ("ray-worker", "workers-0")}
-        found = {each["__name__"] for each in prometheus.labels(f"{{{training}}}")}
+        found = {name for (name,) in monitor.labels(f"{{{training}}}", "__name__")}
         assert set(OF_RAY) <= found
+        assert monitor.prometheus.not_evaluated() == {}
 
         submitted = cml.project.outputs()["submittedJobs"]["count"]["submissionId"]
         cml.command("cml", "stop", name, "training")
         assert cml.statuses() == {}
-        prometheus.until(f'ALERTS{{alertname="RayHeadUnreachable",{training}}}')
+        monitor.until(f'ALERTS{{alertname="RayHeadUnreachable",{training}}}')
 
     def runs(*arguments: str) -> str:
         return cml.command("runs", name, *arguments, "--cluster", "training", **{KEY_VARIABLE: KEY})
@@ -352,8 +353,8 @@ OF_RAY = (Ray.STARTED, Ray.RESOURCES, Ray.OBJECT_STORE, Ray.DISK_PERCENT, Ray.GC
 """Metrics that exist although nothing is wrong."""
 
 
-class Prometheus:
-    """Debian's, with the files that `cml monitor` has written; only it evaluates more often."""
+class Monitor:
+    """Debian's Prometheus, with the files that `cml monitor` has written; only it evaluates more often."""
 
     def __init__(self, folder: Path, proxy: str) -> None:
         """`proxy`: by which the workspace is reached."""
@@ -370,10 +371,11 @@ class Prometheus:
             group["interval"] = "2s"
         (folder / "rules-of-test.yaml").write_text(yaml.safe_dump(rules))
         (folder / "prometheus.yml").write_text(yaml.safe_dump({**config, "rule_files": ["rules-of-test.yaml"]}))
-        self._folder, self._address = folder, f"127.0.0.1:{next(free_ports())}"
-        self._command = [program, "--config.file=prometheus.yml", f"--web.listen-address={self._address}"]
+        address = f"127.0.0.1:{next(free_ports())}"
+        self._folder, self.prometheus = folder, Prometheus(f"http://{address}")
+        self._command = [program, "--config.file=prometheus.yml", f"--web.listen-address={address}"]
 
-    def __enter__(self) -> "Prometheus":
+    def __enter__(self) -> "Monitor":
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(self._command, cwd=self._folder, stdout=log, stderr=log)
         return self
@@ -383,23 +385,18 @@ class Prometheus:
         self._process.wait()
         print((self._folder / "log").read_text()[-3000:])
 
-    def ask(self, query: str) -> list[dict[str, Any]]:
-        answer = httpx.get(f"http://{self._address}/api/v1/query", params={"query": query}, trust_env=False)
-        found: list[dict[str, Any]] = answer.json()["data"]["result"]
-        return found
+    def labels(self, query: str, *names: str) -> set[tuple[str, ...]]:
+        return {tuple(each["metric"][name] for name in names) for each in self.prometheus.query(query)}
 
-    def labels(self, query: str) -> list[dict[str, str]]:
-        return [each["metric"] for each in self.ask(query)]
-
-    def until(self, query: str) -> dict[str, Any]:
-        """The first result, once there is one."""
+    def until(self, query: str) -> str:
+        """The first value, once there is one."""
         end = time.monotonic() + 90
         while time.monotonic() < end:
             with suppress(httpx.HTTPError):
-                if found := self.ask(query):
-                    return found[0]
+                if found := self.prometheus.query(query):
+                    return str(found[0]["value"][1])
             time.sleep(1)
-        raise AssertionError(f"{query} has no result; {self.ask('up')}")
+        raise AssertionError(f"{query} has no result; {self.prometheus.query('up')}")
 
 
 class Load:

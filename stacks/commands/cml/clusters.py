@@ -107,6 +107,7 @@ class CmlCluster:
         with self._applications(self._made(), suspend=True) as applications:
             applications.make(show)
 
+    def metrics_key(self) -> str:
         """The key with which Prometheus reads its metrics. Raises NotStartedError before the first `up`, and
         PulumiError if the state cannot be read."""
         from components.payloads.cml_application import metrics_key
