@@ -51,7 +51,8 @@ def own_prometheus(
     if installed is None or namespace is None:
         return []
     files = _files(settings, monitored)
-    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME)]
+    made = prometheus.objects(installed, viewers, admins, files, NAME, on_cml=monitored.cml)
+    inside = [*policies, *made]
     listed = [restricted_namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
     return [_labelled(each, settings) for each in listed]
 
@@ -66,7 +67,8 @@ def _files(settings: MonitoringSettings, monitored: Monitored) -> dict[str, str]
     """The files of Prometheus, with the configuration that includes them if it is the stack's own."""
     files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
     if settings.installed:
-        main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=seconds(settings.interval))
+        scrape = [SCRAPE_FILE, *([f"{prometheus.CML_FOLDER}/{SCRAPE_FILE}"] if monitored.cml else [])]
+        main = prometheus.configuration(scrape=scrape, rules=RULES_FILE, interval=seconds(settings.interval))
         files[prometheus.CONFIG_FILE] = _text(main)
     return files
 

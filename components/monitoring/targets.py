@@ -38,6 +38,9 @@ class Monitored:
     kubernetes: bool
     """Whether it has clusters on Kubernetes, and not on Cloudera ML alone."""
 
+    cml: bool
+    """Whether it has clusters on Cloudera ML."""
+
     prices: Mapping[float, tuple[str, ...]]
     """Prices of a GPU for an hour, each with the worker groups that have it."""
 

@@ -62,8 +62,8 @@ _PAUSE_SECONDS = 2.0
 RECORD_SECONDS = 5.0
 """Between two looks at the jobs. What happens in the last ones before a head ends is not recorded."""
 
-_MOST_JOBS, _LONGEST_LOG = 1000, 64 * 1024
-"""Jobs that are kept, the newest, and bytes of each log, its end."""
+_MOST_JOBS, _LONGEST_LOG, _LONGEST_TEXT = 1000, 64 * 1024, 1024
+"""Jobs that are kept, the newest; bytes of each log, its end; and characters of each other text."""
 
 _KEPT = (
     *("type", "job_id", "submission_id", "status", "entrypoint", "message", "error_type", "metadata"),
@@ -351,7 +351,7 @@ class Records:
         with self._ask("/api/jobs/") as answer:
             jobs = json.load(answer)
         for job in jobs:
-            kept = {key: job.get(key) for key in _KEPT}
+            kept = {key: _short(job.get(key)) for key in _KEPT}
             # One that runs is written once a minute.
             kept["seen"] = None if job.get("end_time") else time.time() // 60 * 60
             found[record_id(kept)] = kept
@@ -393,6 +393,13 @@ class Records:
         request = urllib.request.Request(self._dashboard + path, headers=headers)  # noqa: S310 (http, on loopback)
         # The environment may have a proxy for the workspace.
         return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20)
+
+
+def _short(value: Any) -> Any:
+    """People's code decides what is in a message, and people what is in an entrypoint or the metadata."""
+    if isinstance(value, dict):
+        return value if len(json.dumps(value)) <= _LONGEST_TEXT else None
+    return value[:_LONGEST_TEXT] if isinstance(value, str) else value
 
 
 def record_id(job: dict[str, Any]) -> str:

@@ -23,6 +23,9 @@ from stacks.objects.ray_clusters import rendered
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
 
+_HTTPS = 443
+"""Port of Cloudera ML's applications."""
+
 
 @cached
 def monitored(stack: StackSettings) -> Monitored:
@@ -38,8 +41,13 @@ def monitored(stack: StackSettings) -> Monitored:
         kueue=kueue.namespace if kueue and kueue.metrics else None,
         issuers=_issuers(stack),
         kubernetes=not without_kubernetes(stack),
+        cml=_on_cml(stack),
         prices=_prices(stack),
     )
+
+
+def _on_cml(stack: StackSettings) -> bool:
+    return bool(stack.cml and stack.cml.clusters)
 
 
 def _watched(stack: StackSettings) -> tuple[str, ...]:
@@ -79,7 +87,8 @@ def _policies(stack: StackSettings) -> list[Body]:
     """The NetworkPolicies of the namespace of the stack's own Prometheus; none if it has none."""
     if stack.prometheus_namespace is None or not stack.network.policies:
         return []
-    return manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack))
+    outside = (_HTTPS,) if _on_cml(stack) else ()
+    return manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack), outside)
 
 
 @cached
