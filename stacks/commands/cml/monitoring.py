@@ -10,13 +10,14 @@ from components.monitoring.settings import MonitoringSettings
 from core.stack_file import stack_name
 from core.types import seconds
 from stacks.commands.cml.clusters import CmlCluster
+from stacks.commands.recover.cli import Cli
 from stacks.commands.status.targets import NoSuchTargetError
 from stacks.load import load
 from stacks.objects.monitoring import monitored
 
 
-def write(stack_file: Path, folder: Path) -> list[str]:
-    """Writes them. Returns the names of the clusters: those that the stack file does not suspend.
+def write(stack_file: Path, folder: Path, pulumi: Cli | None = None) -> list[str]:
+    """Writes them. `pulumi`: as of CmlCluster. Returns the names of the clusters: those that the stack file does not suspend.
 
     Raises StackFileError if the stack file is not valid, NoSuchTargetError if it has no such cluster, ValueError if
     `caFile` has no certificate, OSError, NotStartedError if a cluster was never made, and PulumiError if the state
@@ -27,7 +28,7 @@ def write(stack_file: Path, folder: Path) -> list[str]:
     if stack.cml is None or not clusters:
         raise NoSuchTargetError(f"{stack_file} has no Ray clusters on Cloudera ML that run: add them to cml.clusters")
     settings, authority = stack.monitoring or MonitoringSettings(), stack.cml.ca_file
-    keys = {each.name: CmlCluster(stack_file, each.name, loaded=stack).metrics_key() for each in clusters}
+    keys = {each.name: CmlCluster(stack_file, each.name, pulumi, stack).metrics_key() for each in clusters}
     folder.mkdir(parents=True, exist_ok=True)
     for cluster, key in keys.items():
         file = folder / key_file(cluster)
