@@ -17,7 +17,8 @@ from stacks.objects.monitoring import monitored
 
 
 def write(stack_file: Path, folder: Path, pulumi: Cli | None = None) -> list[str]:
-    """Writes them. `pulumi`: as of CmlCluster. Returns the names of the clusters: those that the stack file does not suspend.
+    """Writes them. Returns the names of the clusters, those that the stack file does not suspend. `pulumi`: as of
+    CmlCluster.
 
     Raises StackFileError if the stack file is not valid, NoSuchTargetError if it has no such cluster, ValueError if
     `caFile` has no certificate, OSError, NotStartedError if a cluster was never made, and PulumiError if the state
