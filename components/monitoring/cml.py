@@ -35,7 +35,8 @@ def scrape_file(clusters: Iterable[OnCml], seconds: int) -> str:
 
 
 def _scrape(cluster: OnCml, seconds: int) -> Body:
-    access: Body = {"authorization": {"credentials_file": key_file(cluster.name)}}
+    # For its discovery Prometheus 2.42 has no type by default.
+    access: Body = {"authorization": {"type": "Bearer", "credentials_file": key_file(cluster.name)}}
     if cluster.authority:
         access["tls_config"] = {"ca_file": AUTHORITY}
     head = {"targets": [HEAD], "labels": labels(f"{METRICS}/{HEAD}", "head", HEAD, HEAD)}
