@@ -85,7 +85,7 @@ def test_prometheus_gets_files_with_keys_and_without_rays_token(place: Place, tm
     if promtool is None:
         lacks("not on the PATH: promtool; it is in the package prometheus")
     (folder / "prometheus.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"]}) + files["scrape.yaml"])
-    command = [promtool, "check", "config", folder / "prometheus.yml"]
+    command = [promtool, "check", "config", str(folder / "prometheus.yml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
