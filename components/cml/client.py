@@ -132,6 +132,13 @@ class Client:
         with suppress(NotFoundError):
             self._call("DELETE", f"projects/{quote(project, safe='')}/files/{quote(path)}")
 
+    def download(self, project: str, path: str) -> bytes | None:
+        """The content of a file of a project; None if it does not exist."""
+        try:
+            return self._answer("POST", f"projects/{quote(project, safe='')}/files/{quote(path)}:download").content
+        except NotFoundError:
+            return None
+
     def runtimes(self) -> list[str]:
         """The identifiers of the runtimes that may be used."""
         return [str(each.get("image_identifier") or "") for each in self._pages("runtimes", "runtimes")]
@@ -152,7 +159,7 @@ class Client:
                 return
             seen.add(token)
 
-    def _call(self, method: str, path: str, **content: Any) -> dict[str, Any]:
+    def _answer(self, method: str, path: str, **content: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **content)
         except httpx.HTTPError as error:
@@ -161,14 +168,18 @@ class Client:
                 self._hidden(f"{self._host} does not answer ({why}): run the command again")
             ) from None
         if answer.is_success:
-            try:
-                return dict(answer.json()) if answer.content else {}
-            except (ValueError, TypeError):
-                raise CmlError(
-                    f"{self._host} answers {method} {path} with no object of JSON: set `host` to the address of the "
-                    "workspace of Cloudera ML, without a path"
-                ) from None
+            return answer
         raise self._error(f"{method} {path}", answer)
+
+    def _call(self, method: str, path: str, **content: Any) -> dict[str, Any]:
+        answer = self._answer(method, path, **content)
+        try:
+            return dict(answer.json()) if answer.content else {}
+        except (ValueError, TypeError):
+            raise CmlError(
+                f"{self._host} answers {method} {path} with no object of JSON: set `host` to the address of the "
+                "workspace of Cloudera ML, without a path"
+            ) from None
 
     def _error(self, what: str, answer: httpx.Response) -> CmlError:
         # Shortened last, because a part of a secret would not be recognized.

@@ -150,6 +150,7 @@ def application(inputs: Inputs, member: Member, token: str, unique: str) -> dict
         "gpus": int(group["gpus"]),
         "rayStartParams": dict(group["rayStartParams"]),
         "head": None if member == THE_HEAD else head_url(inputs),
+        "records": records_path(inputs),
         "ca": certificates_for_workers(inputs["caFile"]) if inputs["caFile"] and member != THE_HEAD else None,
     }
     body = {
@@ -236,6 +237,16 @@ def connection(cluster: CmlRayClusterSettings, inputs: Inputs) -> dict[str, str]
 def script_path(inputs: Inputs) -> str:
     """Where the cluster's script is in each of its projects. Another script is another file."""
     return f"ray-platform/{inputs['prefix']}{inputs['script'][:8]}.py"
+
+
+def records_path(inputs: Inputs) -> str:
+    """Where the head's project keeps the records of the cluster's jobs. They outlive the cluster."""
+    return f"ray-platform/{inputs['prefix']}jobs.json"
+
+
+def log_path(inputs: Inputs, record: str) -> str:
+    """Where it keeps the end of the log of a job (cml_application: Records, record_id)."""
+    return f"{records_path(inputs).removesuffix('.json')}/{record}.log"
 
 
 @cache

@@ -59,7 +59,8 @@ def own_prometheus(
 
         forwarded.append(alertmanager.POD)
         sending = list(alertmanager.objects(sender, tenants, installed.storage_class_name))
-    inside = [*policies, *prometheus.objects(installed, viewers, admins, files, NAME, forwarded), *sending]
+    made = prometheus.objects(installed, viewers, admins, files, NAME, forwarded, on_cml=monitored.cml)
+    inside = [*policies, *made, *sending]
     listed = [restricted_namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
     return [_labelled(each, settings) for each in listed]
 
@@ -75,7 +76,8 @@ def _files(settings: MonitoringSettings, monitored: Monitored) -> dict[str, str]
     files = {SCRAPE_FILE: scrape_file(settings, monitored), RULES_FILE: rules_file(settings, monitored)}
     if settings.installed:
         sends, interval = settings.alertmanager is not None, seconds(settings.interval)
-        main = prometheus.configuration(scrape=SCRAPE_FILE, rules=RULES_FILE, interval=interval, sends=sends)
+        scrape = [SCRAPE_FILE, *([f"{prometheus.CML_FOLDER}/{SCRAPE_FILE}"] if monitored.cml else [])]
+        main = prometheus.configuration(scrape=scrape, rules=RULES_FILE, interval=interval, sends=sends)
         files[prometheus.CONFIG_FILE] = _text(main)
     return files
 

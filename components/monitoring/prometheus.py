@@ -39,6 +39,14 @@ LONGEST_TENANT = workloads.LONGEST_NAME - len(NAME) - 1
 
 _CONFIG, _DATA = "/etc/prometheus", "/prometheus"
 
+CML = "cml"
+
+CML_SECRET = "ray-platform-cml"  # noqa: S105 (its name)
+"""Secret with the files of `ray-platform cml monitor`."""
+
+CML_FOLDER = f"{_CONFIG}-{CML}"
+"""Where Prometheus has its files."""
+
 LOG = 3 * 128 * 2**20
 """Bytes: Prometheus keeps at least three files of its write-ahead log (prometheus.io, Storage: on-disk layout)."""
 
@@ -54,15 +62,18 @@ def objects(
     admins: Sequence[Subject],
     files: Mapping[str, str],
     config_map: str,
-    forwarded: Sequence[str] = (POD,),
+    forwarded: Sequence[str],
+    *,
+    on_cml: bool,
 ) -> Iterator[Body]:
     """The objects in its namespace, without the Namespace, the ConfigMap and the NetworkPolicies. `admins`: who reads
-    all metrics, and forwards ports to the pods `forwarded`. `files`: the content of the ConfigMap."""
+    all metrics, and forwards ports to the pods `forwarded`. `files`: the content of the ConfigMap. `on_cml`: whether
+    the Secret CML_SECRET may have further targets."""
     yield service_account(NAME)
     yield workloads.service(NAME, PORT, SELECTOR)
     if admins:
         yield from bodies(Grant("cluster-admin", (*CLUSTER_ADMIN_INSIDE, _whole(forwarded)), admins)).values()
-    yield _stateful_set(settings, config_map, files)
+    yield _stateful_set(settings, config_map, files, on_cml=on_cml)
     for each in viewers:
         name, labels = service_of(each.namespace), workloads.labels_of(PROXIES, each.namespace)
         yield from workloads.shown("metrics", name, PORT, labels, each)
@@ -88,19 +99,19 @@ def reader_of_kueue(own: str) -> Body:
     return role_binding(f"{PREFIX}{METRICS_READER}", METRICS_READER, [account(NAME, own)], "ClusterRole")
 
 
-def configuration(*, scrape: str, rules: str, interval: int, sends: bool) -> Body:
-    """The configuration, which includes a file of each. `interval`: seconds between two evaluations of alerts, which
-    else are a minute. `sends`: whether the stack has an Alertmanager."""
+def configuration(*, scrape: Sequence[str], rules: str, interval: int, sends: bool) -> Body:
+    """The configuration, which includes the files. `interval`: seconds between two evaluations of alerts, which else
+    are a minute. `sends`: whether the stack has an Alertmanager."""
     receiver = {"static_configs": [{"targets": [f"{ALERTMANAGER}:{ALERTMANAGER_PORT}"]}]}
     return {
         "global": {"evaluation_interval": f"{interval}s"},
-        "scrape_config_files": [scrape],
+        "scrape_config_files": list(scrape),
         "rule_files": [rules],
         **({"alerting": {"alertmanagers": [receiver]}} if sends else {}),
     }
 
 
-def _stateful_set(settings: PrometheusSettings, config_map: str, files: Mapping[str, str]) -> Body:
+def _stateful_set(settings: PrometheusSettings, config_map: str, files: Mapping[str, str], *, on_cml: bool) -> Body:
     arguments = [
         f"--config.file={_CONFIG}/{CONFIG_FILE}",
         f"--storage.tsdb.path={_DATA}",
@@ -120,13 +131,17 @@ def _stateful_set(settings: PrometheusSettings, config_map: str, files: Mapping[
         volumeMounts=[
             {"name": "config", "mountPath": _CONFIG, "readOnly": True},
             {"name": "data", "mountPath": _DATA},
+            *([{"name": CML, "mountPath": CML_FOLDER, "readOnly": True}] if on_cml else []),
         ],
     )
     pod = workloads.pod(
         container,
         serviceAccountName=NAME,
         automountServiceAccountToken=True,
-        volumes=[{"name": "config", "configMap": {"name": config_map}}],
+        volumes=[
+            {"name": "config", "configMap": {"name": config_map}},
+            *([{"name": CML, "secret": {"secretName": CML_SECRET, "optional": True}}] if on_cml else []),
+        ],
     )
     return workloads.stateful_set(NAME, SELECTOR, pod, settings.storage, settings.storage_class_name, files)
 

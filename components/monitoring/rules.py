@@ -29,7 +29,7 @@ from core.body import Body
 Severity = Literal["critical", "warning"]
 """`critical`: work has stopped or is lost. `warning`: somebody should look at it today."""
 
-Part = Literal["ray", "gateway", "redis", "redis-quorum", "volcano", "kueue", "cert-manager"]
+Part = Literal["ray", "kuberay", "gateway", "redis", "redis-quorum", "volcano", "kueue", "cert-manager"]
 """What a stack must have for an alert."""
 
 
@@ -77,7 +77,7 @@ _NOT_PROVISIONED = f'{KubeRay.CLUSTER_PROVISIONED}{{condition="false"}}'
 _OF_RAY = (
     Alert(
         "KubeRayOperatorDown",
-        "ray",
+        "kuberay",
         f'absent({Prometheus.UP}{{job="{Job.OPERATOR}"}} == 1)',
         "5m",
         "critical",
@@ -85,7 +85,7 @@ _OF_RAY = (
     ),
     Alert(
         "RayClusterNotReady",
-        "ray",
+        "kuberay",
         # A suspended RayCluster has been ready before, and has no pods.
         f"max by ({_BY}) ({_NOT_PROVISIONED} unless on (uid) {Recorded.WAS_READY}) "
         f"or max by ({_BY}) ({_NOT_PROVISIONED}) and on ({_BY}) {_up(Job.HEAD)}",
@@ -166,7 +166,7 @@ _OF_RAY = (
     ),
     Alert(
         "RayJobFailed",
-        "ray",
+        "kuberay",
         # For a day: a RayJob that has failed may stay for years. Another one of its name has another uid.
         f"max by (namespace, name) ({_failed()} unless {_failed(' offset 1d')})",
         "0s",
@@ -175,7 +175,7 @@ _OF_RAY = (
     ),
     Alert(
         "RayServiceNotReady",
-        "ray",
+        "kuberay",
         f'max by (namespace, name) ({KubeRay.SERVICE_READY}{{condition="false"}}) == 1',
         "15m",
         "critical",

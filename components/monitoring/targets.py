@@ -35,6 +35,12 @@ class Monitored:
     issuers: bool
     """Whether cert-manager issues certificates of RayClusters or of Redis."""
 
+    kubernetes: bool
+    """Whether it has clusters on Kubernetes, and not on Cloudera ML alone."""
+
+    cml: bool
+    """Whether it has clusters on Cloudera ML."""
+
     prices: Mapping[float, tuple[str, ...]]
     """Prices of a GPU for an hour, each with the worker groups that have it."""
 
@@ -43,6 +49,7 @@ class Monitored:
         """What it has, as alerts name it."""
         has = {
             "ray": True,
+            "kuberay": self.kubernetes,
             "gateway": self.gateway,
             "redis": bool(self.redis),
             "redis-quorum": bool(self.redis) and self.quorum,

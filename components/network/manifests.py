@@ -344,9 +344,11 @@ def prometheus_policies(
     proxies: Mapping[str, str],
     port: int,
     scraped: Iterable[Scraped],
+    outside: Sequence[int] = (),
 ) -> list[Body]:
     """The policies of the namespace of a Prometheus, selected by the labels `prometheus`, and of the tenants' proxies
-    to it, by `proxies`. The proxies, and readers of metrics, connect to Prometheus."""
+    to it, by `proxies`. The proxies, and readers of metrics, connect to Prometheus. `outside`: ports that it may
+    connect to at any address."""
     itself, asking = ({"podSelector": {"matchLabels": dict(each)}} for each in (prometheus, proxies))
     to_targets = [
         {
@@ -360,13 +362,14 @@ def prometheus_policies(
         }
         for each in scraped
     ]
+    anywhere = [{"ports": _ports("TCP", outside)}] if outside else []
     return [
         default_deny(),
         _policy(
             "prometheus",
             itself["podSelector"],
             ingress=_opened([asking, *(_namespace(name) for name in network.monitoring)], [port]),
-            egress=[_dns(network.dns), _api_server(network.api_server), *to_targets],
+            egress=[_dns(network.dns), _api_server(network.api_server), *to_targets, *anywhere],
         ),
         _proxies("prometheus-proxies", network, asking, port, itself, port),
     ]

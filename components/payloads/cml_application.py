@@ -9,6 +9,11 @@ path of Serve to the proxy of Ray Serve, for callers with the token or the key o
 dashboard, which asks for the token itself. From the first answer a worker learns where Ray's GCS listens: the address
 of the head's pod, which is not known before it runs. A worker answers only that it is one.
 
+Callers with the token or the key of metrics get `GET /ray-platform/targets`, the workers as Prometheus discovers them
+through HTTP, and below `/ray-platform/metrics` the metrics of a node: Ray serves them inside its pod alone.
+
+The head keeps its jobs, with the ends of their logs, in files of the project, which outlive it.
+
 The program ends when Ray ends, so that Cloudera ML shows the application as stopped or failed.
 """
 
@@ -23,13 +28,20 @@ import os
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 NODES, DRAIN = "/ray-platform/nodes", "/ray-platform/drain"
+TARGETS, METRICS = "/ray-platform/targets", "/ray-platform/metrics"
+
+HEAD = "head"
+"""Group of the head, and its name below METRICS."""
 
 REASON = "the stack has fewer applications of its group now, or other settings for them"
 
@@ -46,6 +58,19 @@ _LONGEST_BODY = 16 * 1024 * 1024
 """Bytes. The name of a node and its time take up to a hundred."""
 _LOOK_SECONDS = 60 * 20
 _PAUSE_SECONDS = 2.0
+
+RECORD_SECONDS = 5.0
+"""Between two looks at the jobs. What happens in the last ones before a head ends is not recorded."""
+
+_MOST_JOBS, _LONGEST_LOG, _LONGEST_TEXT = 1000, 64 * 1024, 1024
+"""Jobs that are kept, the newest; bytes of each log, its end; and characters of each other text."""
+
+_KEPT = (
+    *("type", "job_id", "submission_id", "status", "entrypoint", "message", "error_type", "metadata"),
+    *("start_time", "end_time", "driver_exit_code"),
+)
+"""What is kept of a job (ray/dashboard/modules/job/pydantic_models.py: JobDetails): not its runtime environment, whose
+variables may be secrets."""
 
 
 def main() -> int:
@@ -75,7 +100,10 @@ async def _run(settings: dict[str, Any], port: int, address: str) -> int:
     server = await asyncio.start_server(front.answer, _HOST, port, limit=_LIMIT)
     async with server:
         gcs = None
-        if head is not None:
+        if head is None:
+            records = Records(f"http://{_HOST}:{dashboard}", _home() / settings["records"])
+            threading.Thread(target=records.keep, daemon=True).start()
+        else:
             gcs = await asyncio.get_running_loop().run_in_executor(None, _gcs_address, head, settings.get("ca"))
         print(f"Ray starts at {address}", flush=True)
         ray = await asyncio.create_subprocess_exec(*command(settings, address, gcs))
@@ -123,6 +151,11 @@ def _token() -> str:
     return os.environ["RAY_AUTH_TOKEN"]
 
 
+def _home() -> Path:
+    """The folder of the project, which all its applications have, and which outlives them."""
+    return Path(os.environ.get("HOME", "/home/cdsw"))
+
+
 class Front:
     """Answers at CDSW_APP_PORT."""
 
@@ -130,7 +163,7 @@ class Front:
         """`dashboard`: the port of Ray's; None on a worker. `gcs`: where the head's GCS listens. `serve_path`,
         `serve_port`: where what is served is reached from outside, and where the proxy of Ray Serve listens."""
         self._dashboard, self._gcs = dashboard, gcs
-        self._serve_path, self._serve_port = serve_path, serve_port
+        self._serve_path, self._serve = serve_path, (_HOST, serve_port, "nothing is served")
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers one request, or connects the caller with the dashboard; then closes."""
@@ -150,7 +183,7 @@ class Front:
                 else:
                     below = target[len(self._serve_path) :]
                     request = request.replace(target, below if below.startswith("/") else f"/{below}", 1)
-                    await self._hand_over(reader, writer, request, lines, "upgrade" in headers, self._serve_port)
+                    await self._hand_over(reader, writer, request, lines, "upgrade" in headers, self._serve)
             elif path in (NODES, DRAIN):
                 if not _may(headers):
                     await _send(writer, 401, {"error": "Ray's token is needed: Authorization: Bearer TOKEN"})
@@ -158,8 +191,15 @@ class Front:
                     body = await reader.readexactly(min(int(headers.get("content-length") or 0), _LONGEST_BODY))
                     desired = json.loads(body or b"{}") if method == "POST" and path == DRAIN else {}
                     await _send(writer, *await self._of_ray(desired.get("drain") or {}))
+            elif path == TARGETS or path.startswith(f"{METRICS}/"):
+                if not _may(headers, metrics_key(_token())):
+                    await _send(writer, 401, {"error": "the key of metrics is needed: Authorization: Bearer KEY"})
+                else:
+                    accepted = [each for each in lines if each.lower().startswith("accept")]
+                    await self._metrics(reader, writer, path.removeprefix(f"{METRICS}/"), accepted)
             else:
-                await self._hand_over(reader, writer, request, lines, "upgrade" in headers, self._dashboard)
+                there = (_HOST, self._dashboard, "Ray's dashboard does not answer yet")
+                await self._hand_over(reader, writer, request, lines, "upgrade" in headers, there)
         with contextlib.suppress(OSError):
             writer.close()
             await writer.wait_closed()
@@ -172,6 +212,25 @@ class Front:
             return 503, {"error": f"Ray does not answer yet ({type(error).__name__})"}
         return 200, {"address": self._gcs, **found}
 
+    async def _metrics(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node: str, accepted: list[str]
+    ) -> None:
+        """Answers with the metrics of a node, or at TARGETS with the workers."""
+        try:
+            loop = asyncio.get_running_loop()
+            found = await asyncio.wait_for(loop.run_in_executor(None, metrics_addresses, self._gcs), 10)
+        except Exception as error:
+            await _send(writer, 503, {"error": f"Ray does not answer yet ({type(error).__name__})"})
+            return
+        if node == TARGETS:
+            await _send(writer, 200, targets(found))
+        elif node not in found:
+            await _send(writer, 404, {"error": "Ray has no such node"})
+        else:
+            there = (*found[node], "the node does not answer")
+            lines = [f"Host: {found[node][0]}", *accepted]
+            await self._hand_over(reader, writer, "GET /metrics HTTP/1.1", lines, False, there)
+
     async def _hand_over(
         self,
         reader: asyncio.StreamReader,
@@ -179,13 +238,14 @@ class Front:
         request: str,
         lines: list[str],
         upgrade: bool,
-        port: int,
+        to: tuple[str, int, str],
     ) -> None:
+        """`to`: host, port, and the error if nothing listens there."""
+        host, port, error = to
         try:
-            there, back = await asyncio.open_connection(_HOST, port)
-        except OSError:
-            what = "nothing is served" if port == self._serve_port else "Ray's dashboard does not answer yet"
-            await _send(writer, 503, {"error": what})
+            there, back = await asyncio.wait_for(asyncio.open_connection(host, port), 10)
+        except Exception:
+            await _send(writer, 503, {"error": error})
             return
         kept = lines if upgrade else [each for each in lines if not each.lower().startswith("connection:")]
         more = [] if upgrade else ["Connection: close"]
@@ -207,7 +267,17 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 def serve_key(token: str) -> str:
     """The key with which clients use what is served, and nothing else. It follows from Ray's token, and does not show
     it."""
-    return hmac.new(token.encode(), b"Ray Serve", hashlib.sha256).hexdigest()
+    return _derived(token, b"Ray Serve")
+
+
+def metrics_key(token: str) -> str:
+    """The key with which Prometheus reads metrics, and does nothing else. It follows from Ray's token as that of Serve
+    does."""
+    return _derived(token, b"metrics")
+
+
+def _derived(token: str, use: bytes) -> str:
+    return hmac.new(token.encode(), use, hashlib.sha256).hexdigest()
 
 
 def _may(headers: dict[str, str], *keys: str) -> bool:
@@ -216,11 +286,127 @@ def _may(headers: dict[str, str], *keys: str) -> bool:
     return any(hmac.compare_digest(shown, f"Bearer {each}".encode()) for each in (_token(), *keys))
 
 
-async def _send(writer: asyncio.StreamWriter, status: int, content: dict[str, Any]) -> None:
+async def _send(writer: asyncio.StreamWriter, status: int, content: Any) -> None:
     body = json.dumps(content).encode()
     head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
     await writer.drain()
+
+
+def metrics_addresses(address: str) -> dict[str, tuple[str, int]]:
+    """Where the nodes that live serve their metrics, by their names; the head's is HEAD."""
+    from ray._raylet import GcsClient  # type: ignore[attr-defined] # missing in Ray's stub
+    from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined] # made by protoc
+
+    nodes = GcsClient(address=address).get_all_node_info(timeout=5, state_filter=GcsNodeInfo.GcsNodeState.ALIVE)
+    return {
+        HEAD if node.is_head_node else node.instance_id: (node.node_manager_address, node.metrics_export_port)
+        for node in nodes.values()
+    }
+
+
+def targets(nodes: Iterable[str]) -> list[dict[str, Any]]:
+    """The workers among these nodes, as Prometheus discovers targets through HTTP (prometheus.io, http_sd). Its
+    configuration sets their address, which is that of the head."""
+    workers = {name: name.rpartition(".")[0] for name in nodes if name != HEAD}
+    return [
+        {"targets": [name], "labels": labels(f"{METRICS}/{name}", "worker", place.rpartition("-")[0], place)}
+        for name, place in sorted(workers.items())
+    ]
+
+
+def labels(path: str, node_type: str, group: str, place: str) -> dict[str, str]:
+    """The labels of a target, as a pod of a RayCluster has them. `place`: of its application in the cluster."""
+    return {"__metrics_path__": path, "ray_io_node_type": node_type, "ray_io_group": group, "pod": place}
+
+
+class Records:
+    """The jobs of the cluster, in a file of the project: those of this head, and of the heads before it."""
+
+    def __init__(self, dashboard: str, file: Path) -> None:
+        """`dashboard`: the URL of Ray's. `file`: of the records; the logs are beside it, in a folder of its name."""
+        self._dashboard, self._file = dashboard, file
+        self._known: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            self._known = dict(json.loads(file.read_text()))
+
+    def keep(self) -> None:
+        """Looks and writes until the program ends."""
+        shown = ""
+        while True:
+            time.sleep(RECORD_SECONDS)
+            try:
+                self.look()
+                shown = ""
+            except Exception as error:
+                # Before Ray runs, and when the project has no room.
+                why = f"jobs are not recorded: {type(error).__name__}: {error}"
+                if why != shown:
+                    print(why, file=sys.stderr, flush=True)
+                shown = why
+
+    def look(self) -> None:
+        """Writes what has changed. Raises OSError, ValueError, and what follows from an answer of another form."""
+        found = {}
+        with self._ask("/api/jobs/") as answer:
+            jobs = json.load(answer)
+        for job in jobs:
+            kept = {key: _short(job.get(key)) for key in _KEPT}
+            # One that runs is written once a minute.
+            kept["seen"] = None if job.get("end_time") else time.time() // 60 * 60
+            found[record_id(kept)] = kept
+        known = {**self._known, **found}
+        newest = sorted(known, key=lambda each: known[each]["start_time"])[-_MOST_JOBS:]
+        known = {each: known[each] for each in newest}
+        if known == self._known:
+            return
+        logs = self._file.with_suffix("")
+        logs.mkdir(parents=True, exist_ok=True)
+        for each, job in found.items():
+            if each in known and job["submission_id"] and job["end_time"] and not (logs / f"{each}.log").exists():
+                # The log of a job whose node is gone is lost.
+                with contextlib.suppress(OSError, ValueError):
+                    (logs / f"{each}.log").write_bytes(self._log(job["submission_id"]))
+        for each in self._known.keys() - known.keys():
+            with contextlib.suppress(FileNotFoundError):
+                (logs / f"{each}.log").unlink()
+        new = self._file.with_suffix(".new")
+        new.write_text(json.dumps(known))
+        new.replace(self._file)
+        self._known = known
+
+    def _log(self, job: str) -> bytes:
+        """The end of the log of a job, of a longer one its last whole lines."""
+        tail, whole = b"", True
+        with self._ask(f"/api/jobs/{quote(job, safe='')}/logs") as answer:
+            while chunk := answer.read(_LIMIT):
+                whole = whole and len(tail) + len(chunk) <= _LONGEST_LOG
+                tail = (tail + chunk)[-_LONGEST_LOG:]
+        if not whole:
+            # The end of {"logs": "..."}.
+            _, _, lines = tail.rpartition(b'"}')[0].partition(b"\\n")
+            tail = b'{"logs": "' + lines + b'"}'
+        return str(json.loads(tail)["logs"]).encode()
+
+    def _ask(self, path: str) -> Any:
+        headers = {"Authorization": f"Bearer {_token()}"}
+        request = urllib.request.Request(self._dashboard + path, headers=headers)  # noqa: S310 (http, on loopback)
+        # The environment may have a proxy for the workspace.
+        return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20)
+
+
+def _short(value: Any) -> Any:
+    """People's code decides what is in a message, and people what is in an entrypoint or the metadata."""
+    if isinstance(value, dict):
+        return value if len(json.dumps(value)) <= _LONGEST_TEXT else None
+    return value[:_LONGEST_TEXT] if isinstance(value, str) else value
+
+
+def record_id(job: dict[str, Any]) -> str:
+    """Of a job among those of all heads, which count their drivers from 1 each. People choose the IDs of jobs that they
+    submit, so they are no names of files."""
+    text = json.dumps([job.get("submission_id") or job.get("job_id"), job["start_time"]])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def drained(address: str, drain: dict[str, float | None]) -> dict[str, Any]:
@@ -252,6 +438,6 @@ if __name__ == "__main__":
     if os.environ.get(_INSIDE):
         sys.exit(main())
     # Runtimes may run a script in a Jupyter kernel, which has an event loop already and ends with code 0 always.
-    _script = str(Path(os.environ.get("HOME", "/home/cdsw")) / os.environ["RAY_PLATFORM_SCRIPT"])
+    _script = str(_home() / os.environ["RAY_PLATFORM_SCRIPT"])
     _without_keys = {name: value for name, value in os.environ.items() if name not in API_KEYS}
     sys.exit(subprocess.call([sys.executable, _script], env={**_without_keys, _INSIDE: "1"}))

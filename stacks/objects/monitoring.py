@@ -26,9 +26,13 @@ from core.body import Body
 from kuberay.ports import HEAD_PORTS, metrics_ports
 from stacks.cached import cached
 from stacks.objects.access import viewers_of
+from stacks.objects.cml import without_kubernetes
 from stacks.objects.ray_clusters import rendered
 from stacks.objects.redis import redis_parts
 from stacks.settings import StackSettings
+
+_HTTPS = 443
+"""Port of Cloudera ML's applications."""
 
 
 @cached
@@ -44,8 +48,14 @@ def monitored(stack: StackSettings) -> Monitored:
         volcano=volcano.namespace if volcano and volcano.metrics else None,
         kueue=kueue.namespace if kueue and kueue.metrics else None,
         issuers=_issuers(stack),
+        kubernetes=not without_kubernetes(stack),
+        cml=_on_cml(stack),
         prices=_prices(stack),
     )
+
+
+def _on_cml(stack: StackSettings) -> bool:
+    return bool(stack.cml and stack.cml.clusters)
 
 
 def _watched(stack: StackSettings) -> tuple[str, ...]:
@@ -86,7 +96,8 @@ def _policies(stack: StackSettings) -> list[Body]:
     """The NetworkPolicies of the namespace of the stack's own Prometheus; none if it has none."""
     if stack.monitoring is None or stack.prometheus_namespace is None or not stack.network.policies:
         return []
-    made = manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack))
+    outside = (_HTTPS,) if _on_cml(stack) else ()
+    made = manifests.prometheus_policies(stack.network, SELECTOR, PROXIES, PORT, _scraped(stack), outside)
     if sender := stack.monitoring.alertmanager:
         made += manifests.alertmanager_policies(
             stack.network, ALERTMANAGER_SELECTOR, ALERTMANAGER_PORT, SELECTOR, sender.egress
@@ -135,6 +146,10 @@ def _prices(stack: StackSettings) -> dict[float, tuple[str, ...]]:
             for group in all_groups(cluster, stack.nodes):
                 if group.gpus:
                     found[group.name].add(group.pool.gpu_hour_price if group.pool else None)
+    for on_cml in stack.cml.clusters if stack.cml else ():
+        for each in on_cml.groups:
+            if each.resources.gpus:
+                found[each.name].add(stack.cml.gpu_hour_price if stack.cml else None)
     prices: dict[float, tuple[str, ...]] = {}
     for name, priced in sorted(found.items()):
         price = priced.pop()

@@ -81,6 +81,10 @@ class Processes:
 
         threading.Thread(target=wait, daemon=True).start()
 
+    def written(self, project: str, path: str) -> bytes | None:
+        file = self._folder / project / path
+        return file.read_bytes() if file.is_file() else None
+
     def stop(self, app: App) -> None:
         """Kills all of its processes, as the end of its container does."""
         while found := [each for each in psutil.process_iter() if _is_of(each, app)]:
@@ -154,6 +158,9 @@ class Simulated:
             self.lost.append(node)
         if node in states:
             states[node] = "DEAD"
+
+    def written(self, project: str, path: str) -> bytes | None:
+        return None
 
     async def serve(self, app: App, request: web.Request) -> web.StreamResponse:
         """Answers as cml_application's Front."""

@@ -27,6 +27,7 @@ KEY = "key-of-the-workspace-4711"
 RUNTIMES = ("docker.example/ray:2.60.0", "docker.example/ray-serve:2.60.0")
 
 _PAGE = 50
+_DOWNLOAD = ":download"
 _HTTPS = 443
 
 
@@ -173,6 +174,9 @@ class Server:
             headers = {"Retry-After": "0"} if fault == 429 else {}
             return web.json_response({"message": "try later"}, status=fault, headers=headers)
         await asyncio.sleep(self.faults.draw.uniform(0, self.faults.latency))
+        if request.path.endswith(_DOWNLOAD):
+            content = await asyncio.to_thread(self._download, request.method, request.path)
+            return web.Response(body=content, content_type="application/octet-stream")
         if upload:
             answer = await self._upload(request)
         else:
@@ -203,6 +207,12 @@ class Server:
                 return _page([{"image_identifier": each} for each in RUNTIMES], "runtimes", query)
             case "GET", ["nodelabels"]:
                 return {"node_labels": [{"max_gpu_per_workload": 4}]}
+        raise RefusedError(404, f"{method} {path} was not found")
+
+    def _download(self, method: str, path: str) -> bytes:
+        match method, path.removesuffix(_DOWNLOAD).removeprefix("/api/v2/").split("/"):
+            case "POST", ["projects", project, "files", *parts]:
+                return self.workspace.read(project, "/".join(parts))
         raise RefusedError(404, f"{method} {path} was not found")
 
     async def _upload(self, request: web.Request) -> dict[str, Any]:

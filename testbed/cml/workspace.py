@@ -55,6 +55,9 @@ class Runner(Protocol):
     def stop(self, app: App) -> None:
         """Ends it with all of its processes."""
 
+    def written(self, project: str, path: str) -> bytes | None:
+        """The content of a file that applications have written in the project's folder; None if there is none."""
+
 
 @dataclass
 class Limits:
@@ -121,6 +124,13 @@ class Workspace:
             self.apps[app.id] = app
             self.created += 1
             return app
+
+    def read(self, project: str, path: str) -> bytes:
+        """The content of a file, which was uploaded, or which an application has written."""
+        self._known(project)
+        if (found := self.files[project].get(path, self._runner.written(project, path))) is None:
+            raise RefusedError(404, f"file {path} was not found")
+        return found
 
     def delete(self, project: str, id_: str) -> None:
         app = self.application(project, id_)

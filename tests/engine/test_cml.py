@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from components.cml.client import KEY_VARIABLE
+from components.monitoring.metrics import Ray
 from components.payloads.cml_application import API_KEYS
 from local import paths
 from local.control_plane import free_ports
@@ -24,6 +26,8 @@ from testbed.cml.runners import Processes
 from testbed.cml.server import HOST, KEY, RUNTIMES, Server
 from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
+from testbed.machine import lacks
+from testbed.pods.prometheus import Prometheus
 from testbed.ray_python import serve_python
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(700)]
@@ -307,6 +311,92 @@ def test_a_job_is_submitted_to_the_head_once_and_again_after_an_edit(cml: Cml) -
     assert "warning" not in cml.run("destroy", "--yes", "--skip-preview")
     assert cml.server.workspace.apps == {}
     assert token not in state + cml.shown
+
+
+def test_prometheus_reads_every_node_and_records_of_jobs_outlive_the_head(cml: Cml) -> None:
+    job = {"name": "count", "cmlCluster": "training", "waitFor": "succeeded", "waitTimeout": "3m"}
+    cml.jobs = [{**job, "entrypoint": "echo counted"}]
+    cml.project.environment[KEY_VARIABLE] = KEY
+    cml.set(numWorkers=1, runtimeIdentifier=RUNTIMES[1], resources={"cpu": 1, "memory": 2, "gpus": 1})
+    cml.run("up", "--yes", "--skip-preview")
+    name, folder = cml.project.name, cml.folder / "prometheus"
+    cml.command("cml", "monitor", name, "--output", str(folder))
+
+    training = 'namespace="one",ray_io_cluster="training"'
+    with Monitor(folder, cml.server.proxy) as monitor:
+        assert monitor.until(f'ray_platform:gpus_held{{{training},ray_io_group="workers"}}') == "1"
+        assert monitor.until(f"ray_platform:gpus_used{{{training}}}") == "0"
+        monitor.until(f'ALERTS{{alertname="RayGpusIdle",{training}}}')
+        up = monitor.labels(f"up{{{training}}} == 1", "job", "pod")
+        assert up == {("ray-head", "head"), ("ray-worker", "workers-0")}
+        found = {name for (name,) in monitor.labels(f"{{{training}}}", "__name__")}
+        assert set(OF_RAY) <= found
+        assert monitor.prometheus.not_evaluated() == {}
+
+        submitted = cml.project.outputs()["submittedJobs"]["count"]["submissionId"]
+        cml.command("cml", "stop", name, "training")
+        assert cml.statuses() == {}
+        monitor.until(f'ALERTS{{alertname="RayHeadUnreachable",{training}}}')
+
+    def runs(*arguments: str) -> str:
+        return cml.command("runs", name, *arguments, "--cluster", "training", **{KEY_VARIABLE: KEY})
+
+    assert submitted in (listed := runs())
+    assert "SUCCEEDED" in listed
+    assert "no head runs now" in listed
+    assert runs(submitted, "--logs").strip().endswith("counted")
+    cml.run("destroy", "--yes", "--skip-preview")
+    assert submitted in runs()
+
+
+OF_RAY = (Ray.STARTED, Ray.RESOURCES, Ray.OBJECT_STORE, Ray.DISK_PERCENT, Ray.GCS)
+"""Metrics that exist although nothing is wrong."""
+
+
+class Monitor:
+    """Debian's Prometheus, with the files that `cml monitor` has written; only it evaluates more often."""
+
+    def __init__(self, folder: Path, proxy: str) -> None:
+        """`proxy`: by which the workspace is reached."""
+        program = shutil.which("prometheus")
+        if program is None:
+            lacks("not on the PATH: prometheus")
+        config = yaml.safe_load((folder / "scrape.yaml").read_text())
+        for scrape in config["scrape_configs"]:
+            for part in (scrape, *scrape["http_sd_configs"]):
+                part["proxy_url"] = proxy
+            scrape["scrape_interval"] = scrape["http_sd_configs"][0]["refresh_interval"] = "2s"
+        rules = yaml.safe_load((folder / "rules.yaml").read_text())
+        for group in rules["groups"]:
+            group["interval"] = "2s"
+        (folder / "rules-of-test.yaml").write_text(yaml.safe_dump(rules))
+        (folder / "prometheus.yml").write_text(yaml.safe_dump({**config, "rule_files": ["rules-of-test.yaml"]}))
+        address = f"127.0.0.1:{next(free_ports())}"
+        self._folder, self.prometheus = folder, Prometheus(f"http://{address}")
+        self._command = [program, "--config.file=prometheus.yml", f"--web.listen-address={address}"]
+
+    def __enter__(self) -> "Monitor":
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(self._command, cwd=self._folder, stdout=log, stderr=log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        print((self._folder / "log").read_text()[-3000:])
+
+    def labels(self, query: str, *names: str) -> set[tuple[str, ...]]:
+        return {tuple(each["metric"][name] for name in names) for each in self.prometheus.query(query)}
+
+    def until(self, query: str) -> str:
+        """The first value, once there is one."""
+        end = time.monotonic() + 90
+        while time.monotonic() < end:
+            with suppress(httpx.HTTPError):
+                if found := self.prometheus.query(query):
+                    return str(found[0]["value"][1])
+            time.sleep(1)
+        raise AssertionError(f"{query} has no result; {self.prometheus.query('up')}")
 
 
 class Load:

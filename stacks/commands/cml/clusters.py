@@ -107,6 +107,13 @@ class CmlCluster:
         with self._applications(self._made(), suspend=True) as applications:
             applications.make(show)
 
+    def metrics_key(self) -> str:
+        """The key with which Prometheus reads its metrics. Raises NotStartedError before the first `up`, and
+        PulumiError if the state cannot be read."""
+        from components.payloads.cml_application import metrics_key
+
+        return metrics_key(self._made().token)
+
     @property
     def _name(self) -> str:
         return f"Ray cluster {self._inputs['cluster']} of {self._file}"

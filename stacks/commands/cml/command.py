@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -77,6 +78,29 @@ def stop(stack: Stack, name: Name, output: Output = Format.TEXT) -> None:
         cluster.stop_cluster(_progress)
         found = cluster.get_status()
     _show([found], output)
+
+
+@cml.command()
+def monitor(
+    stack: Stack,
+    folder: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Its files are written again.")],
+) -> None:
+    """Write the files with which a Prometheus scrapes the clusters on Cloudera ML, and raises alerts.
+
+    `scrape.yaml` and `rules.yaml`, the key of each cluster's metrics, and the authority in `caFile`. Needs the state of
+    the stack.
+
+    Exit code: 0 written; 1 a cluster is not in the state, or the folder cannot be written; 2 wrong use, an invalid
+    file, or the state cannot be read; 130 interrupted.
+    """
+    with failing():
+        from stacks.commands.cml.clusters import NotStartedError
+        from stacks.commands.cml.monitoring import write
+        from stacks.commands.recover.cli import PulumiError
+
+        with ending(FOUND, NotStartedError, OSError, ValueError), ending(MISUSED, PulumiError):
+            names = write(stack_path(stack), folder)
+    typer.echo(f"{folder}: metrics and alerts of {', '.join(names)}")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,10 +10,9 @@ from stacks.commands.check.command import FOUND, MISUSED, Stack, ended, ending
 from stacks.commands.status.command import Context, Format, failing, settings_of, tenants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from components.cluster import Cluster
     from stacks.commands.runs.history import Run
+    from stacks.commands.runs.outside import Outside
     from stacks.settings import StackSettings
 
 
@@ -94,27 +93,27 @@ def runs(
             raise typer.Exit(FOUND)
 
 
-def _outside(settings: "StackSettings", stack: str, cluster: str) -> "Mapping[str, Any] | None":
-    """How a cluster outside Kubernetes is reached; None if the stack has none of that name."""
+def _outside(settings: "StackSettings", stack: str, cluster: str) -> "Outside | None":
+    """A cluster outside Kubernetes; None if the stack has none of that name."""
     from stacks.commands.runs import outside
 
     with ending(FOUND, *outside.errors()):
-        return outside.target_of(settings, stack, cluster)
+        return outside.cluster_of(settings, stack, cluster)
 
 
-def _of_head(target: "Mapping[str, Any]", name: str | None, output: Format, last: int, *, logs: bool) -> None:
-    """Shows what the head of a cluster outside Kubernetes lists."""
+def _of_head(cluster: "Outside", name: str | None, output: Format, last: int, *, logs: bool) -> None:
+    """Shows what the head of a cluster outside Kubernetes lists, and what is kept of it."""
     from stacks.commands.runs import outside
     from stacks.commands.runs.history import selected
     from stacks.commands.runs.report import show, show_one
 
     with ending(FOUND, *outside.errors()):
-        found, note = outside.read(target)
+        found, note = outside.read(cluster)
         run = selected(found, name) if name else None
         if name and run is None:
-            raise ended(f"the head of {target['cluster']} lists no job {name!r}: leave out the name to list all", FOUND)
+            raise ended(f"Ray cluster {cluster.name} has no job {name!r}: leave out the name to list all", FOUND)
         if run and logs:
-            _write(outside.log(target, run))
+            _write(outside.log(cluster, run))
         elif output is Format.JSON:
             every = {"runs": [each.record for each in found.runs[:last]], "problems": {}, "unreadable": {}}
             typer.echo(json.dumps(run.record if run else every, indent=2))

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from components.cml.applications import Application
 from components.cml.decisions import Nodes, Step, decide
-from components.cml.manifests import ALIVE, NODE, THE_HEAD, TOKEN, Inputs, head_url, nodes
+from components.cml.manifests import (
+    ALIVE,
+    NODE,
+    THE_HEAD,
+    TOKEN,
+    Inputs,
+    head_url,
+    log_path,
+    nodes,
+    records_path,
+)
 from components.cml.serving import Served
-from components.cml.settings import CmlSettings
+from components.cml.settings import HEAD, CmlSettings
 
 
 class CmlState(StrEnum):
@@ -105,6 +117,29 @@ def address_of_head(inputs: Inputs) -> tuple[str, str]:
         status = head.status if head else "missing"
         raise CmlError(f"{inputs['prefix']}{THE_HEAD} is {status}: `ray-platform cml status` has the reason")
     return f"https://{head.body['subdomain']}.{inputs['host'].removeprefix('https://')}", head.environment[TOKEN]
+
+
+def kept(inputs: Inputs) -> dict[str, Any]:
+    """The jobs that the heads of a cluster have recorded, by the IDs of their records. Raises CmlError."""
+    from components.cml.client import CmlError
+
+    content = _file(inputs, records_path(inputs))
+    try:
+        return dict(json.loads(content or b"{}"))
+    except (ValueError, TypeError) as error:
+        raise CmlError(f"{records_path(inputs)} in project {inputs[HEAD]['project']} has no records: {error}") from None
+
+
+def kept_log(inputs: Inputs, record: str) -> bytes | None:
+    """The end of the log of a recorded job; None if it was not kept. Raises CmlError."""
+    return _file(inputs, log_path(inputs, record))
+
+
+def _file(inputs: Inputs, path: str) -> bytes | None:
+    from components.cml.client import Client, api_key
+
+    with closing(Client(inputs["host"], api_key(), inputs["caFile"])) as client:
+        return client.download(inputs[HEAD]["project"], path)
 
 
 def cml_status(

@@ -65,10 +65,10 @@ def test_only_what_the_stack_has_is_scraped_and_alerted_to() -> None:
         *(("PodMonitor", job) for job in (Job.HEAD, Job.WORKER, Job.AUTOSCALER, Job.DASHBOARD, Job.OPERATOR)),
         ("PrometheusRule", "ray-platform"),
     }
-    assert {ALERTS[name].part for name in alerts(alone)} == {"ray"}
+    assert {ALERTS[name].part for name in alerts(alone)} == {"ray", "kuberay"}
     with_kueue = made(scheduler={"kueue": {}})
     assert ("ServiceMonitor", Job.KUEUE) in with_kueue
-    assert {ALERTS[name].part for name in alerts(with_kueue)} == {"ray", "kueue"}
+    assert {ALERTS[name].part for name in alerts(with_kueue)} == {"ray", "kuberay", "kueue"}
     assert ("ServiceMonitor", Job.KUEUE) not in made(scheduler={"kueue": {"metrics": False}})
     redis = {"mode": "single", "exporter": {}}
     assert {"RayRedisNodeDown", "RayRedisMemory"} <= set(alerts(made(redis=redis)))

@@ -159,6 +159,18 @@ def test_a_change_of_the_configuration_recreates_prometheus_and_no_proxy() -> No
     assert before["Deployment", name] == after["Deployment", name]
 
 
+def test_with_clusters_on_cloudera_ml_it_reads_their_targets_from_a_secret() -> None:
+    cluster = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16}}
+    objects = made(cml={"host": "https://ml.example.com", "clusters": [cluster]})
+    [container] = (spec := pod(objects, "StatefulSet", "prometheus")["spec"])["containers"]
+    [folder] = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == "cml"]
+    assert {"name": "cml", "secret": {"secretName": "ray-platform-cml", "optional": True}} in spec["volumes"]
+    config = yaml.safe_load(objects["ConfigMap", f"{NAMESPACE}/ray-platform"]["data"][CONFIG_FILE])
+    assert f"{folder}/{SCRAPE_FILE}" in config["scrape_config_files"]
+    egress = objects["NetworkPolicy", f"{NAMESPACE}/prometheus"]["spec"]["egress"]
+    assert {"ports": [{"protocol": "TCP", "port": 443}]} in egress
+
+
 def test_old_metrics_are_deleted_before_the_volume_is_full() -> None:
     objects = made(monitoring={"prometheus": {"storage": "10Gi", "retentionDays": 7}})
     [container] = pod(objects, "StatefulSet", "prometheus")["spec"]["containers"]

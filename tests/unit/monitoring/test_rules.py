@@ -32,6 +32,8 @@ EVERYTHING = Monitored(
     volcano="volcano-system",
     kueue="kueue-system",
     issuers=True,
+    kubernetes=True,
+    cml=True,
     prices={2.5: ("a100-1g", "a100-8g"), 1.0: ("l4-1g",)},
 )
 
