@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -72,5 +72,7 @@ def head(python: Path) -> Iterator[tuple[list[str], str]]:
         finally:
             ours = [process, *process.children(recursive=True)]
             for each in ours:
-                each.kill()
+                # They end with the first of them.
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
             psutil.wait_procs(ours, timeout=10)
