@@ -1,6 +1,9 @@
-"""`llm` of a stack on real pods, with a real vLLM and a tiny model. The Serve config is that of real GPUs, which the
-node counts and vLLM takes for CPUs."""
+"""`llm` of a stack on real pods, with a real vLLM and a tiny model: what it answers, and what a load and an edit do.
+The Serve config is that of real GPUs, which the node counts and vLLM takes for CPUs."""
 
+import json
+import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,17 +13,21 @@ import pytest
 import yaml
 
 from components.payloads.require_key import REFUSED
+from components.ray_service.settings import SERVICE_LABEL
 from local.images import OPERATOR
 from local.images.ray_llm import MODEL, RAY_LLM
 from local.install import install_missing
 from local.real_node import RealNode
 from testbed.pods.platform import NAMESPACE, Platform, brought_up, pods_cluster
-from testbed.pods.serving import KEY
-from testbed.pods.steps import Steps
+from testbed.pods.serving import CLIENT, CLIENTS, KEY
+from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.llm, pytest.mark.timeout(2400, func_only=True)]
 
 NAME = "llm"
+
+SECONDS = 1200.0
+"""For a replica to start: five processes import vLLM, each with ten seconds of CPU."""
 
 TOKENS = 8
 
@@ -31,8 +38,44 @@ QUESTION = {
     "ignore_eos": True,
 }
 
+TARGET = 4
 
-def service() -> dict[str, Any]:
+ASK = """
+    import collections, http.client, json, sys, threading
+    address, key, question, tokens, clients = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+    answers, lock, ended = collections.Counter(), threading.Lock(), threading.Event()
+
+    def ask():
+        connection = http.client.HTTPConnection(address, 8000, timeout=120)
+        try:
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+            connection.request("POST", "/v1/chat/completions", question, headers)
+            answer = connection.getresponse()
+            body = answer.read().decode()
+            whole = answer.status == 200 and json.loads(body)["usage"]["completion_tokens"] == tokens
+            return "whole" if whole else f"{answer.status} {body}"
+        except OSError as error:
+            return f"lost: {error!r}"
+        finally:
+            connection.close()
+
+    def ask_on():
+        while not ended.wait(0.05):
+            answer = ask()
+            with lock:
+                answers[answer] += 1
+
+    threads = [threading.Thread(target=ask_on) for _ in range(clients)]
+    [thread.start() for thread in threads]
+    sys.stdin.read()
+    ended.set()
+    [thread.join() for thread in threads]
+    print(json.dumps(answers))
+"""
+"""Clients that ask until the input ends, with a connection for each request."""
+
+
+def service(longest: int = 256, **llm: Any) -> dict[str, Any]:
     """The service. The GPUs' workers have more CPUs and memory than they request, so that all fit on the machine."""
     small = {"requests": {"cpu": "50m", "memory": "512Mi"}}
     worker = {"containers": [{"name": "ray-worker", "resources": small}]}
@@ -46,7 +89,8 @@ def service() -> dict[str, Any]:
             "model": QUESTION["model"],
             "source": MODEL,
             "pool": "laptop",
-            "engineKwargs": {"max_model_len": 256, "enforce_eager": True, "num_gpu_blocks_override": 64},
+            "engineKwargs": {"max_model_len": longest, "enforce_eager": True, "num_gpu_blocks_override": 64},
+            **llm,
         },
         "cluster": {
             "rayVersion": pods_cluster()["rayVersion"],
@@ -64,13 +108,13 @@ def service() -> dict[str, Any]:
 def without_services(settings: dict[str, Any]) -> None:
     """Each worker gets a quarter of this pool's node."""
     (tenant,) = settings["tenants"]
-    tenant["clusters"] = []
+    tenant |= {"clusters": [], "network": {"serveFrom": [CLIENTS]}}
     settings["nodes"] = [{"pool": "laptop", "count": 1, "cpu": 16, "memory": "20Gi", "gpus": 4}]
 
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Platform]:
-    """The stack without services, with the Secret with the key."""
+    """The stack without services, the Secret with the key, and a client in another namespace."""
     folder = tmp_path_factory.mktemp("llm")
     images = [OPERATOR.reference, RAY_LLM.reference]
     with steps.step("build what the cache lacks"):
@@ -79,12 +123,16 @@ def platform(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator
     with brought_up(folder, steps, without_services, images) as platform:
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "chat-key"}, "stringData": {"key": KEY}}
         platform.kubectl("create", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump(secret))
+        platform.create_namespace(CLIENTS)
+        client = yaml.safe_load(yaml.safe_dump(CLIENT))
+        client["spec"]["containers"][0]["image"] = RAY_LLM.reference
+        platform.kubectl("create", "-f", "-", given=yaml.safe_dump(client))
         yield platform
 
 
-def serve(platform: Platform) -> None:
-    """Adds the service; `up` ends when it answers."""
-    platform.stack.edit(lambda content: content["tenants"][0].update(services=[service()]))
+def serve(platform: Platform, **settings: Any) -> None:
+    """Adds the service, or another version of it; `up` ends when it answers."""
+    platform.stack.edit(lambda content: content["tenants"][0].update(services=[service(**settings)]))
     platform.stack.seconds = 3000.0
     platform.stack.up()
 
@@ -98,6 +146,42 @@ def client(platform: Platform, key: str = KEY) -> Iterator[httpx.Client]:
         httpx.Client(base_url=address, headers=headers, trust_env=False, timeout=120) as client,
     ):
         yield client
+
+
+@contextmanager
+def asked(platform: Platform, clients: int) -> Iterator[Counter[str]]:
+    """So many clients ask while the block runs; then their answers are counted."""
+    path = "jsonpath={.spec.clusterIP}"
+    address = platform.kubectl("get", "service", "-n", NAMESPACE, f"{NAME}-serve-svc", "-o", path)
+    arguments = (address, KEY, json.dumps(QUESTION), str(TOKENS), str(clients))
+    asking = platform.start_in("client", "client", textwrap.dedent(ASK), *arguments, namespace=CLIENTS)
+    answers: Counter[str] = Counter()
+    try:
+        yield answers
+    finally:
+        output, _ = asking.communicate(timeout=SECONDS)
+        print(f"\nanswers to {clients} clients: {output}")  # shown with -s, and when a test fails
+        answers.update(json.loads(output.splitlines()[-1]))
+
+
+def workers(platform: Platform) -> dict[str, dict[str, Any]]:
+    return platform.pods(f"{SERVICE_LABEL}={NAME},ray.io/node-type=worker", NAMESPACE)
+
+
+def running(platform: Platform) -> dict[str, dict[str, str]]:
+    """The running replicas of each deployment, with the addresses of their nodes, as Ray's dashboard has them."""
+    (head,) = platform.pods(f"{SERVICE_LABEL}={NAME},ray.io/node-type=head", NAMESPACE).values()
+    token = platform.token(head["metadata"]["labels"]["ray.io/cluster"])
+    with platform.forwarded(f"{NAME}-head-svc", 8265) as address:
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = httpx.get(f"{address}/api/serve/applications/", headers=headers, trust_env=False, timeout=60)
+    deployments = answer.raise_for_status().json()["applications"][NAME]["deployments"]
+    return {
+        name.partition(":")[0]: {
+            each["replica_id"]: str(each["node_ip"]) for each in deployment["replicas"] if each["state"] == "RUNNING"
+        }
+        for name, deployment in deployments.items()
+    }
 
 
 def it_answers_openais_clients_that_have_a_key(platform: Platform) -> None:
@@ -114,7 +198,27 @@ def it_answers_openais_clients_that_have_a_key(platform: Platform) -> None:
         assert (refused.status_code, refused.content) == (401, REFUSED)
 
 
+def a_load_adds_a_replica_with_its_worker(platform: Platform, steps: Steps) -> None:
+    assert len(workers(platform)) == len(running(platform)["LLMServer"]) == 1
+    with steps.step("from a load to the second replica"), asked(platform, 4 * TARGET) as answers:
+        until(lambda: len(running(platform)["LLMServer"]) == 2, "a second replica runs", SECONDS, 10)
+    assert set(answers) == {"whole"}
+    assert len(workers(platform)) == 2
+
+
+def two_replicas_answer_while_an_edit_restarts_them(platform: Platform, steps: Steps) -> None:
+    serve(platform, replicas=2)
+    before = running(platform)
+    assert all(len(set(nodes.values())) == 2 for nodes in before.values()), "each deployment is on both workers"
+    with asked(platform, TARGET) as answers, steps.step("`pulumi up` of another engine setting, two replicas"):
+        serve(platform, replicas=2, longest=224)
+    assert set(answers) == {"whole"}
+    assert not before["LLMServer"].keys() & running(platform)["LLMServer"].keys()
+
+
 def test_a_model_of_a_stack_answers(platform: Platform, steps: Steps) -> None:
     with steps.step("`pulumi up` of a model, until it answers"):
-        serve(platform)
+        serve(platform, maxReplicas=2, targetOngoingRequests=TARGET)
     it_answers_openais_clients_that_have_a_key(platform)
+    a_load_adds_a_replica_with_its_worker(platform, steps)
+    two_replicas_answer_while_an_edit_restarts_them(platform, steps)
