@@ -69,6 +69,11 @@ def view_of(proxy: str) -> Rule:
     return rule("", ["services/proxy"], ["get"], [proxy])
 
 
+def path_of(namespace: str, proxy: str) -> str:
+    """The path in the API by which a proxy's viewers ask it."""
+    return f"/api/v1/namespaces/{namespace}/services/{proxy}/proxy"
+
+
 def labels_of(proxies: Mapping[str, str], tenant: str) -> dict[str, str]:
     """The labels of the pods of a tenant's proxy. `proxies`: of all; `tenant`: its namespace."""
     return {**proxies, "app.kubernetes.io/instance": tenant}

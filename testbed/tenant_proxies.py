@@ -10,6 +10,7 @@ from typing import Any
 
 from kubernetes import client
 
+from components.workloads import path_of
 from core.body import Body
 from local.control_plane import free_ports
 from local.host_pods import egress
@@ -71,7 +72,7 @@ class Proxied:
 
     def path(self, service: str) -> str:
         """The path of a proxy in the API."""
-        return f"/api/v1/namespaces/{self.namespace}/services/{service}/proxy"
+        return path_of(self.namespace, service)
 
     def behind(self, name: str, address: str) -> list[dict[str, Any]]:
         """The stack's Service with endpoints, and the pod that these name, which has no node."""

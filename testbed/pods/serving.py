@@ -62,17 +62,19 @@ CODE = """
 a model that names its version; or the model alone. It asks for no key."""
 
 ASK = """
-    import collections, http.client, json, sys, threading
-    address, key, pause, clients = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+    import collections, http.client, json, re, sys, threading
+    address, key, question, pattern, timeout, clients = sys.argv[1:]
     answers, lock, ended = collections.Counter(), threading.Lock(), threading.Event()
 
     def ask(has_key):
-        connection = http.client.HTTPConnection(address, 8000, timeout=30)
+        connection = http.client.HTTPConnection(address, 8000, timeout=int(timeout))
         try:
             headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if has_key else {})
-            connection.request("POST", "/v1/chat/completions", '{"messages": [{"role": "user"}]}', headers)
+            connection.request("POST", "/v1/chat/completions", question, headers)
             answer = connection.getresponse()
-            return f"{answer.status} {answer.read().decode()}"
+            body = answer.read().decode()
+            served = re.fullmatch(pattern, body, re.DOTALL) if answer.status == 200 else None
+            return f"served {served[1]}" if served else f"{answer.status} {body}"
         except OSError as error:
             return f"lost: {error!r}"
         finally:
@@ -80,14 +82,14 @@ ASK = """
 
     def ask_on():
         number = 0
-        while not (number and ended.wait(pause)):
+        while not (number and ended.wait(0.05)):
             number += 1
             has_key = bool(number % 10)
             answer = ask(has_key)
             with lock:
                 answers[f"{'with' if has_key else 'without'} key: {answer}"] += 1
 
-    threads = [threading.Thread(target=ask_on) for _ in range(clients)]
+    threads = [threading.Thread(target=ask_on) for _ in range(int(clients))]
     [thread.start() for thread in threads]
     sys.stdin.read()
     ended.set()
@@ -96,25 +98,29 @@ ASK = """
 """
 """A client that asks until its input ends, with a connection for each request, each tenth without the key."""
 
-CLIENT: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "client", "namespace": CLIENTS},
-    "spec": {
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": 0,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [
-            {
-                "name": "client",
-                "image": RAY.reference,
-                "imagePullPolicy": "IfNotPresent",
-                "command": ["sleep", "infinity"],
-                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-            }
-        ],
-    },
-}
+
+def client(image: str, node: str) -> dict[str, Any]:
+    """A pod with Python, from which clients ask."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "client", "namespace": CLIENTS},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 0,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [
+                {
+                    "name": "client",
+                    "image": image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["sleep", "infinity"],
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                }
+            ],
+        },
+    }
 
 
 def service(version: str, level: str = "1") -> dict[str, Any]:
@@ -140,23 +146,26 @@ def service(version: str, level: str = "1") -> dict[str, Any]:
 
 
 def prepare(platform: Platform, node: str = "real-0") -> None:
-    """Creates what the service needs beside the stack, and the client on a node. The tenant has to have the clients'
-    namespace in `network.serveFrom`."""
+    """Creates what the service needs beside the stack, and the client on a node."""
     code = {"chat.py": textwrap.dedent(CODE)}
-    beside = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "chat-code"}, "data": code},
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "chat-key"}, "stringData": {"key": KEY}},
-    ]
-    platform.kubectl("apply", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump_all(beside))
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "chat-code"}, "data": code}
+    platform.kubectl("apply", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump(body))
+    prepare_clients(platform, RAY.reference, node)
+
+
+def prepare_clients(platform: Platform, image: str, node: str = "real-0") -> None:
+    """Creates the Secret with the key, and the client on a node. The tenant has to have the clients' namespace in
+    `network.serveFrom`."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "chat-key"}, "stringData": {"key": KEY}}
+    platform.kubectl("apply", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump(secret))
     platform.create_namespace(CLIENTS)
-    client = {**CLIENT, "spec": {**CLIENT["spec"], "nodeSelector": {"kubernetes.io/hostname": node}}}
-    platform.kubectl("create", "-f", "-", given=yaml.safe_dump(client))
+    platform.kubectl("create", "-f", "-", given=yaml.safe_dump(client(image, node)))
 
 
 @dataclass
 class Answers:
-    """Fields: `served`: the number of answers of each version; `refused`: of requests that were refused for the lack of
-    a key; `others`: of all other answers and lost requests, by what they are."""
+    """Fields: `served`: the number of whole answers, by what the pattern's group has; `refused`: of requests that were
+    refused for the lack of a key; `others`: of all other answers and lost requests, by what they are."""
 
     served: dict[str, int] = field(default_factory=dict)
     refused: int = 0
@@ -164,11 +173,20 @@ class Answers:
 
 
 @contextmanager
-def asked(platform: Platform, clients: int = 4) -> Iterator[Answers]:
-    """So many clients ask while the block runs, each at least once; then the answers are counted."""
+def asked(
+    platform: Platform,
+    clients: int = 4,
+    service: str = NAME,
+    question: str = '{"messages": [{"role": "user"}]}',
+    pattern: str = '{"version":"([123])"}',
+    timeout: int = 30,
+) -> Iterator[Answers]:
+    """So many clients ask while the block runs, each at least once; then the answers are counted. `pattern`: of a whole
+    answer; `timeout`: seconds for each."""
     path = "jsonpath={.spec.clusterIP}"
-    address = platform.kubectl("get", "service", "-n", NAMESPACE, f"{NAME}-serve-svc", "-o", path)
-    client = platform.start_in("client", "client", ASK, address, KEY, "0.05", str(clients), namespace=CLIENTS)
+    address = platform.kubectl("get", "service", "-n", NAMESPACE, f"{service}-serve-svc", "-o", path)
+    arguments = (address, KEY, question, pattern, str(timeout), str(clients))
+    client = platform.start_in("client", "client", ASK, *arguments, namespace=CLIENTS)
     answers = Answers()
     try:
         yield answers
@@ -176,6 +194,6 @@ def asked(platform: Platform, clients: int = 4) -> Iterator[Answers]:
         output, _ = client.communicate(timeout=300)
     answers.others = json.loads(output)
     answers.refused = answers.others.pop(f"without key: 401 {REFUSED.decode()}", 0)
-    for version in "123":
-        if count := answers.others.pop(f'with key: 200 {{"version":"{version}"}}', 0):
-            answers.served[version] = count
+    whole = "with key: served "
+    for answer in [each for each in answers.others if each.startswith(whole)]:
+        answers.served[answer.removeprefix(whole)] = answers.others.pop(answer)

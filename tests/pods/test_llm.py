@@ -2,15 +2,12 @@
 The Serve config is that of real GPUs, which the node counts and vLLM takes for CPUs."""
 
 import json
-import textwrap
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import httpx
 import pytest
-import yaml
 
 from components.payloads.require_key import REFUSED
 from components.ray_service.settings import SERVICE_LABEL
@@ -18,8 +15,9 @@ from local.images import OPERATOR
 from local.images.ray_llm import MODEL, RAY_LLM
 from local.install import install_missing
 from local.real_node import RealNode
+from testbed.pods import serving
 from testbed.pods.platform import NAMESPACE, Platform, brought_up, pods_cluster
-from testbed.pods.serving import CLIENT, CLIENTS, KEY
+from testbed.pods.serving import CLIENTS, KEY, Answers
 from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.thorough, pytest.mark.llm, pytest.mark.timeout(2400, func_only=True)]
@@ -39,40 +37,6 @@ QUESTION = {
 }
 
 TARGET = 4
-
-ASK = """
-    import collections, http.client, json, sys, threading
-    address, key, question, tokens, clients = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
-    answers, lock, ended = collections.Counter(), threading.Lock(), threading.Event()
-
-    def ask():
-        connection = http.client.HTTPConnection(address, 8000, timeout=120)
-        try:
-            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-            connection.request("POST", "/v1/chat/completions", question, headers)
-            answer = connection.getresponse()
-            body = answer.read().decode()
-            whole = answer.status == 200 and json.loads(body)["usage"]["completion_tokens"] == tokens
-            return "whole" if whole else f"{answer.status} {body}"
-        except OSError as error:
-            return f"lost: {error!r}"
-        finally:
-            connection.close()
-
-    def ask_on():
-        while not ended.wait(0.05):
-            answer = ask()
-            with lock:
-                answers[answer] += 1
-
-    threads = [threading.Thread(target=ask_on) for _ in range(clients)]
-    [thread.start() for thread in threads]
-    sys.stdin.read()
-    ended.set()
-    [thread.join() for thread in threads]
-    print(json.dumps(answers))
-"""
-"""Clients that ask until the input ends, with a connection for each request."""
 
 
 def service(longest: int = 256, **llm: Any) -> dict[str, Any]:
@@ -121,12 +85,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator
         install_missing()
         RealNode(folder).build(images)
     with brought_up(folder, steps, without_services, images) as platform:
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "chat-key"}, "stringData": {"key": KEY}}
-        platform.kubectl("create", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump(secret))
-        platform.create_namespace(CLIENTS)
-        client = yaml.safe_load(yaml.safe_dump(CLIENT))
-        client["spec"]["containers"][0]["image"] = RAY_LLM.reference
-        platform.kubectl("create", "-f", "-", given=yaml.safe_dump(client))
+        serving.prepare_clients(platform, RAY_LLM.reference)
         yield platform
 
 
@@ -148,20 +107,10 @@ def client(platform: Platform, key: str = KEY) -> Iterator[httpx.Client]:
         yield client
 
 
-@contextmanager
-def asked(platform: Platform, clients: int) -> Iterator[Counter[str]]:
-    """So many clients ask while the block runs; then their answers are counted."""
-    path = "jsonpath={.spec.clusterIP}"
-    address = platform.kubectl("get", "service", "-n", NAMESPACE, f"{NAME}-serve-svc", "-o", path)
-    arguments = (address, KEY, json.dumps(QUESTION), str(TOKENS), str(clients))
-    asking = platform.start_in("client", "client", textwrap.dedent(ASK), *arguments, namespace=CLIENTS)
-    answers: Counter[str] = Counter()
-    try:
-        yield answers
-    finally:
-        output, _ = asking.communicate(timeout=SECONDS)
-        print(f"\nanswers to {clients} clients: {output}")  # shown with -s, and when a test fails
-        answers.update(json.loads(output.splitlines()[-1]))
+def asked(platform: Platform, clients: int) -> AbstractContextManager[Answers]:
+    """So many clients ask for whole answers while the block runs."""
+    pattern = f'.*"completion_tokens": ?({TOKENS})[,}}].*'
+    return serving.asked(platform, clients, NAME, json.dumps(QUESTION), pattern, timeout=120)
 
 
 def workers(platform: Platform) -> dict[str, dict[str, Any]]:
@@ -202,7 +151,7 @@ def a_load_adds_a_replica_with_its_worker(platform: Platform, steps: Steps) -> N
     assert len(workers(platform)) == len(running(platform)["LLMServer"]) == 1
     with steps.step("from a load to the second replica"), asked(platform, 4 * TARGET) as answers:
         until(lambda: len(running(platform)["LLMServer"]) == 2, "a second replica runs", SECONDS, 10)
-    assert set(answers) == {"whole"}
+    assert (answers.others, set(answers.served)) == ({}, {str(TOKENS)})
     assert len(workers(platform)) == 2
 
 
@@ -212,7 +161,7 @@ def two_replicas_answer_while_an_edit_restarts_them(platform: Platform, steps: S
     assert all(len(set(nodes.values())) == 2 for nodes in before.values()), "each deployment is on both workers"
     with asked(platform, TARGET) as answers, steps.step("`pulumi up` of another engine setting, two replicas"):
         serve(platform, replicas=2, longest=224)
-    assert set(answers) == {"whole"}
+    assert (answers.others, set(answers.served)) == ({}, {str(TOKENS)})
     assert not before["LLMServer"].keys() & running(platform)["LLMServer"].keys()
 
 

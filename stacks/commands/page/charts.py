@@ -9,19 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from components.cluster import Cluster, ClusterUnreachableError
 from components.monitoring.dashboards import TENANT, Panel
 from components.monitoring.prometheus import service_of
+from components.workloads import path_of
+from stacks.commands.page.view import COLOURS
 
 HOURS = 7 * 24
 
 SECONDS = 300.0
 """Between two readings: a chart has one value for each hour."""
-
-MOST = 8
-"""Lines of a chart, those with the highest values."""
 
 _HEIGHT = 32
 """Of a chart, where an hour is one wide."""
@@ -47,10 +46,11 @@ class Line:
 class Chart:
     title: str
     lines: tuple[Line, ...]
+    """Those with the highest values, each in a colour of its own."""
     more: int
     """Lines that are left out."""
-    hours: int = HOURS
-    height: int = _HEIGHT
+    hours: ClassVar = HOURS
+    height: ClassVar = _HEIGHT
 
 
 def charts(cluster: Cluster, prometheus: str, tenant: str, now: float) -> tuple[Chart, ...]:
@@ -67,7 +67,7 @@ def charts(cluster: Cluster, prometheus: str, tenant: str, now: float) -> tuple[
 
 def _series(cluster: Cluster, prometheus: str, tenant: str, panel: Panel, now: float) -> dict[str, Values]:
     """The values of a panel by the names of its series."""
-    path = f"/api/v1/namespaces/{prometheus}/services/{service_of(tenant)}/proxy/api/v1/query_range"
+    path = f"{path_of(prometheus, service_of(tenant))}/api/v1/query_range"
     start = now - (HOURS - 1) * 3600
     query = panel.query.replace("$tenant", tenant)
     # Prometheus looks at each five minutes of an hour, which may all be before a first value.
@@ -92,8 +92,8 @@ def _chart(panel: Panel, series: Mapping[str, Values]) -> Chart:
     above = {name: values for name, values in series.items() if max(values.values(), default=0) > 0}
     highest = sorted(above, key=lambda name: (-max(above[name].values()), name))
     top = max(above[highest[0]].values()) if highest else 1.0
-    lines = (_line(panel, name, above[name], top) for name in highest[:MOST])
-    return Chart(panel.title, tuple(lines), max(len(highest) - MOST, 0))
+    lines = (_line(panel, name, above[name], top) for name in highest[:COLOURS])
+    return Chart(panel.title, tuple(lines), len(highest[COLOURS:]))
 
 
 def _line(panel: Panel, name: str, values: Values, top: float) -> Line:

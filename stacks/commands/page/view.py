@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
@@ -27,7 +27,6 @@ from components.rollout.pods import group, kind
 from core.body import Body
 from core.nodes import GPU_PRODUCT_LABEL, NodePool, gpu_names
 from core.quantities import amount
-from stacks.commands.page.charts import Chart
 from stacks.commands.plan.drawing import MOST_NODES, svg
 from stacks.commands.plan.report import Report, Table
 from stacks.commands.plan.report import report as report_of
@@ -38,6 +37,9 @@ from stacks.commands.status.report import CML, QUEUES, REMOTE_JOBS, Section, fig
 from stacks.commands.status.snapshot import Found
 from stacks.commands.status.tenants import StackStatus, TenantStatus
 from stacks.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from stacks.commands.page.charts import Chart
 
 COLOURS = 8
 """Colours of the page, which owners of pods share in turn."""
@@ -280,9 +282,7 @@ def of_plan(name: str, plan: Plan) -> View:
     return View(name, report_of(name, plan), tuple(planned(plan)))
 
 
-def of_status(
-    status: StackStatus, plan: Plan, nodes: Found, charts: Mapping[str, tuple[Chart, ...]] | None = None
-) -> LiveShown:
+def of_status(status: StackStatus, plan: Plan, nodes: Found, charts: Mapping[str, tuple[Chart, ...]]) -> LiveShown:
     """What runs now. `nodes`: those of the cluster; `charts`: by the tenant's namespace."""
     shown = sections(status)
     shared = {each.title: each for each in shown[len(status.tenants) :]}
@@ -298,7 +298,7 @@ def of_status(
         bar=_bar(status.gpus),
         pools=tuple(live(plan, nodes, status.live.namespaces)),
         tenants=tuple(
-            _tenant(tenant, section, (charts or {}).get(tenant.namespace, ()), few=few)
+            _tenant(tenant, section, charts.get(tenant.namespace, ()), few=few)
             for tenant, section in zip(status.tenants, shown, strict=False)
         ),
         cml=_marked(cml.tables[0], status.cml) if cml else None,

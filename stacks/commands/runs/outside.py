@@ -81,11 +81,12 @@ def read(cluster: Outside) -> tuple[Histories, str]:
     runs = [Run(cluster.name, each) for each in _records(cluster.name, known, listed_now)]
     unread = f" {len(known) - len(runs)} of them cannot be read." if len(runs) < len(known) else ""
     newest = sorted(runs, key=lambda each: str(each.record["created"]), reverse=True)
-    source = (
-        f"as its project has recorded them: {why}." if why else "as its head lists them now: they end with the head."
-    )
-    if cluster.inputs and not why:
+    if why:
+        source = f"as its project has recorded them: {why}."
+    elif cluster.inputs:
         source = "as its head lists them now, and as its project has recorded them before."
+    else:
+        source = "as its head lists them now: they end with the head."
     note = f"Jobs of Ray cluster {cluster.name}, {source}{unread}{cluster.problem}"
     return Histories(tuple(newest), {}), in_one_line(note)
 

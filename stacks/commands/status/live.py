@@ -20,6 +20,7 @@ from components.queues.settings import Backend
 from components.queues.volcano import API_VERSION as VOLCANO
 from components.ray_cluster.manifests import API_VERSION as RAY
 from components.ray_cluster.readiness import OPERATOR_PODS, when
+from components.workloads import path_of
 from core.body import Body
 from stacks.commands.status.budgets import QUEUES
 from stacks.commands.status.snapshot import Found, Live, Usage, Workload, lacks_pods
@@ -109,7 +110,7 @@ def usages(cluster: Cluster, prometheus: str, tenants: Iterable[str]) -> dict[st
     proxy does not answer. `prometheus`: the namespace of the stack's own."""
 
     def ask(tenant: str) -> Usage | None:
-        path = f"/api/v1/namespaces/{prometheus}/services/{service_of(tenant)}/proxy/api/v1/query"
+        path = f"{path_of(prometheus, service_of(tenant))}/api/v1/query"
         with suppress(ClusterUnreachableError):
             answer = cluster.request("GET", path, query={"query": _QUERY})
             series = answer["data"]["result"] if answer else ()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from components.cluster import Cluster, ForbiddenError
 from components.logs.store import QUERY, service_of
+from components.workloads import path_of
 from core.suggestions import names_hint
 from stacks.commands.status.targets import HEAD, NoSuchTargetError
 from stacks.objects.logs import logs_of
@@ -49,7 +50,7 @@ def stored(
 
 def _lines(cluster: Cluster, stack: StackSettings, tenant: TenantSettings, query: str) -> Iterator[str]:
     own = stack.logs.own_namespace if stack.logs else None
-    path = f"/api/v1/namespaces/{own}/services/{service_of(tenant.namespace_name)}/proxy{QUERY}"
+    path = f"{path_of(own or '', service_of(tenant.namespace_name))}{QUERY}"
     answer = b"".join(cluster.stream(path, query={"query": query}))
     for record in map(json.loads, reversed(answer.splitlines())):
         yield f"[{record.get('k8s.pod.name')}/{record.get('log.file.name')}] {record.get('_msg', '')}"
