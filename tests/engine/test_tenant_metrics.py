@@ -21,6 +21,7 @@ from local.control_plane import free_ports
 from local.rehearsal import Rehearsal
 from local.tools import PROM_LABEL_PROXY
 from stacks.commands.page.charts import HOURS, Line, charts
+from stacks.commands.page.view import COLOURS
 from stacks.commands.status.live import usages
 from stacks.commands.status.snapshot import Usage
 from stacks.load import parse
@@ -126,7 +127,7 @@ def test_the_page_has_charts_of_each_tenant_with_the_rights_of_its_people(
     def drawn(user: str, tenant: str) -> dict[str, tuple[Line, ...]]:
         live = KubernetesCluster(Connection(kubeconfig=cluster.kubeconfig.read_text()))
         monkeypatch.setattr(live, "request", partial(live.request, headers={"Impersonate-User": user}))
-        return {each.title: each.lines for each in charts(live, NAMESPACE, tenant, time.time())}
+        return {each.title: each.lines for each in charts(live, NAMESPACE, tenant, time.time(), COLOURS)}
 
     until(lambda: title in drawn("alice", "team-a"), "the records are there", 30)
     assert drawn("alice", "team-a")[title] == (Line("training", f"M{HOURS - 1} 0.0H{HOURS}", "8", "8"),)

@@ -15,7 +15,6 @@ from components.cluster import Cluster, ClusterUnreachableError
 from components.monitoring.dashboards import TENANT, Panel
 from components.monitoring.prometheus import service_of
 from components.workloads import path_of
-from stacks.commands.page.view import COLOURS
 
 HOURS = 7 * 24
 
@@ -53,14 +52,15 @@ class Chart:
     height: ClassVar = _HEIGHT
 
 
-def charts(cluster: Cluster, prometheus: str, tenant: str, now: float) -> tuple[Chart, ...]:
+def charts(cluster: Cluster, prometheus: str, tenant: str, now: float, lines: int) -> tuple[Chart, ...]:
     """The charts that have a value above zero; none if this account may not read the tenant's metrics, or Prometheus
-    does not answer. `prometheus`: the namespace of the stack's own; `tenant`: a namespace; `now`: seconds since 1970.
+    does not answer. `prometheus`: the namespace of the stack's own; `tenant`: a namespace; `now`: seconds since 1970;
+    `lines`: at most so many in a chart.
     """
     panels = [panel for panel in TENANT.panels if not panel.now]
     with suppress(ClusterUnreachableError), ThreadPoolExecutor(_AT_ONCE) as threads:
         found = threads.map(lambda panel: _series(cluster, prometheus, tenant, panel, now), panels)
-        drawn = [_chart(panel, series) for panel, series in zip(panels, found, strict=True)]
+        drawn = [_chart(panel, series, lines) for panel, series in zip(panels, found, strict=True)]
         return tuple(each for each in drawn if each.lines)
     return ()
 
@@ -88,12 +88,12 @@ def _name(panel: Panel, labels: Mapping[str, str]) -> str:
     return re.sub(r"{{(\w+)}}", lambda found: labels.get(found[1], ""), panel.legend).strip()
 
 
-def _chart(panel: Panel, series: Mapping[str, Values]) -> Chart:
+def _chart(panel: Panel, series: Mapping[str, Values], most: int) -> Chart:
     above = {name: values for name, values in series.items() if max(values.values(), default=0) > 0}
     highest = sorted(above, key=lambda name: (-max(above[name].values()), name))
     top = max(above[highest[0]].values()) if highest else 1.0
-    lines = (_line(panel, name, above[name], top) for name in highest[:COLOURS])
-    return Chart(panel.title, tuple(lines), len(highest[COLOURS:]))
+    lines = (_line(panel, name, above[name], top) for name in highest[:most])
+    return Chart(panel.title, tuple(lines), len(highest[most:]))
 
 
 def _line(panel: Panel, name: str, values: Values, top: float) -> Line:

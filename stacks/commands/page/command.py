@@ -84,7 +84,7 @@ def page_source(
 
     from components.cluster import ClusterUnreachableError
     from stacks.commands.page.charts import SECONDS, Chart, charts
-    from stacks.commands.page.view import FEW, html, of_plan, of_status
+    from stacks.commands.page.view import COLOURS, FEW, html, of_plan, of_status
     from stacks.commands.status import command, live
     from stacks.commands.status.snapshot import Found
     from stacks.commands.status.tenants import stack_status
@@ -98,7 +98,7 @@ def page_source(
         nonlocal drawn, until
         if prometheus and len(tenants) <= FEW and time() > until:
             names = [each.namespace_name for each in tenants]
-            drawn = {each: charts(cluster, prometheus, each, time()) for each in names}
+            drawn = {each: charts(cluster, prometheus, each, time(), COLOURS) for each in names}
             until = time() + SECONDS
         return drawn
 
