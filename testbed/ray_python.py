@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,10 @@ from uv import find_uv_bin
 from local import paths
 from local.commands import run
 from local.control_plane import free_ports
+from local.images import ray_llm
 from local.images.ray import PINS
+
+_MODEL = "model"
 
 TOKEN = "of-a-real-head"  # noqa: S105 (of a test)
 
@@ -27,13 +30,30 @@ ENVIRONMENT = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
 
 def serve_python() -> Path:
     """Installs it into the cache, if it is not there. Raises RehearsalError."""
-    recipe = PINS.read_bytes() + sys.version.encode()
-    folder = paths.cache() / "runtimes" / hashlib.sha256(recipe).hexdigest()[:12]
-    python, complete = folder / "bin" / "python", folder / "complete"
+    return _installed(PINS, PINS.read_text(), lambda _: None)
+
+
+def vllm_python() -> tuple[Path, Path]:
+    """The same with a real vLLM on CPUs, and the folder of a tiny model. Downloads 1.1 GB. Raises RehearsalError."""
+    python = _installed(ray_llm.PINS, ray_llm.RAY_LLM.pins(), _with_model, "--no-deps")
+    return python, python.parents[1] / _MODEL
+
+
+def _with_model(folder: Path) -> None:
+    (packages,) = folder.glob("lib/python3.*/site-packages")
+    ray_llm.complete(packages)
+    run(folder / "bin" / "python", "-c", ray_llm.MAKE_MODEL, folder / _MODEL)
+
+
+def _installed(pins: Path, recipe: str, complete: Callable[[Path], object], *options: str) -> Path:
+    """`recipe`: everything that decides the content. `complete` adds to the folder what the pins do not have."""
+    digest = hashlib.sha256((recipe + sys.version).encode()).hexdigest()[:12]
+    folder = paths.cache() / "runtimes" / digest
+    python, done = folder / "bin" / "python", folder / "complete"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not complete.exists():
+        if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
             run(find_uv_bin(), "venv", "--quiet", f"--python={sys.executable}", folder)
             run(
@@ -44,9 +64,11 @@ def serve_python() -> Path:
                 f"--python={python}",
                 "--compile-bytecode",
                 "--require-hashes",
-                f"--requirements={PINS}",
+                f"--requirements={pins}",
+                *options,
             )
-            complete.touch()
+            complete(folder)
+            done.touch()
     return python
 
 

@@ -31,7 +31,7 @@ class Processes:
     def __init__(self, folder: Path, environment: Mapping[str, str], runtimes: Mapping[str, Path]) -> None:
         """`environment`: further variables, such as the proxy by which the workspace is reached. `runtimes`: the Python
         of each runtime that is not this one."""
-        self._folder, self._environment, self._runtimes = folder, dict(environment), runtimes
+        self._folder, self._environment, self.runtimes = folder, dict(environment), dict(runtimes)
         self._numbers = itertools.count(2)
         # Ray's sockets have paths of at most 107 characters.
         self.short = Path(tempfile.mkdtemp(prefix="cml"))
@@ -69,7 +69,7 @@ class Processes:
             **self._environment,
             **app.environment,
         }
-        python = self._runtimes.get(app.body["runtime_identifier"], Path(sys.executable))
+        python = self.runtimes.get(app.body["runtime_identifier"], Path(sys.executable))
         with self.log(app).open("wb") as output:
             process = subprocess.Popen(
                 [str(python), str(script)], cwd=home, env=environment, stdout=output, stderr=subprocess.STDOUT

@@ -24,7 +24,7 @@ from testbed.cml.workspace import App, RefusedError, Workspace
 HOST = "ml.example.test"
 KEY = "key-of-the-workspace-4711"
 
-RUNTIMES = ("docker.example/ray:2.60.0", "docker.example/ray-serve:2.60.0")
+RUNTIMES = ("docker.example/ray:2.60.0", "docker.example/ray-serve:2.60.0", "docker.example/ray-llm:2.60.0")
 
 _PAGE = 50
 _DOWNLOAD = ":download"

@@ -28,7 +28,7 @@ from testbed.cml.workspace import App, Limits, Workspace
 from testbed.harness import Project
 from testbed.machine import lacks
 from testbed.pods.prometheus import Prometheus
-from testbed.ray_python import serve_python
+from testbed.ray_python import serve_python, vllm_python
 
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(700)]
 
@@ -88,6 +88,10 @@ OTHER = {
     "readyTimeout": "15m",
 }
 """A second cluster, in another project, which serves."""
+
+
+ON_CPUS = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"}
+"""For vLLM: it asks for no address outside, and compiles nothing."""
 
 
 class Cml:
@@ -351,6 +355,52 @@ def test_prometheus_reads_every_node_and_records_of_jobs_outlive_the_head(cml: C
 
 OF_RAY = (Ray.STARTED, Ray.RESOURCES, Ray.OBJECT_STORE, Ray.DISK_PERCENT, Ray.GCS)
 """Metrics that exist although nothing is wrong."""
+
+
+@pytest.mark.llm
+@pytest.mark.timeout(2400)
+def test_a_real_vllm_answers_again_after_a_wrong_setting(cml: Cml) -> None:
+    python, model = vllm_python()
+    cml.runner.runtimes[RUNTIMES[2]] = python
+    cml.project.environment[KEY_VARIABLE] = KEY
+    cml.project.seconds = 1200.0
+    question = {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "max_tokens": 8,
+        "ignore_eos": True,
+    }
+
+    def serve(longest: int) -> None:
+        engine = {"max_model_len": longest, "enforce_eager": True, "num_gpu_blocks_override": 64}
+        llm = {"model": "tiny", "source": str(model), "engineKwargs": engine}
+        resources = {"cpu": 4, "memory": 4, "gpus": 1}
+        changed = {"runtimeIdentifier": RUNTIMES[2], "resources": resources, "env": ON_CPUS, "llm": llm}
+        cml.others = [{**OTHER, **cml.ports[1], **changed}]
+        cml.set(suspend=True)
+
+    serve(256)
+    cml.run("up", "--yes", "--skip-preview")
+    shown = cml.project.pulumi("stack", "output", "cmlServeKeys", "--show-secrets", "--json").output
+    key = json.loads(shown)["serving"]
+
+    def answers() -> None:
+        with cml.client("openaiBaseUrl", key) as client:
+            answer = client.post("chat/completions", json=question)
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["usage"]["completion_tokens"] == 8
+            streamed = client.post("chat/completions", json={**question, "stream": True}).text
+            assert streamed.count("chat.completion.chunk") >= 8
+        with cml.client("openaiBaseUrl", "another") as client:
+            assert client.post("chat/completions", json=question).status_code == 401
+
+    answers()
+    serve(100_000)
+    refused = cml.project.pulumi("up", "--yes", "--skip-preview", fails=True).output
+    assert "max_model_len (100000) is greater than the derived max_model_len" in refused
+    serve(224)
+    cml.run("up", "--yes", "--skip-preview")
+    answers()
 
 
 class Monitor:
