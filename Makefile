@@ -118,7 +118,7 @@ test-differential: build ## Our rules and the real thing judge thousands of gene
 test-pods: real-node ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
 	@$(PYTEST) $(pods) $(ARGS)
 
-test-llm: build ## A real vLLM without GPUs, in pods. Downloads 1.1 GB once; neither CI nor test-all runs it.
+test-llm: build ## A real vLLM without GPUs, in pods and on Cloudera ML. Downloads 1.1 GB once; neither CI nor test-all runs it.
 	@$(PYTEST) tests -m llm --verbose --numprocesses 0 $(ARGS)
 
 test-failover: real-node ## The same for Redis and what keeps its tables there: 5 masters are lost, or FAILOVERS=N.

@@ -359,7 +359,7 @@ OF_RAY = (Ray.STARTED, Ray.RESOURCES, Ray.OBJECT_STORE, Ray.DISK_PERCENT, Ray.GC
 
 @pytest.mark.llm
 @pytest.mark.timeout(2400)
-def test_a_real_vllm_answers_again_after_a_wrong_setting(cml: Cml) -> None:
+def test_a_real_vllm_answers_again_after_a_wrong_setting_and_embeds(cml: Cml) -> None:
     python, model = vllm_python()
     cml.runner.runtimes[RUNTIMES[2]] = python
     cml.project.environment[KEY_VARIABLE] = KEY
@@ -371,8 +371,8 @@ def test_a_real_vllm_answers_again_after_a_wrong_setting(cml: Cml) -> None:
         "ignore_eos": True,
     }
 
-    def serve(longest: int) -> None:
-        engine = {"max_model_len": longest, "enforce_eager": True, "num_gpu_blocks_override": 64}
+    def serve(longest: int, **more: str) -> None:
+        engine = {"max_model_len": longest, "enforce_eager": True, "num_gpu_blocks_override": 64, **more}
         llm = {"model": "tiny", "source": str(model), "engineKwargs": engine}
         resources = {"cpu": 4, "memory": 4, "gpus": 1}
         changed = {"runtimeIdentifier": RUNTIMES[2], "resources": resources, "env": ON_CPUS, "llm": llm}
@@ -401,6 +401,13 @@ def test_a_real_vllm_answers_again_after_a_wrong_setting(cml: Cml) -> None:
     serve(224)
     cml.run("up", "--yes", "--skip-preview")
     answers()
+
+    serve(224, runner="pooling", convert="embed")
+    cml.run("up", "--yes", "--skip-preview")
+    with cml.client("openaiBaseUrl", key) as client:
+        answer = client.post("embeddings", json={"model": "tiny", "input": ["Hello", "Good evening"]})
+        assert answer.status_code == 200, answer.text
+        assert len({tuple(each["embedding"]) for each in answer.json()["data"]}) == 2
 
 
 class Monitor:
