@@ -175,12 +175,14 @@ class Applications:
                         f"application {self._inputs['prefix']}{member} has failed {_TRIES} times: read its log in "
                         "Cloudera ML, correct the reason, and run `pulumi up` again"
                     )
-            if THE_HEAD in step.create:
+            if step.create:
+                # A new head has no config, and what failed without this worker may run with it.
                 sent = ""
-            if step.serving.failed and step.serve == sent:
+            if step.serve != sent:
+                if (step.serving.differs or step.serving.failed) and head.serve(step.serve):
+                    sent = step.serve
+            elif step.serving.failed and not step.differs:
                 raise NotReadyError(f"Ray cluster {self._inputs['cluster']} does not serve: {step.serving}")
-            if (step.serving.differs or step.serving.failed) and head.serve(step.serve):
-                sent = step.serve
             self._each(self._client.delete, step.delete)
             head.drain(step.idle, step.busy, self._inputs["drainSeconds"])
             created.update(self._create(step, refused, unanswered))

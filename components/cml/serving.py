@@ -26,7 +26,9 @@ NOTHING = json.dumps({"applications": []})
 _SET_HERE = {"host": "127.0.0.1", "port": SERVE_PORT, "root_path": SERVE}
 """Options of Serve's proxy with which the head hands requests to it (cml_application)."""
 
-_FAILED = ("DEPLOY_FAILED", "UNHEALTHY")
+_FAILED = "DEPLOY_FAILED"
+"""Serve does not try again. An application that is UNHEALTHY it repairs (ray, python/ray/serve/schema.py:
+ApplicationStatus)."""
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Serving:
     """Applications that do not run, with their statuses and the reasons."""
 
     failed: bool = False
-    """Whether one of them has failed."""
+    """Whether one of them has failed for good."""
 
     def __str__(self) -> str:
         shown = [f"{name} is {why}" for name, why in self.waiting.items()]
@@ -66,7 +68,7 @@ def serving(config: str, served: Served) -> Serving:
         status = served.get(name, {}).get("status", "missing")
         if status != "RUNNING":
             found.waiting[name] = ": ".join([status, *_reasons(served.get(name, {}))])
-            found.failed |= status in _FAILED
+            found.failed |= status == _FAILED
     return found
 
 

@@ -225,15 +225,16 @@ def test_the_endpoint_is_below_the_head(place: Place) -> None:
     assert "endpoint" not in connection(place.settings().clusters[0], place.inputs())
 
 
-def test_an_update_sends_the_config_and_waits_until_all_applications_run(place: Place) -> None:
-    place.ray.statuses["chat"] = "DEPLOYING"
-    with pytest.raises(NotReadyError, match="does not serve in time: chat is DEPLOYING: chat cannot start"):
+@pytest.mark.parametrize("status", ["DEPLOYING", "UNHEALTHY"])
+def test_an_update_sends_the_config_and_waits_until_all_applications_run(place: Place, status: str) -> None:
+    place.ray.statuses["chat"] = status
+    with pytest.raises(NotReadyError, match=f"does not serve in time: chat is {status}: chat cannot start"):
         place.make(place.inputs(readyTimeout="1s", **serves(CHAT)))
     del place.ray.statuses["chat"]
     made = place.make(place.inputs(**serves(CHAT)))
     assert made["state"] == "ready"
     assert place.ray.configs[PREFIX]["applications"] == [CHAT]
-    assert place.lines[-1] == "training: 2 workers have joined; Serve: chat is DEPLOYING: chat cannot start"
+    assert place.lines[-1] == f"training: 2 workers have joined; Serve: chat is {status}: chat cannot start"
 
 
 def test_an_application_that_fails_ends_the_update_at_once_and_the_next_one_sends_it_again(place: Place) -> None:
@@ -245,6 +246,20 @@ def test_an_application_that_fails_ends_the_update_at_once_and_the_next_one_send
     assert time.monotonic() - begun < 60
     with pytest.raises(CmlError, match="Ray refuses the Serve config of Ray cluster training: a config of that name"):
         place.make(place.inputs(**serves({**CHAT, "name": "refused"})))
+
+
+def test_a_failure_counts_only_once_lost_workers_are_back(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.make(place.inputs(**serves(CHAT)))
+    start = place.ray.start
+
+    def runs_again(*arguments: Any) -> None:
+        start(*arguments)
+        place.ray.statuses.clear()
+
+    monkeypatch.setattr(place.ray, "start", runs_again)
+    place.workspace.fail(place.app("workers-1"))
+    place.ray.statuses["chat"] = "DEPLOY_FAILED"
+    assert place.make(place.inputs(**serves(CHAT)))["state"] == "ready"
 
 
 def test_an_application_that_leaves_the_stack_file_ends_and_what_others_deployed_stays(place: Place) -> None:
