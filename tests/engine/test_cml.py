@@ -359,7 +359,7 @@ OF_RAY = (Ray.STARTED, Ray.RESOURCES, Ray.OBJECT_STORE, Ray.DISK_PERCENT, Ray.GC
 
 @pytest.mark.llm
 @pytest.mark.timeout(2400)
-def test_a_real_vllm_answers_again_after_a_wrong_setting_and_embeds(cml: Cml) -> None:
+def test_a_real_vllm_answers_also_after_a_lost_worker_and_a_wrong_setting(cml: Cml) -> None:
     python, model = vllm_python()
     cml.runner.runtimes[RUNTIMES[2]] = python
     cml.project.environment[KEY_VARIABLE] = KEY
@@ -394,6 +394,9 @@ def test_a_real_vllm_answers_again_after_a_wrong_setting_and_embeds(cml: Cml) ->
         with cml.client("openaiBaseUrl", "another") as client:
             assert client.post("chat/completions", json=question).status_code == 401
 
+    answers()
+    cml.server.workspace.fail(cml.applications("serving")["workers-0"])
+    cml.run("up", "--yes", "--skip-preview", "--refresh")
     answers()
     serve(100_000)
     refused = cml.project.pulumi("up", "--yes", "--skip-preview", fails=True).output
