@@ -173,8 +173,8 @@ def _leave(step: Step, applications: Sequence[Application], nodes: Nodes | None)
                 step.idle.append(_node(each))
             case "RUNNING":
                 step.busy.append(_node(each))
-            case None if each.status == "STARTING" and nodes is not None:
-                # Its script does not run yet.
+            case None if each.status in _ENDS or (each.status == "STARTING" and nodes is not None):
+                # Its script has ended, or does not run yet.
                 step.delete.append(each)
                 continue
             case _:

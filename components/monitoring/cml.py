@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from components.payloads.cml_application import HEAD, METRICS, TARGETS, labels
+from components.payloads.cml_application import HEAD, JOBS, METRICS, TARGETS, labels
 from core.body import Body
 from core.yaml_writer import go_yaml
 
@@ -39,14 +39,14 @@ def _scrape(cluster: OnCml, seconds: int) -> Body:
     access: Body = {"authorization": {"type": "Bearer", "credentials_file": key_file(cluster.name)}}
     if cluster.authority:
         access["tls_config"] = {"ca_file": AUTHORITY}
-    head = {"targets": [HEAD], "labels": labels(f"{METRICS}/{HEAD}", "head", HEAD, HEAD)}
+    of_head = [{"targets": [each], "labels": labels(f"{METRICS}/{each}", each, HEAD, HEAD)} for each in (HEAD, JOBS)]
     return {
         "job_name": f"cml-{cluster.name}",
         "scrape_interval": f"{seconds}s",
         "scheme": "https",
         **access,
         # Always a target, so that one that does not answer is known.
-        "static_configs": [head],
+        "static_configs": of_head,
         "http_sd_configs": [{"url": f"https://{cluster.host}{TARGETS}", "refresh_interval": f"{seconds}s", **access}],
         "relabel_configs": [
             # As metrics.Job names heads and workers.

@@ -59,7 +59,7 @@ def own_prometheus(
 
         forwarded.append(alertmanager.POD)
         sending = list(alertmanager.objects(sender, tenants, installed.storage_class_name))
-    made = prometheus.objects(installed, viewers, admins, files, NAME, forwarded, on_cml=monitored.cml)
+    made = prometheus.objects(installed, viewers, admins, files, NAME, forwarded, on_cml=bool(monitored.cml))
     inside = [*policies, *made, *sending]
     listed = [restricted_namespace(namespace), *(in_namespace(each, namespace) for each in inside)]
     return [_labelled(each, settings) for each in listed]
@@ -114,7 +114,7 @@ def rule_groups(settings: MonitoringSettings, monitored: Monitored) -> list[Body
     """The recording rules, and the alerts of what the stack has, as Prometheus reads them."""
     alerts = (_alert(each, settings) for each in ALERTS.values() if each.part in monitored.parts)
     return [
-        {"name": f"{NAME}-records", "interval": f"{INTERVAL}s", "rules": records(monitored.prices)},
+        {"name": f"{NAME}-records", "interval": f"{INTERVAL}s", "rules": records(monitored.prices, monitored.cml)},
         {"name": f"{NAME}-alerts", "rules": [alert for alert in alerts if alert]},
     ]
 

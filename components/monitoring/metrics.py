@@ -37,6 +37,9 @@ class Recorded(StrEnum):
     HEAD_STARTED = "ray_platform:head_started_seconds"
     """When the head of a RayCluster began."""
 
+    WORKERS = "ray_platform:cml_workers"
+    """Workers that a cluster on Cloudera ML should have."""
+
     WAS_READY = "ray_platform:cluster_was_ready"
     """RayClusters whose pods have all been ready, also those that are suspended now. Their label `uid` is KubeRay's."""
 
@@ -115,6 +118,13 @@ class Ray(StrEnum):
     AUTOSCALER_EXCEPTIONS = "autoscaler_update_loop_exceptions_total"
     """Errors of the first autoscaler's loop (ray/autoscaler/_private/autoscaler.py: update). The second does not count
     them."""
+
+
+class Cml(StrEnum):
+    """Metrics of the head of a cluster on Cloudera ML (payloads/cml_application.py)."""
+
+    FAILED_JOBS = "ray_platform_failed_jobs"
+    """Jobs that have failed within a day."""
 
 
 class Gateway(StrEnum):

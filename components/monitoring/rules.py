@@ -14,6 +14,7 @@ from typing import Literal
 
 from components.monitoring.metrics import (
     CertManager,
+    Cml,
     Gateway,
     Job,
     KubeRay,
@@ -29,7 +30,7 @@ from core.body import Body
 Severity = Literal["critical", "warning"]
 """`critical`: work has stopped or is lost. `warning`: somebody should look at it today."""
 
-Part = Literal["ray", "kuberay", "gateway", "redis", "redis-quorum", "volcano", "kueue", "cert-manager"]
+Part = Literal["ray", "kuberay", "cml", "gateway", "redis", "redis-quorum", "volcano", "kueue", "cert-manager"]
 """What a stack must have for an alert."""
 
 
@@ -71,6 +72,7 @@ def _gcs(within: str = "") -> str:
 
 _HEAD_AGE = f'time() - max by ({_BY}) ({Ray.STARTED}{{job="{Job.HEAD}"}})'
 _HEAD_DOWN = f"{_up(Job.HEAD)} == 0"
+_MISSING = f'{Recorded.WORKERS} - sum by ({_BY}) ({Prometheus.UP}{{job="{Job.WORKER}"}} or 0 * {Recorded.WORKERS})'
 _PROVISIONED = f'max by ({_BY}) ({KubeRay.CLUSTER_PROVISIONED}{{condition="true"}})'
 _NOT_PROVISIONED = f'{KubeRay.CLUSTER_PROVISIONED}{{condition="false"}}'
 
@@ -132,7 +134,8 @@ _OF_RAY = (
     Alert(
         "RayWorkersPending",
         "ray",
-        f"sum by ({_BY}) ({Ray.PENDING_NODES}) > 0",
+        # On Cloudera ML the head does not know how many workers it should have, and relays the metrics of those it has.
+        f"sum by ({_BY}) ({Ray.PENDING_NODES}) > 0 or {_MISSING} > 0 and on ({_BY}) {_up(Job.HEAD)} == 1",
         "30m",
         "warning",
         f"{{{{ $value }}}} workers of RayCluster {_CLUSTER} have been requested and do not start.",
@@ -172,6 +175,14 @@ _OF_RAY = (
         "0s",
         "warning",
         "RayJob {{ $labels.namespace }}/{{ $labels.name }} has failed.",
+    ),
+    Alert(
+        "RayClusterJobFailed",
+        "cml",
+        f"max by ({_BY}) ({Cml.FAILED_JOBS}) > 0",
+        "0s",
+        "warning",
+        f"{{{{ $value }}}} jobs of Ray cluster {_CLUSTER} have failed within a day.",
     ),
     Alert(
         "RayServiceNotReady",
@@ -289,10 +300,11 @@ INTERVAL = 60
 _BY_GROUP = "namespace, ray_io_cluster, ray_io_group"
 
 
-def records(prices: Mapping[float, Sequence[str]]) -> list[Body]:
+def records(prices: Mapping[float, Sequence[str]], on_cml: Mapping[tuple[str, str], int]) -> list[Body]:
     """The recording rules.
 
-    `prices`: of a GPU for an hour, each with the worker groups that have it; empty: no cost is recorded.
+    `prices`: of a GPU for an hour, each with the worker groups that have it; empty: no cost is recorded. `on_cml`: how
+    many workers a cluster on Cloudera ML should have, by its project and name.
     """
     gpus = f'{Ray.RESOURCES}{{Name="GPU"}}'
     used = f'{Ray.RESOURCES}{{Name="GPU",State="USED"}}'
@@ -307,7 +319,15 @@ def records(prices: Mapping[float, Sequence[str]]) -> list[Body]:
         Recorded.HOURS_WASTED: _over_a_day(Recorded.WASTED),
         **({Recorded.COST: _cost(prices), Recorded.COST_OF_DAY: _over_a_day(Recorded.COST)} if prices else {}),
     }
-    return [{"record": str(name), "expr": expression} for name, expression in expressions.items()]
+    desired = [
+        {
+            "record": str(Recorded.WORKERS),
+            "expr": f"vector({workers})",
+            "labels": {"namespace": project, "ray_io_cluster": cluster},
+        }
+        for (project, cluster), workers in on_cml.items()
+    ]
+    return [*({"record": str(name), "expr": expression} for name, expression in expressions.items()), *desired]
 
 
 def _was_ready() -> str:

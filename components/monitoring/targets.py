@@ -38,8 +38,8 @@ class Monitored:
     kubernetes: bool
     """Whether it has clusters on Kubernetes, and not on Cloudera ML alone."""
 
-    cml: bool
-    """Whether it has clusters on Cloudera ML."""
+    cml: Mapping[tuple[str, str], int]
+    """How many workers a cluster on Cloudera ML should have, by its project and name; 0: it is suspended."""
 
     prices: Mapping[float, tuple[str, ...]]
     """Prices of a GPU for an hour, each with the worker groups that have it."""
@@ -50,6 +50,7 @@ class Monitored:
         has = {
             "ray": True,
             "kuberay": self.kubernetes,
+            "cml": bool(self.cml),
             "gateway": self.gateway,
             "redis": bool(self.redis),
             "redis-quorum": bool(self.redis) and self.quorum,

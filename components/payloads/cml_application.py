@@ -10,7 +10,8 @@ dashboard, which asks for the token itself. From the first answer a worker learn
 of the head's pod, which is not known before it runs. A worker answers only that it is one.
 
 Callers with the token or the key of metrics get `GET /ray-platform/targets`, the workers as Prometheus discovers them
-through HTTP, and below `/ray-platform/metrics` the metrics of a node: Ray serves them inside its pod alone.
+through HTTP, and below `/ray-platform/metrics` the metrics of a node, which Ray serves inside its pod alone, or how
+many jobs have failed.
 
 The head keeps its jobs, with the ends of their logs, in files of the project, which outlive it.
 
@@ -43,6 +44,9 @@ TARGETS, METRICS = "/ray-platform/targets", "/ray-platform/metrics"
 HEAD = "head"
 """Group of the head, and its name below METRICS."""
 
+JOBS = "jobs"
+"""Name of the metrics of its jobs below METRICS."""
+
 REASON = "the stack has fewer applications of its group now, or other settings for them"
 
 _HOST = "127.0.0.1"
@@ -58,6 +62,14 @@ _LONGEST_BODY = 16 * 1024 * 1024
 """Bytes. The name of a node and its time take up to a hundred."""
 _LOOK_SECONDS = 60 * 20
 _PAUSE_SECONDS = 2.0
+
+FAILED_JOBS = "ray_platform_failed_jobs"
+"""Metric: jobs of this head and of those before it that have failed within a day."""
+
+_TEXT = "text/plain; version=0.0.4"
+"""Content type of metrics (prometheus.io, Exposition formats); Prometheus 3 refuses those without one."""
+
+_DAY = 24 * 60 * 60
 
 RECORD_SECONDS = 5.0
 """Between two looks at the jobs. What happens in the last ones before a head ends is not recorded."""
@@ -96,14 +108,14 @@ def _problem(settings: dict[str, Any]) -> str:
 async def _run(settings: dict[str, Any], port: int, address: str) -> int:
     head = settings.get("head")
     dashboard = settings["dashboardPort"] if head is None else None
-    front = Front(dashboard, f"{address}:{settings['port']}", settings["servePath"], settings["servePort"])
+    records = Records(f"http://{_HOST}:{dashboard}", _home() / settings["records"]) if head is None else None
+    front = Front(dashboard, f"{address}:{settings['port']}", settings["servePath"], settings["servePort"], records)
     server = await asyncio.start_server(front.answer, _HOST, port, limit=_LIMIT)
     async with server:
         gcs = None
-        if head is None:
-            records = Records(f"http://{_HOST}:{dashboard}", _home() / settings["records"])
+        if records:
             threading.Thread(target=records.keep, daemon=True).start()
-        else:
+        if head is not None:
             gcs = await asyncio.get_running_loop().run_in_executor(None, _gcs_address, head, settings.get("ca"))
         print(f"Ray starts at {address}", flush=True)
         ray = await asyncio.create_subprocess_exec(*command(settings, address, gcs))
@@ -159,10 +171,13 @@ def _home() -> Path:
 class Front:
     """Answers at CDSW_APP_PORT."""
 
-    def __init__(self, dashboard: int | None, gcs: str, serve_path: str, serve_port: int) -> None:
+    def __init__(
+        self, dashboard: int | None, gcs: str, serve_path: str, serve_port: int, records: Records | None
+    ) -> None:
         """`dashboard`: the port of Ray's; None on a worker. `gcs`: where the head's GCS listens. `serve_path`,
-        `serve_port`: where what is served is reached from outside, and where the proxy of Ray Serve listens."""
-        self._dashboard, self._gcs = dashboard, gcs
+        `serve_port`: where what is served is reached from outside, and where the proxy of Ray Serve listens.
+        `records`: of the jobs; None on a worker."""
+        self._dashboard, self._gcs, self._records = dashboard, gcs, records
         self._serve_path, self._serve = serve_path, (_HOST, serve_port, "nothing is served")
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -215,7 +230,10 @@ class Front:
     async def _metrics(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node: str, accepted: list[str]
     ) -> None:
-        """Answers with the metrics of a node, or at TARGETS with the workers."""
+        """Answers with the metrics of a node or of the jobs, or at TARGETS with the workers."""
+        if node == JOBS and self._records:
+            await _send(writer, 200, f"{FAILED_JOBS} {self._records.failed()}\n")
+            return
         try:
             loop = asyncio.get_running_loop()
             found = await asyncio.wait_for(loop.run_in_executor(None, metrics_addresses, self._gcs), 10)
@@ -287,8 +305,10 @@ def _may(headers: dict[str, str], *keys: str) -> bool:
 
 
 async def _send(writer: asyncio.StreamWriter, status: int, content: Any) -> None:
-    body = json.dumps(content).encode()
-    head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    """`content`: metrics as text, or what becomes JSON."""
+    text, kind = (content, _TEXT) if isinstance(content, str) else (json.dumps(content), "application/json")
+    body = text.encode()
+    head = f"HTTP/1.1 {status} -\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
     writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
     await writer.drain()
 
@@ -374,6 +394,11 @@ class Records:
         new.write_text(json.dumps(known))
         new.replace(self._file)
         self._known = known
+
+    def failed(self) -> int:
+        """How many have failed within a day."""
+        since = (time.time() - _DAY) * 1000
+        return sum(job["status"] == "FAILED" and (job["end_time"] or 0) > since for job in self._known.values())
 
     def _log(self, job: str) -> bytes:
         """The end of the log of a job, of a longer one its last whole lines."""

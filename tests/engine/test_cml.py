@@ -319,7 +319,8 @@ def test_a_job_is_submitted_to_the_head_once_and_again_after_an_edit(cml: Cml) -
 
 def test_prometheus_reads_every_node_and_records_of_jobs_outlive_the_head(cml: Cml) -> None:
     job = {"name": "count", "cmlCluster": "training", "waitFor": "succeeded", "waitTimeout": "3m"}
-    cml.jobs = [{**job, "entrypoint": "echo counted"}]
+    fails = {"name": "fails", "cmlCluster": "training", "entrypoint": "exit 1"}
+    cml.jobs = [{**job, "entrypoint": "echo counted"}, fails]
     cml.project.environment[KEY_VARIABLE] = KEY
     cml.set(numWorkers=1, runtimeIdentifier=RUNTIMES[1], resources={"cpu": 1, "memory": 2, "gpus": 1})
     cml.run("up", "--yes", "--skip-preview")
@@ -327,20 +328,30 @@ def test_prometheus_reads_every_node_and_records_of_jobs_outlive_the_head(cml: C
     cml.command("cml", "monitor", name, "--output", str(folder))
 
     training = 'namespace="one",ray_io_cluster="training"'
+
+    def fires(alert: str) -> str:
+        return f'ALERTS{{alertname="{alert}",alertstate="firing",{training}}}'
+
     with Monitor(folder, cml.server.proxy) as monitor:
         assert monitor.until(f'ray_platform:gpus_held{{{training},ray_io_group="workers"}}') == "1"
         assert monitor.until(f"ray_platform:gpus_used{{{training}}}") == "0"
-        monitor.until(f'ALERTS{{alertname="RayGpusIdle",{training}}}')
+        for alert in ("RayGpusIdle", "RayClusterJobFailed"):
+            monitor.until(fires(alert))
         up = monitor.labels(f"up{{{training}}} == 1", "job", "pod")
-        assert up == {("ray-head", "head"), ("ray-worker", "workers-0")}
+        assert up == {("ray-head", "head"), ("ray-jobs", "head"), ("ray-worker", "workers-0")}
         found = {name for (name,) in monitor.labels(f"{{{training}}}", "__name__")}
         assert set(OF_RAY) <= found
         assert monitor.prometheus.not_evaluated() == {}
 
+        assert not monitor.prometheus.query(fires("RayWorkersPending"))
+        cml.server.workspace.fail(cml.applications()["workers-0"])
+        monitor.until(fires("RayWorkersPending"))
+
         submitted = cml.project.outputs()["submittedJobs"]["count"]["submissionId"]
         cml.command("cml", "stop", name, "training")
         assert cml.statuses() == {}
-        monitor.until(f'ALERTS{{alertname="RayHeadUnreachable",{training}}}')
+        monitor.until(fires("RayHeadUnreachable"))
+        assert not monitor.prometheus.query(fires("RayWorkersPending"))
 
     def runs(*arguments: str) -> str:
         return cml.command("runs", name, *arguments, "--cluster", "training", **{KEY_VARIABLE: KEY})
@@ -414,7 +425,8 @@ def test_a_real_vllm_answers_also_after_a_lost_worker_and_a_wrong_setting(cml: C
 
 
 class Monitor:
-    """Debian's Prometheus, with the files that `cml monitor` has written; only it evaluates more often."""
+    """Debian's Prometheus, with the files that `cml monitor` has written; only it evaluates more often, and alerts fire
+    soon."""
 
     def __init__(self, folder: Path, proxy: str) -> None:
         """`proxy`: by which the workspace is reached."""
@@ -429,6 +441,9 @@ class Monitor:
         rules = yaml.safe_load((folder / "rules.yaml").read_text())
         for group in rules["groups"]:
             group["interval"] = "2s"
+            for rule in group["rules"]:
+                if "alert" in rule:
+                    rule["for"] = "4s"
         (folder / "rules-of-test.yaml").write_text(yaml.safe_dump(rules))
         (folder / "prometheus.yml").write_text(yaml.safe_dump({**config, "rule_files": ["rules-of-test.yaml"]}))
         address = f"127.0.0.1:{next(free_ports())}"

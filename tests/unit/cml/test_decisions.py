@@ -94,6 +94,13 @@ def test_a_worker_that_leaves_without_a_script_or_whose_node_has_ended_is_delete
     assert (step.create, step.leaving, step.delete) == ([Member("workers", 1)], [worker(0).name], [])
 
 
+@pytest.mark.parametrize("status", ["FAILED", "STOPPED", "STOPPING"])
+@pytest.mark.parametrize("ends", [{"suspend": True}, {"port": 6380}])
+def test_a_worker_that_has_ended_keeps_no_head_that_is_to_end(status: str, ends: dict[str, Any]) -> None:
+    step = decided(1, {0: None}, status, **ends)
+    assert (ids(step.delete), step.leaving) == (["workers-0.1"], [])
+
+
 def test_of_two_applications_of_one_name_the_running_one_stays() -> None:
     step = decide(
         inputs(), [HEAD, worker(0, "STARTING", "1"), worker(0, "RUNNING", "2")], {**NODES, "workers-0.2": "IDLE"}

@@ -5,16 +5,19 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import httpx
 import pytest
 import yaml
 
 from components.cml.manifests import claim, head_url, log_path, records_path
+from components.monitoring.metrics import Cml
 from components.payloads import cml_application
-from components.payloads.cml_application import DRAIN, METRICS, NODES, TARGETS, Records, metrics_key, record_id
+from components.payloads.cml_application import DRAIN, JOBS, METRICS, NODES, TARGETS, Records, metrics_key, record_id
 from stacks.commands.cml.monitoring import write
 from testbed.commands import stacks
 from testbed.machine import lacks
@@ -77,7 +80,10 @@ def test_prometheus_gets_files_with_keys_and_without_rays_token(place: Place, tm
     assert scrape["http_sd_configs"][0]["url"] == f"https://{host}{TARGETS}"
     groups = yaml.safe_load(files["rules.yaml"])["groups"]
     alerts = {rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule}
-    assert {"RayHeadUnreachable", "RayGpusIdle"} <= alerts
+    assert {"RayHeadUnreachable", "RayGpusIdle", "RayWorkersPending", "RayClusterJobFailed"} <= alerts
+    [workers] = [rule for group in groups for rule in group["rules"] if "labels" in rule and "record" in rule]
+    assert workers["expr"] == "vector(2)"
+    assert workers["labels"] == {"namespace": "one", "ray_io_cluster": "training"}
     # Without Kubernetes there is no operator whose metrics could be missing.
     assert not alerts & {"KubeRayOperatorDown", "RayClusterNotReady", "RayJobFailed", "RayServiceNotReady"}
 
@@ -156,6 +162,29 @@ def test_a_head_records_its_jobs_and_those_of_the_heads_before_it(
         assert not log("../../up", 1000).exists()
         assert log("new", 4000).exists()
     assert asked == ["../../up", "long", "new"]
+
+
+def test_a_head_counts_the_jobs_that_failed_within_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
+    now = round(time.time() * 1000)
+    jobs = [
+        job("hour", now - 3600_000, status="FAILED"),
+        job("days", now - 48 * 3600_000, status="FAILED"),
+        job("stopped", now - 3600_000, status="STOPPED"),
+        job("runs", now - 1000, status="RUNNING", end_time=None),
+    ]
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({record_id(each): each for each in jobs}))
+
+    async def asks() -> httpx.Response:
+        headers = {"Authorization": f"Bearer {metrics_key(TOKEN)}"}
+        records = Records("http://127.0.0.1:1", file)
+        async with listening(front(1, records=records).answer) as port, httpx.AsyncClient(trust_env=False) as client:
+            return await client.get(f"http://127.0.0.1:{port}{METRICS}/{JOBS}", headers=headers)
+
+    answer = asyncio.run(asks())
+    assert answer.text == f"{Cml.FAILED_JOBS} 1\n"
+    assert answer.headers["content-type"].startswith("text/plain")
 
 
 def test_runs_are_read_after_their_head_has_ended(place: Place, tmp_path: Path) -> None:

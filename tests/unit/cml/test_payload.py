@@ -11,7 +11,7 @@ import pytest
 
 from components.cml.manifests import head_url
 from components.payloads import cml_application
-from components.payloads.cml_application import DRAIN, NODES, Front, command, serve_key
+from components.payloads.cml_application import DRAIN, NODES, Front, Records, command, serve_key
 from stacks.commands.status.cml import CmlState, CmlStatus, cml_statuses
 from testbed.cml.server import KEY
 from testbed.commands import stacks
@@ -42,8 +42,8 @@ def test_a_worker_joins_the_head_whose_dashboard_listens_inside_its_pod_alone() 
     assert "--num-cpus=3" in worker
 
 
-def front(dashboard: int | None, gcs: str = "", serve_port: int = 1) -> Front:
-    return Front(dashboard, gcs, "/serve", serve_port)
+def front(dashboard: int | None, gcs: str = "", serve_port: int = 1, records: Records | None = None) -> Front:
+    return Front(dashboard, gcs, "/serve", serve_port, records)
 
 
 @asynccontextmanager

@@ -90,6 +90,7 @@ INFEASIBLE = f'ray_scheduler_unscheduleable_tasks{{{PODS},Reason="Infeasible"}}'
 WAITING = f'ray_scheduler_unscheduleable_tasks{{{PODS},Reason="WaitingForResources"}}'
 PENDING_GROUPS = f'ray_placement_groups{{{PODS},State="PENDING"}}'
 PENDING_NODES = f'autoscaler_pending_nodes{{{PODS},NodeType="a100-8g"}}'
+FAILED_JOBS = f"ray_platform_failed_jobs{{{PODS}}}"
 CLIENTS = f"redis_gateway_clients{{{PODS}}}"
 CONNECTED = f"redis_gateway_connected_clients{{{PODS}}}"
 MASTERS = f"redis_gateway_master_changes_total{{{PODS}}}"

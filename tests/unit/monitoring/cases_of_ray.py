@@ -1,6 +1,7 @@
 """The alerts about Ray and KubeRay."""
 
 from tests.unit.monitoring.case import (
+    FAILED_JOBS,
     GCS,
     INFEASIBLE,
     OF_CLUSTER,
@@ -20,6 +21,11 @@ from tests.unit.monitoring.case import (
     spilled,
     up,
 )
+
+LAB = 'namespace="one",ray_io_cluster="lab"'
+"""A cluster on Cloudera ML that should have three workers."""
+
+WORKERS = [up("ray-worker", f'{LAB},pod="workers-{number}"') for number in range(3)]
 
 CASES = (
     Case(
@@ -130,6 +136,35 @@ CASES = (
         quiet={PENDING_NODES: over((0, 5), (2, 25), (0, 5), (2, 25), (0, 30))},
     ),
     Case(
+        "RayWorkersPending",
+        {
+            up("ray-head", LAB): over((1, 60)),
+            WORKERS[0]: over((1, 60)),
+            WORKERS[1]: over((1, 5), ("_", 40), (1, 10)),
+            WORKERS[2]: over((1, 3), (0, 42), (1, 10)),
+        },
+        begins=33,
+        ends=45,
+        labels={"namespace": "one", "ray_io_cluster": "lab"},
+        summary="2 workers of RayCluster one/lab have been requested and do not start.",
+        # Without the head, which RayHeadUnreachable reports, or which `cml stop` has deleted.
+        quiet={up("ray-head", LAB): over((1, 5), (0, 60)), WORKERS[0]: over((1, 5), ("_", 60))},
+    ),
+    Case(
+        "RayWorkersPending",
+        {up("ray-head", LAB): over((1, 50), ("_", 10))},
+        begins=30,
+        ends=50,
+        labels={"namespace": "one", "ray_io_cluster": "lab"},
+        summary="3 workers of RayCluster one/lab have been requested and do not start.",
+        # A fourth one is removed.
+        quiet={
+            up("ray-head", LAB): over((1, 60)),
+            up("ray-worker", f'{LAB},pod="workers-3"'): over((1, 40), ("_", 20)),
+            **dict.fromkeys(WORKERS, over((1, 60))),
+        },
+    ),
+    Case(
         "RayDemandPending",
         {INFEASIBLE: over((0, 5), (1, 40), (0, 10))},
         begins=35,
@@ -199,6 +234,14 @@ CASES = (
         labels={"namespace": "team-a", "name": "nightly"},
         summary="RayJob team-a/nightly has failed.",
         quiet={job("Complete"): over((1, 60))},
+    ),
+    Case(
+        "RayClusterJobFailed",
+        {FAILED_JOBS: over((0, 5), (2, 10), (0, 10))},
+        begins=5,
+        ends=15,
+        summary="2 jobs of Ray cluster team-a/training have failed within a day.",
+        quiet={FAILED_JOBS: over((0, 60))},
     ),
     Case(
         "RayServiceNotReady",

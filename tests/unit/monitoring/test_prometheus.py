@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.monitoring.manifests import SCRAPE_FILE
+from components.monitoring.manifests import RULES_FILE, SCRAPE_FILE
+from components.monitoring.metrics import Recorded
 from components.monitoring.prometheus import CONFIG_FILE
 from components.monitoring.settings import PrometheusSettings
 from components.network.manifests import NAMESPACE_LABEL
@@ -161,12 +162,19 @@ def test_a_change_of_the_configuration_recreates_prometheus_and_no_proxy() -> No
 
 def test_with_clusters_on_cloudera_ml_it_reads_their_targets_from_a_secret() -> None:
     cluster = {"name": "lab", "project": "p", "rayVersion": "2.60.0", "resources": {"cpu": 4, "memory": 16}}
-    objects = made(cml={"host": "https://ml.example.com", "clusters": [cluster]})
+    others = [{**cluster, "name": "more", "numWorkers": 5}, {**cluster, "name": "rests", "suspend": True}]
+    objects = made(cml={"host": "https://ml.example.com", "clusters": [cluster, *others]})
     [container] = (spec := pod(objects, "StatefulSet", "prometheus")["spec"])["containers"]
     [folder] = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == "cml"]
     assert {"name": "cml", "secret": {"secretName": "ray-platform-cml", "optional": True}} in spec["volumes"]
-    config = yaml.safe_load(objects["ConfigMap", f"{NAMESPACE}/ray-platform"]["data"][CONFIG_FILE])
+    files = objects["ConfigMap", f"{NAMESPACE}/ray-platform"]["data"]
+    config = yaml.safe_load(files[CONFIG_FILE])
     assert f"{folder}/{SCRAPE_FILE}" in config["scrape_config_files"]
+    recorded = yaml.safe_load(files[RULES_FILE])["groups"][0]["rules"]
+    workers = {
+        each["labels"]["ray_io_cluster"]: each["expr"] for each in recorded if each["record"] == Recorded.WORKERS
+    }
+    assert workers == {"lab": "vector(1)", "more": "vector(5)", "rests": "vector(0)"}
     egress = objects["NetworkPolicy", f"{NAMESPACE}/prometheus"]["spec"]["egress"]
     assert {"ports": [{"protocol": "TCP", "port": 443}]} in egress
 

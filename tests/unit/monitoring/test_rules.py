@@ -33,7 +33,7 @@ EVERYTHING = Monitored(
     kueue="kueue-system",
     issuers=True,
     kubernetes=True,
-    cml=True,
+    cml={("one", "lab"): 3},
     prices={2.5: ("a100-1g", "a100-8g"), 1.0: ("l4-1g",)},
 )
 
