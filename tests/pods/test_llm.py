@@ -165,9 +165,21 @@ def two_replicas_answer_while_an_edit_restarts_them(platform: Platform, steps: S
     assert not before["LLMServer"].keys() & running(platform)["LLMServer"].keys()
 
 
+def a_lost_worker_is_replaced_while_the_other_answers(platform: Platform, steps: Steps) -> None:
+    (lost, address), _ = running(platform)["LLMServer"].items()
+    (worker,) = (name for name, pod in workers(platform).items() if pod["status"]["podIP"] == address)
+    with asked(platform, TARGET) as answers, steps.step("from the loss of a worker to two replicas"):
+        platform.kubectl("delete", "pod", worker, "--namespace", NAMESPACE, "--force", "--grace-period=0")
+        until(lambda: len(running(platform)["LLMServer"].keys() - {lost}) == 2, "two replicas run", SECONDS, 10)
+    whole, others = answers.served.get(str(TOKENS), 0), sum(answers.others.values())
+    assert others < whole / 10, f"{whole} whole answers and {others} others: {answers.others}"
+
+
 def test_a_model_of_a_stack_answers(platform: Platform, steps: Steps) -> None:
     with steps.step("`pulumi up` of a model, until it answers"):
         serve(platform, maxReplicas=2, targetOngoingRequests=TARGET)
     it_answers_openais_clients_that_have_a_key(platform)
     a_load_adds_a_replica_with_its_worker(platform, steps)
     two_replicas_answer_while_an_edit_restarts_them(platform, steps)
+    a_lost_worker_is_replaced_while_the_other_answers(platform, steps)
+    it_answers_openais_clients_that_have_a_key(platform)
