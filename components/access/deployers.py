@@ -4,6 +4,7 @@ NetworkPolicies open the ports of pods with one label. So the policy demands it 
 refuses it to everybody else and in all objects of KubeRay, and refuses the account's pods any other label by which a
 NetworkPolicy of the tenant opens more. The pods of a Deployment are created by Kubernetes' controllers, so its template
 is judged. PersistentVolumeClaims of the account may only ask for new volumes of the StorageClasses in the stack file.
+It may delete claims with the label: it changes no claim, so the tenant's storage has none.
 
 Violations from before the setting stay, and an update adds none (components/access/findings.py).
 """
@@ -23,6 +24,9 @@ _KEY, _VALUE = next(iter(DEPLOYED.items()))
 
 OPENING = ("ray.io/", "ray-platform/", JOB_LABEL)
 """Prefixes of the labels by which NetworkPolicies of a tenant select pods."""
+
+_DELETED = "request.operation == 'DELETE'"
+"""A deletion has no new object, so the rules about it do not apply."""
 
 _ASKED = ("accessModes", "resources", "storageClassName", "volumeMode")
 """Fields of a claim for a new volume: none that names a volume or data of others."""
@@ -50,7 +54,7 @@ _MADE = f"{_METADATA}.map(metadata, metadata.?labels.orValue({{}}))"
 def deployers(of: Mapping[str, Deployer]) -> Body:
     """The spec of the policy. `of`: the accounts by their namespaces."""
     rules = [*_labels(of), _claims(of)]
-    claims = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"]}
+    claims = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"]}
     kinds = {"apiGroups": [RAY_GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"]}
     return {
         "matchConstraints": {
@@ -62,7 +66,7 @@ def deployers(of: Mapping[str, Deployer]) -> Body:
         },
         "matchConditions": [NO_CONTROLLER, _OF_THE_TENANT],
         "variables": defined(rules),
-        "validations": [rule.validation for rule in rules],
+        "validations": [*(rule.validation for rule in rules), _deletions(of)],
     }
 
 
@@ -86,6 +90,7 @@ def _labels(of: Mapping[str, Deployer]) -> Iterable[Listed]:
             "item",
             " is missing, by which NetworkPolicies open the ports of pods that this account creates: add it to "
             "metadata.labels of a pod, or to spec.template.metadata.labels of a Deployment",
+            unless=_DELETED,
         ),
         Listed(
             "opening",
@@ -95,6 +100,7 @@ def _labels(of: Mapping[str, Deployer]) -> Iterable[Listed]:
             f".map(labels, 'labels ' + labels.map(key, key + '=' + labels[key]).join(', ') + {mark})",
             "item.trim()",
             " would give the pod the connections of others, by a NetworkPolicy: remove it",
+            unless=_DELETED,
         ),
         Listed(
             "taken",
@@ -102,18 +108,17 @@ def _labels(of: Mapping[str, Deployer]) -> Iterable[Listed]:
             f"it.filter(key, key == '{_KEY}').map(key, 'label ' + key + '=' + string(it[key]))",
             "item",
             " is only for pods and Deployments that the account of rayDeployer creates: remove it",
+            unless=_DELETED,
         ),
     )
 
 
 def _claims(of: Mapping[str, Deployer]) -> Listed:
-    claiming = {at: [_user(at, each)] for at, each in of.items() if each.classes}
     classes = by_namespace({at: each.classes for at, each in of.items()})
-    by_it = f"request.userInfo.username in {by_namespace(claiming)}"
     named = "it.?spec.?storageClassName.orValue('')"
     return Listed(
         "claimed",
-        f"(request.kind.kind == 'PersistentVolumeClaim' && {by_it} ? [dyn(object)] : [])",
+        f"(request.kind.kind == 'PersistentVolumeClaim' && {_by_claimer(of)} ? [dyn(object)] : [])",
         f"it.?spec.orValue({{}}).filter(key, !(key in {listed(_ASKED)})).map(key, [dyn(key), dyn(it.spec[key])])"
         f" + [{named}].filter(each, !(each in {classes})).map(each, [dyn('StorageClass ' + each), dyn('')])"
         f" + it.metadata.?annotations.orValue({{}}).filter(key, !{harmless('key')})"
@@ -124,7 +129,22 @@ def _claims(of: Mapping[str, Deployer]) -> Listed:
         f" is not for claims of this account, which ask for new volumes: set only {', '.join(_ASKED)}. The stack file "
         "allows the storageClassName ",
         f"{classes}.join(', ')",
+        _DELETED,
     )
+
+
+def _deletions(of: Mapping[str, Deployer]) -> Body:
+    labelled = f"oldObject.metadata.?labels[?'{_KEY}'].orValue('') == '{_VALUE}'"
+    return {
+        "expression": f"!({_DELETED}) || !({_by_claimer(of)}) || {labelled}",
+        "message": "this claim may be storage of the tenant: this account may only delete claims that it has created "
+        f"with the label {_KEY}: {_VALUE}",
+    }
+
+
+def _by_claimer(of: Mapping[str, Deployer]) -> str:
+    claiming = {at: [_user(at, each)] for at, each in of.items() if each.classes}
+    return f"request.userInfo.username in {by_namespace(claiming)}"
 
 
 def _user(namespace: str, deployer: Deployer) -> str:

@@ -287,16 +287,20 @@ def itself(cluster: NamedCluster) -> tuple[Rule, ...]:
 
 _DEPLOYS = ("get", "list", "watch", "create", "delete", "update", "patch")
 
-RAY_DEPLOYER = tuple(
-    rule(group, resources, _DEPLOYS)
-    for group, resources in (("", ["pods", "services"]), ("apps", ["deployments"]), (RAY_GROUP, ["rayclusters"]))
+RAY_DEPLOYER = (
+    *(
+        rule(group, resources, _DEPLOYS)
+        for group, resources in (("", ["pods", "services"]), ("apps", ["deployments"]), (RAY_GROUP, ["rayclusters"]))
+    ),
+    rule("", ["persistentvolumeclaims"], READ),
 )
 """Monitoring, creating, deleting and updating of pods, Deployments, Services and RayClusters, as in ado's guide for
-actuators that deploy to Kubernetes. No Secrets, no pods/exec, nothing outside the namespace."""
+actuators that deploy to Kubernetes; ado's actuator for vLLM looks for the claim that it mounts. No Secrets, no
+pods/exec, nothing outside the namespace."""
 
-CLAIMS = (rule("", ["persistentvolumeclaims"], [*READ, "create"]),)
-"""Creates PersistentVolumeClaims. An admission policy restricts what they ask for. It changes and deletes none, because
-RBAC cannot tell its claims from the tenant's storage."""
+CLAIMS = (rule("", ["persistentvolumeclaims"], ["create", "delete"]),)
+"""Creates and deletes PersistentVolumeClaims. An admission policy restricts what they ask for, and deletion to those
+with the label of what the account creates, because RBAC cannot tell them from the tenant's storage. It changes none."""
 
 _STATUS = tuple(f"{kind}/status" for kind in ALL_RAY_KINDS)
 

@@ -426,6 +426,12 @@ OF_DEPLOYERS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "a peer of the stack file": ("account", _labelled(_pod(), app="portal"), f"labels app=portal{CONNECTIONS}"),
     "a claim": ("account", _claim(), ""),
+    "a claim with the label": ("account", _claim({"labels": LABEL}), ""),
+    "a claim with the API server's finalizer": (
+        "account",
+        _claim({"finalizers": ["kubernetes.io/pvc-protection"]}),
+        "",
+    ),
     "a claim of another class": ("account", _claim(storageClassName="gold"), f"StorageClass gold{NEW_VOLUMES}"),
     "a claim of a volume": ("account", _claim(volumeName="of-others"), f"volumeName{NEW_VOLUMES}"),
     "a claim of a class in an annotation": (

@@ -386,11 +386,33 @@ def test_only_code_on_ray_creates_pods_with_its_connections_and_without_others(
     assert bool(refused) == bool(error)
 
 
-def test_the_pages_deployment_is_accepted(up: Stack, cluster: Rehearsal) -> None:
-    lines = PAGE.read_text().partition("    apiVersion: apps/v1\n")[2].partition("\n\n")[0]
-    body = {**yaml.safe_load(textwrap.dedent(lines)), "apiVersion": "apps/v1"}
-    body["metadata"].pop("namespace")
-    assert tried(cluster, "account", "create", "-f", "-", body=body) == ""
+def test_code_on_ray_deletes_its_claims_and_no_storage_of_the_tenant(up: Stack, cluster: Rehearsal) -> None:
+    own = OF_DEPLOYERS["a claim with the label"][1]
+    storage = {**own, "metadata": {"name": "storage"}}
+    Kubectl(cluster).does("create", "-n", DEPLOYING, "-f", "-", bodies=[own, storage])
+    for name, refused in (("own", ""), ("storage", "this claim may be storage of the tenant")):
+        error = tried(cluster, "account", "delete", "pvc", name)
+        assert refused in error
+        assert bool(refused) == bool(error)
+        assert tried(cluster, "editor", "delete", "pvc", name) == ""
+    Kubectl(cluster).does("delete", "pvc", "-n", DEPLOYING, "own", "storage")
+
+
+def on_the_page(begins: str) -> dict[str, Any]:
+    """An object of the page, by its first lines."""
+    _, found, rest = PAGE.read_text().partition(textwrap.indent(begins, "    "))
+    body: dict[str, Any] = yaml.safe_load(textwrap.dedent(found + rest.partition("\n\n")[0]))
+    return body
+
+
+def test_the_pages_deployment_and_claim_are_accepted(up: Stack, cluster: Rehearsal) -> None:
+    deployment = on_the_page("apiVersion: apps/v1\n")
+    deployment["metadata"].pop("namespace")
+    claim = on_the_page("apiVersion: v1\nkind: PersistentVolumeClaim\n")
+    claim["metadata"]["name"] = "own"
+    claim["spec"]["storageClassName"] = "standard"
+    for body in (deployment, claim):
+        assert tried(cluster, "account", "create", "-f", "-", body=body) == ""
 
 
 @pytest.mark.parametrize("who", ["account", "admin"])
@@ -439,7 +461,9 @@ def test_controllers_create_the_pods_of_a_deployment_and_their_label_does_not_ch
     assert "label ray.io/cluster=training" in taken
     assert CONNECTIONS in taken
     assert tried(cluster, "account", "label", "pod/worker", "mine=1") == ""
-    kubectl.does("delete", code, *where, "deployment/own")
+    # Kubernetes adds a finalizer to a Deployment that is deleted with its pods, as ado deletes it.
+    kubectl.does("delete", code, *where, "deployment/own", "--cascade=foreground")
+    assert pods() == []
     kubectl.does("delete", *where, "pod/worker", "--force")
 
 
