@@ -10,6 +10,7 @@ Violations from before the setting stay, and an update adds none (components/acc
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from components.access.findings import Listed, defined
 from components.access.neighbours import NO_CONTROLLER, RAY_LABELS, harmless
@@ -53,7 +54,7 @@ _MADE = f"{_METADATA}.map(metadata, metadata.?labels.orValue({{}}))"
 
 def deployers(of: Mapping[str, Deployer]) -> Body:
     """The spec of the policy. `of`: the accounts by their namespaces."""
-    rules = [*_labels(of), _claims(of)]
+    rules = [replace(rule, unless=_DELETED) for rule in (*_labels(of), _claims(of))]
     claims = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"]}
     kinds = {"apiGroups": [RAY_GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"]}
     return {
@@ -90,7 +91,6 @@ def _labels(of: Mapping[str, Deployer]) -> Iterable[Listed]:
             "item",
             " is missing, by which NetworkPolicies open the ports of pods that this account creates: add it to "
             "metadata.labels of a pod, or to spec.template.metadata.labels of a Deployment",
-            unless=_DELETED,
         ),
         Listed(
             "opening",
@@ -100,7 +100,6 @@ def _labels(of: Mapping[str, Deployer]) -> Iterable[Listed]:
             f".map(labels, 'labels ' + labels.map(key, key + '=' + labels[key]).join(', ') + {mark})",
             "item.trim()",
             " would give the pod the connections of others, by a NetworkPolicy: remove it",
-            unless=_DELETED,
         ),
         Listed(
             "taken",
@@ -108,7 +107,6 @@ def _labels(of: Mapping[str, Deployer]) -> Iterable[Listed]:
             f"it.filter(key, key == '{_KEY}').map(key, 'label ' + key + '=' + string(it[key]))",
             "item",
             " is only for pods and Deployments that the account of rayDeployer creates: remove it",
-            unless=_DELETED,
         ),
     )
 
@@ -129,7 +127,6 @@ def _claims(of: Mapping[str, Deployer]) -> Listed:
         f" is not for claims of this account, which ask for new volumes: set only {', '.join(_ASKED)}. The stack file "
         "allows the storageClassName ",
         f"{classes}.join(', ')",
-        _DELETED,
     )
 
 

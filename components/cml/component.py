@@ -51,7 +51,6 @@ class CmlRayCluster(pulumi.ComponentResource):
         inputs = nodes(args.settings, cluster, pulumi.get_stack())
         names = CmlClaim(f"{name}-claim", claim(inputs), pulumi.ResourceOptions(parent=self))
         made = CmlNodes(f"{name}-nodes", inputs, names, pulumi.ResourceOptions(parent=self, depends_on=[names]))
-        desired = sum(group.replicas for group in cluster.groups)
         self.connection = connection(cluster, inputs)
         self.token = names.token
         self.serve_key = names.token.apply(serve_key) if inputs["serve"] else None
@@ -70,7 +69,7 @@ class CmlRayCluster(pulumi.ComponentResource):
             lambda known: {
                 "state": known[0],
                 "head": {"application": f"{inputs['prefix']}head"},
-                "worker": {"desired": 0 if cluster.suspend else desired, "readyReplicas": known[1]},
+                "worker": {"desired": cluster.workers, "readyReplicas": known[1]},
                 "applications": known[2],
             }
         )

@@ -134,6 +134,11 @@ class CmlRayClusterSettings(CheckedSettings):
         return (CmlWorkerGroupSettings(name=GROUP, replicas=replicas, resources=self.resources),)
 
     @property
+    def workers(self) -> int:
+        """How many it should have: none while it is suspended."""
+        return 0 if self.suspend else sum(group.replicas for group in self.groups)
+
+    @property
     def resources_of_head(self) -> CmlHeadResources:
         """`headResources`, or the workers' without GPUs."""
         if self.head_resources:

@@ -55,10 +55,7 @@ def monitored(stack: StackSettings) -> Monitored:
 
 
 def _on_cml(stack: StackSettings) -> dict[tuple[str, str], int]:
-    return {
-        (each.project, each.name): 0 if each.suspend else sum(group.replicas for group in each.groups)
-        for each in (stack.cml.clusters if stack.cml else ())
-    }
+    return {(each.project, each.name): each.workers for each in (stack.cml.clusters if stack.cml else ())}
 
 
 def _watched(stack: StackSettings) -> tuple[str, ...]:

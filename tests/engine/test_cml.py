@@ -22,6 +22,7 @@ from components.payloads.cml_application import API_KEYS
 from local import paths
 from local.control_plane import free_ports
 from local.plugins import Selection
+from testbed import language_model
 from testbed.cml.runners import Processes
 from testbed.cml.server import HOST, KEY, RUNTIMES, Server
 from testbed.cml.workspace import App, Limits, Workspace
@@ -88,10 +89,6 @@ OTHER = {
     "readyTimeout": "15m",
 }
 """A second cluster, in another project, which serves."""
-
-
-ON_CPUS = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"}
-"""For vLLM: it asks for no address outside, and compiles nothing."""
 
 
 class Cml:
@@ -375,19 +372,11 @@ def test_a_real_vllm_answers_also_after_a_lost_worker_and_a_wrong_setting(cml: C
     cml.runner.runtimes[RUNTIMES[2]] = python
     cml.project.environment[KEY_VARIABLE] = KEY
     cml.project.seconds = 1200.0
-    question = {
-        "model": "tiny",
-        "messages": [{"role": "user", "content": "Hello"}],
-        "max_tokens": 8,
-        "ignore_eos": True,
-    }
 
-    def serve(longest: int, **more: str) -> None:
-        engine = {"max_model_len": longest, "enforce_eager": True, "num_gpu_blocks_override": 64, **more}
-        llm = {"model": "tiny", "source": str(model), "engineKwargs": engine}
+    def serve(longest: int, **engine: str) -> None:
+        serves = {"env": language_model.ON_CPUS, "llm": language_model.llm(str(model), longest, **engine)}
         resources = {"cpu": 4, "memory": 4, "gpus": 1}
-        changed = {"runtimeIdentifier": RUNTIMES[2], "resources": resources, "env": ON_CPUS, "llm": llm}
-        cml.others = [{**OTHER, **cml.ports[1], **changed}]
+        cml.others = [{**OTHER, **cml.ports[1], "runtimeIdentifier": RUNTIMES[2], "resources": resources, **serves}]
         cml.set(suspend=True)
 
     serve(256)
@@ -397,13 +386,9 @@ def test_a_real_vllm_answers_also_after_a_lost_worker_and_a_wrong_setting(cml: C
 
     def answers() -> None:
         with cml.client("openaiBaseUrl", key) as client:
-            answer = client.post("chat/completions", json=question)
-            assert answer.status_code == 200, answer.text
-            assert answer.json()["usage"]["completion_tokens"] == 8
-            streamed = client.post("chat/completions", json={**question, "stream": True}).text
-            assert streamed.count("chat.completion.chunk") >= 8
+            language_model.answers(client)
         with cml.client("openaiBaseUrl", "another") as client:
-            assert client.post("chat/completions", json=question).status_code == 401
+            assert client.post("chat/completions", json=language_model.QUESTION).status_code == 401
 
     answers()
     cml.server.workspace.fail(cml.applications("serving")["workers-0"])

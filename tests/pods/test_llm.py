@@ -15,6 +15,8 @@ from local.images import OPERATOR
 from local.images.ray_llm import MODEL, RAY_LLM
 from local.install import install_missing
 from local.real_node import RealNode
+from testbed import language_model
+from testbed.language_model import NOT_COMPILED, QUESTION, TOKENS
 from testbed.pods import serving
 from testbed.pods.platform import NAMESPACE, Platform, brought_up, pods_cluster
 from testbed.pods.serving import CLIENTS, KEY, Answers
@@ -26,15 +28,6 @@ NAME = "llm"
 
 SECONDS = 1200.0
 """For a replica to start: five processes import vLLM, each with ten seconds of CPU."""
-
-TOKENS = 8
-
-QUESTION = {
-    "model": "tiny",
-    "messages": [{"role": "user", "content": "Hello"}],
-    "max_tokens": TOKENS,
-    "ignore_eos": True,
-}
 
 TARGET = 4
 
@@ -49,17 +42,11 @@ def service(longest: int = 256, **llm: Any) -> dict[str, Any]:
         "waitFor": "ready",
         "waitTimeout": "40m",
         "apiKey": {"name": "chat-key", "key": "key"},
-        "llm": {
-            "model": QUESTION["model"],
-            "source": MODEL,
-            "pool": "laptop",
-            "engineKwargs": {"max_model_len": longest, "enforce_eager": True, "num_gpu_blocks_override": 64},
-            **llm,
-        },
+        "llm": {**language_model.llm(MODEL, longest), "pool": "laptop", **llm},
         "cluster": {
             "rayVersion": pods_cluster()["rayVersion"],
             "image": RAY_LLM.reference,
-            "env": {"TORCHDYNAMO_DISABLE": "1"},  # vLLM's sampler would be compiled, and the image has no compiler
+            "env": NOT_COMPILED,
             "head": pods_cluster()["head"],
             "overrides": {
                 "autoscalerOptions": {"resources": small},
@@ -98,11 +85,11 @@ def serve(platform: Platform, **settings: Any) -> None:
 
 @contextmanager
 def client(platform: Platform, key: str = KEY) -> Iterator[httpx.Client]:
-    """Calls the service from this machine."""
+    """Calls the service from this machine, as clients of OpenAI do."""
     headers = {"Authorization": f"Bearer {key}"}
     with (
         platform.forwarded(f"{NAME}-serve-svc", 8000) as address,
-        httpx.Client(base_url=address, headers=headers, trust_env=False, timeout=120) as client,
+        httpx.Client(base_url=f"{address}/v1", headers=headers, trust_env=False, timeout=120) as client,
     ):
         yield client
 
@@ -135,15 +122,9 @@ def running(platform: Platform) -> dict[str, dict[str, str]]:
 
 def it_answers_openais_clients_that_have_a_key(platform: Platform) -> None:
     with client(platform) as asking:
-        assert [each["id"] for each in asking.get("/v1/models").json()["data"]] == ["tiny"]
-        answer = asking.post("/v1/chat/completions", json=QUESTION)
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["usage"]["completion_tokens"] == TOKENS
-        streamed = asking.post("/v1/chat/completions", json={**QUESTION, "stream": True}).text
-        assert streamed.count("chat.completion.chunk") >= TOKENS
-        assert streamed.rstrip().endswith("data: [DONE]")
+        language_model.answers(asking)
     with client(platform, "another") as asking:
-        refused = asking.post("/v1/chat/completions", json=QUESTION)
+        refused = asking.post("chat/completions", json=QUESTION)
         assert (refused.status_code, refused.content) == (401, REFUSED)
 
 
