@@ -58,7 +58,7 @@ def sidecar(settings: LogsSettings, user: int | None, pull_policy: str) -> Body:
         "restartPolicy": "Always",
         "args": [f"--config={FOLDER}/{CONFIG_FILE}"],
         "env": _env(settings),
-        # The kubelet ends the collector after Ray, but not before this time is over.
+        # The kubelet ends the collector after Ray, but not before this time, which begins with the end of the pod.
         "lifecycle": {"preStop": {"sleep": {"seconds": LAST_SECONDS}}},
         "resources": {"limits": amounts, "requests": dict(amounts)},
         "securityContext": restricted_sidecar(user),
