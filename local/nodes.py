@@ -1,6 +1,5 @@
 """Simulated nodes: plain Node objects for the stack's `nodes`; KWOK keeps them Ready and simulates their pods."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,12 @@ from typing import Any
 from kubernetes import client, utils
 
 from core.nodes import GPU_PRODUCT_LABEL, NodePool, gpu_names
-from local import paths, supervision, tools, volumes
+from local import supervision, tools, volumes
 from local.host_pods import egress
 from local.host_pods.programs import tools_of
 from local.install import install_missing
 from local.pki import Credentials
-from local.supervision import Program
+from local.supervision import Program, of_module
 
 FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
 """Annotation of the nodes that KWOK simulates; other nodes are left to their kubelets."""
@@ -73,10 +72,9 @@ class SimulatedNodes:
         install_missing(tools_of(references))
 
     def programs(self) -> list[Program]:
-        host_pods = [sys.executable, "-m", "local.host_pods", str(self._run)]
         return [
             Program("kwok", _kwok(self._run), {}),
-            Program("host-pods", host_pods, {"PYTHONPATH": str(paths.ROOT)}),
+            of_module("host-pods", "local.host_pods", self._run),
             volumes.program(self._run / "kubeconfigs" / volumes.NAME),
         ]
 

@@ -42,6 +42,12 @@ class Program:
     environment: Mapping[str, str]
 
 
+def of_module(name: str, module: str, *arguments: str | Path) -> Program:
+    """The program that runs a module of this checkout."""
+    path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
+    return Program(name, [sys.executable, "-m", module, *arguments], {"PYTHONPATH": path})
+
+
 @dataclass(frozen=True)
 class State:
     """The state of a supervised program. `running` false with a `pid` of 0 means that it ended or never started."""

@@ -20,8 +20,7 @@ from typing import Any
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
-from local import paths
-from local.supervision import Program
+from local.supervision import Program, of_module
 from local.watching import changes
 
 NAME = "volumes"
@@ -109,8 +108,7 @@ class Volumes:
 
 def program(kubeconfig: Path, *folder: Path) -> Program:
     """The program that runs it. `folder`: their folder, as the node and this program see it; none: there is none."""
-    command: list[str | Path] = [sys.executable, "-m", "local.volumes", kubeconfig, *folder]
-    return Program(NAME, command, {"PYTHONPATH": str(paths.ROOT)})
+    return of_module(NAME, "local.volumes", kubeconfig, *folder)
 
 
 def storage_class(name: str) -> dict[str, Any]:

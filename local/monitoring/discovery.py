@@ -15,9 +15,8 @@ from urllib3.exceptions import HTTPError
 
 from components.monitoring.targets import meta_label
 from core.body import ReadOnlyBody
-from local import paths
 from local.host_pods.states import HostPod, read_states
-from local.supervision import Program
+from local.supervision import Program, of_module
 
 NAME = "targets"
 
@@ -110,8 +109,7 @@ def write(folder: Path, found: Mapping[str, Sequence[Group]]) -> None:
 def program(run: Path, folder: Path, *, simulated: bool) -> Program:
     """The program of a rehearsal that writes the targets into a folder."""
     nodes = "simulated" if simulated else "real"
-    command: list[str | Path] = [sys.executable, "-m", "local.monitoring.discovery", run, folder, nodes]
-    return Program(NAME, command, {"PYTHONPATH": str(paths.ROOT)})
+    return of_module(NAME, "local.monitoring.discovery", run, folder, nodes)
 
 
 def _serve(run: Path, folder: Path, *, simulated: bool) -> None:

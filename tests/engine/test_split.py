@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -45,6 +44,11 @@ def split(stacks: int | None) -> Any:
         settings.update({"split": {"stacks": stacks}} if stacks else {})
 
     return edit
+
+
+def another_quota(settings: dict[str, Any]) -> None:
+    for tenant in settings["tenants"]:
+        tenant["quota"]["cpu"] += 1
 
 
 class Environment:
@@ -108,10 +112,10 @@ class Environment:
         return {each["name"] for each in listed if each["name"].startswith(self.own.name)}
 
 
-@contextmanager
-def environment_of(stack: Stack) -> Iterator[Environment]:
+@pytest.fixture
+def environment(stack_on_operator: MakeStack) -> Iterator[Environment]:
     """Three stacks after their first `up`, which are destroyed afterwards if there is anything left."""
-    made = Environment(stack)
+    made = Environment(stack_on_operator("wide"))
     made.edit(four_tenants, split(2))
     try:
         made.run("up", "--yes")
@@ -119,12 +123,6 @@ def environment_of(stack: Stack) -> Iterator[Environment]:
     finally:
         if made.own.resources():
             made.run("destroy", "--yes")
-
-
-@pytest.fixture
-def environment(stack_on_operator: MakeStack) -> Iterator[Environment]:
-    with environment_of(stack_on_operator("wide")) as made:
-        yield made
 
 
 def identities(cluster: Rehearsal) -> dict[str, str]:
@@ -194,10 +192,6 @@ def _stack_of(environment: Environment, tenant: str) -> str:
 def one_command_recovers_an_update_that_was_killed_in_all_stacks(
     environment: Environment, shared_cluster: Rehearsal
 ) -> None:
-    def another_quota(settings: dict[str, Any]) -> None:
-        for tenant in settings["tenants"]:
-            tenant["quota"]["cpu"] += 1
-
     def reached() -> bool:
         both = environment.own.locked() == {"wide.tenants-01", "wide.tenants-02"}
         time.sleep(MOMENT if both else 0)
@@ -210,6 +204,21 @@ def one_command_recovers_an_update_that_was_killed_in_all_stacks(
     assert refused.endswith("ray-platform recover wide\n")
     environment.run("recover", "--yes")
     assert environment.changes() == set()
+    assert identities(shared_cluster) == before
+
+
+def a_full_disk_loses_nothing(environment: Environment, shared_cluster: Rehearsal) -> None:
+    before = identities(shared_cluster)
+    environment.edit(another_quota)
+    states = environment.own.states / ".pulumi"
+    with small_disk(states, MEGABYTES):
+        fill(states)
+        assert "no space left on device" in environment.run("up", "--yes", fails=True)
+        empty(states)
+        assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover wide\n")
+        environment.run("recover", "--yes")
+        environment.run("up", "--yes")
+        assert environment.changes() == set()
     assert identities(shared_cluster) == before
 
 
@@ -282,27 +291,8 @@ def test_an_environment_of_several_stacks(
     one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platform(environment, shared_cluster)
     workflows_approve_the_changes_of_all_stacks_and_see_drift_in_all(environment, core, tmp_path)
     one_command_recovers_an_update_that_was_killed_in_all_stacks(environment, shared_cluster)
+    a_full_disk_loses_nothing(environment, shared_cluster)
     moving_to_one_stack_changes_no_live_object(environment, shared_cluster)
     a_killed_move_to_several_stacks_is_finished_by_the_next_run(environment, shared_cluster)
     a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment)
     all_stacks_are_destroyed_with_one_command(environment, core)
-
-
-def test_a_full_disk_loses_nothing(stack_on_operator: MakeStack, shared_cluster: Rehearsal) -> None:
-    def another_quota(settings: dict[str, Any]) -> None:
-        for tenant in settings["tenants"]:
-            tenant["quota"]["cpu"] += 1
-
-    with environment_of(stack_on_operator("full-split")) as environment:
-        before = identities(shared_cluster)
-        environment.edit(another_quota)
-        states = environment.own.states / ".pulumi"
-        with small_disk(states, MEGABYTES):
-            fill(states)
-            assert "no space left on device" in environment.run("up", "--yes", fails=True)
-            empty(states)
-            assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover full-split\n")
-            environment.run("recover", "--yes")
-            environment.run("up", "--yes")
-            assert environment.changes() == set()
-        assert identities(shared_cluster) == before

@@ -117,4 +117,15 @@ def test_other_commands_and_those_without_a_server_run_as_ever(program: Path, wa
     other = program.with_name("other.py")
     other.write_text(REPORT)
     assert "warm" not in run(other)[2]
-    assert "warm" not in run(program, RAY_PLATFORM_WARM_PYTHON=warm["RAY_PLATFORM_WARM_PYTHON"] + "-gone")[2]
+    assert "warm" not in run(program, RAY_PLATFORM_WARM_PYTHON=f"/gone{warm['RAY_PLATFORM_WARM_PYTHON']}")[2]
+
+
+def test_a_process_in_a_network_of_its_own_keeps_it(program: Path) -> None:
+    done = subprocess.run(
+        ["unshare", "--net", "--map-root-user", sys.executable, program],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (7, "")

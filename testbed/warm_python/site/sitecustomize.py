@@ -18,12 +18,15 @@ OPTIONS = ("-u", "-P")
 
 
 def delegate(address: str, arguments: list[str]) -> None:
-    """Lets the server at `address` run this process's command. Returns if it does not run warm, or without a server."""
+    """Lets the server at `address` run this process's command. Returns if it does not run warm, without a server, and
+    in a network other than the server's."""
     options = []
     while arguments[:1] and arguments[0] in OPTIONS:
         options.append(arguments.pop(0))
     module = arguments[1] if arguments[:1] == ["-m"] else ""
     if module not in MODULES and not (arguments and arguments[0].endswith(SCRIPTS)):
+        return
+    if not address.endswith(f"/{os.stat('/proc/self/ns/net').st_ino}"):  # noqa: PTH116 - pathlib would be another import
         return
 
     import array
@@ -40,7 +43,7 @@ def delegate(address: str, arguments: list[str]) -> None:
     request = {
         "options": options,
         "command": arguments,
-        "folder": os.getcwd(),  # noqa: PTH109 - pathlib would be another import
+        "folder": os.getcwd(),  # noqa: PTH109 - the same
         "environment": dict(os.environ),
         "path": sys.path,
     }

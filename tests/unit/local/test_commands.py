@@ -1,6 +1,7 @@
 """The rehearsal's commands: their errors, their output, and the signals that end a rehearsal."""
 
 import errno
+import os
 import re
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from local.errors import RehearsalError
 from local.progress import console
 from local.rehearsal import Rehearsal
 from local.rehearse import signals
-from local.supervision import Program, daemonize
+from local.supervision import Program, daemonize, of_module
 from tests.unit.local.conftest import ApiServer
 
 
@@ -144,6 +145,15 @@ def test_a_rehearsal_of_a_stack_that_runs_is_named(checkout: Path, capsys: pytes
         assert not list(rehearsal.supervisor.strays())
     finally:
         rehearsal.supervisor.stop()
+
+
+def test_programs_of_the_checkout_find_it_and_keep_the_python_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/opt/site")
+    program = of_module("tool", "this", "argument")
+    assert [*program.command] == [sys.executable, "-m", "this", "argument"]
+    assert program.environment == {"PYTHONPATH": f"{paths.ROOT}{os.pathsep}/opt/site"}
+    monkeypatch.delenv("PYTHONPATH")
+    assert of_module("tool", "this").environment == {"PYTHONPATH": str(paths.ROOT)}
 
 
 STOPS = """
