@@ -22,26 +22,26 @@ RUNS = int(os.environ.get("FAILOVERS") or 5)
 """Number of masters to lose: at least one in each way."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def platform(built: None, folder: Path, steps: Steps) -> Iterator[Platform]:
-    """The stack after `pulumi up`."""
+    """The stack after `pulumi up`. Its node ends with these tests."""
     with brought_up(folder, steps, fault_tolerant) as platform:
         yield platform
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def redis(platform: Platform) -> Redis:
     """Its Redis."""
     return Redis(platform)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def prometheus(platform: Platform) -> Prometheus:
     """It scrapes the stack while masters are lost."""
     return Prometheus.of(platform)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def day(platform: Platform, redis: Redis, request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Day:
     """Masters are lost one after the other, in all ways in turn, while Ray works, and Prometheus if it is installed."""
     if Prometheus.installed():
