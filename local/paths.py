@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -9,6 +10,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 RUN = ROOT / ".rehearsal"
 """Files of this checkout's rehearsal: credentials, data, logs, Pulumi's state. `make down CLEAN=1` removes it."""
+
+
+def first_on_python_path(folder: Path, environment: Mapping[str, str]) -> str:
+    """PYTHONPATH with the folder before those that the environment has."""
+    return os.pathsep.join(filter(None, [str(folder), environment.get("PYTHONPATH")]))
 
 
 def cache() -> Path:

@@ -44,7 +44,7 @@ class Program:
 
 def of_module(name: str, module: str, *arguments: str | Path) -> Program:
     """The program that runs a module of this checkout."""
-    path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
+    path = paths.first_on_python_path(paths.ROOT, os.environ)
     return Program(name, [sys.executable, "-m", module, *arguments], {"PYTHONPATH": path})
 
 

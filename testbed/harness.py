@@ -111,7 +111,7 @@ class Project:
         self.environment["PYTHONPATH"] = self._with_checkout()
 
     def _with_checkout(self) -> str:
-        return os.pathsep.join(filter(None, [str(paths.ROOT), self.environment.get("PYTHONPATH")]))
+        return paths.first_on_python_path(paths.ROOT, self.environment)
 
     def _start(self, command: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
         return subprocess.Popen(

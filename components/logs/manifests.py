@@ -24,8 +24,8 @@ RAY_FOLDER = "/tmp/ray"  # noqa: S108 (Ray's own folder)
 STATE_VOLUME, CA_VOLUME = f"{NAME}-state", f"{NAME}-ca"
 
 LAST_SECONDS = 5
-"""Seconds for which the collector reads on when its pod ends. A poll and the last record take one and a half; processes
-of Ray write for two or three more."""
+"""Seconds from the deletion of its pod for which the collector reads on at least. A poll and the last record take one
+and a half; processes of Ray write for two or three more."""
 
 STATE = "/var/lib/otelcol"
 """Folder for the places up to which files were read, and for records that wait."""
@@ -58,7 +58,7 @@ def sidecar(settings: LogsSettings, user: int | None, pull_policy: str) -> Body:
         "restartPolicy": "Always",
         "args": [f"--config={FOLDER}/{CONFIG_FILE}"],
         "env": _env(settings),
-        # The kubelet ends the collector after Ray, but not before this time, which begins with the end of the pod.
+        # The kubelet ends the collector after Ray, but not before this time is over.
         "lifecycle": {"preStop": {"sleep": {"seconds": LAST_SECONDS}}},
         "resources": {"limits": amounts, "requests": dict(amounts)},
         "securityContext": restricted_sidecar(user),

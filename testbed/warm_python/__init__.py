@@ -17,13 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from local.paths import first_on_python_path
+
 _HERE = Path(__file__).parent
 
 
 @contextmanager
 def warm_python() -> Iterator[Mapping[str, str]]:
     """A server. Yields the variables with which Python processes start warm while it runs."""
-    # Pytest's folders may be longer than the address of a socket.
+    # Pytest's folders may be longer than the address of a socket. Its name is the network's, by which a process knows
+    # whether it has the same.
     with TemporaryDirectory() as folder:
         address = Path(folder, str(Path("/proc/self/ns/net").stat().st_ino))
         command = [sys.executable, str(_HERE / "server.py"), str(address)]
@@ -33,6 +36,6 @@ def warm_python() -> Iterator[Mapping[str, str]]:
             assert server.stdin is not None
             assert server.stdout is not None
             assert server.stdout.readline() == b"ready\n", "the server of warm Python processes has not started"
-            path = os.pathsep.join(filter(None, [str(_HERE / "site"), os.environ.get("PYTHONPATH")]))
+            path = first_on_python_path(_HERE / "site", os.environ)
             yield {"PYTHONPATH": path, "RAY_PLATFORM_WARM_PYTHON": str(address)}
             server.stdin.close()

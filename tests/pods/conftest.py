@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
     """Tests on one node are run by one process. The nodes, in this order: that of the failovers of Redis, with a stack
     of its own; that of the stack with everything; two on which files begin without RayClusters, one of which has the
-    jobs. So two processes take equally long: the first two take 12 and 15 minutes, the others 10 and 7."""
+    jobs. Two processes then take about as long: 12 and 10 minutes, 15 and 7."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(FAILOVER):
