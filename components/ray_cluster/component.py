@@ -163,7 +163,8 @@ class RayCluster(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self, depends_on=rolled),
         )
-        self.status = ready.status.apply(lambda status: status or status_summary(None))
+        # Pulumi omits fields that are None.
+        self.status = ready.status.apply(lambda status: {**status_summary(None), **(status or {})})
         self.state = self.status.apply(lambda status: status["state"])
         self.storage_namespace = keys
         self.register_outputs(

@@ -225,13 +225,14 @@ def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
     `queued`: a queue without room suspends it, so a suspended cluster is not ready.
 
     RayClusterProvisioned stays true once it was true (KubeRay's RayClusterConditionType), so HeadPodReady counts as
-    well.
+    well. It is also true while workers are missing, if the pods that exist are ready; the state is not (calculateStatus
+    in ray-operator/controllers/ray/raycluster_controller.go).
     """
-    conditions = (cluster.get("status") or {}).get("conditions", [])
-    true = {each["type"] for each in conditions if each["status"] == "True"}
+    status = cluster.get("status") or {}
+    true = {each["type"] for each in status.get("conditions", []) if each["status"] == "True"}
     if cluster["spec"].get("suspend"):
         return not queued and "RayClusterSuspended" in true
-    return {"HeadPodReady", "RayClusterProvisioned"} <= true
+    return status.get("state") == "ready" and {"HeadPodReady", "RayClusterProvisioned"} <= true
 
 
 def _conditions(cluster: dict[str, Any], pods: Iterable[Body]) -> list[str]:

@@ -161,6 +161,12 @@ def test_a_head_alone_has_no_worker_groups_and_an_unknown_cluster_no_status() ->
     assert (status["state"], set(status["head"].values()), status["conditions"]) == (None, {None}, [])
 
 
+def test_a_status_without_a_state_fails_nothing() -> None:
+    known = {"team-a-training-ready": {"status": {"worker": {"desired": 2}}}}
+    outputs = provisioned(known).outputs["team-a-training"]
+    assert (outputs.get("state"), outputs["status"]["worker"]) == (None, {"desired": 2})
+
+
 def test_a_wait_ends_with_the_reasons_when_the_cluster_is_not_ready_in_time() -> None:
     cluster = FakeCluster()
     cluster.fail(ClusterUnreachableError("no usable kubeconfig"))
@@ -182,6 +188,11 @@ OPERATOR = ({"metadata": {"name": "kuberay-operator-0"}},)
 def cluster(*conditions: tuple[str, str, str]) -> dict[str, Any]:
     reported = [{"type": kind, "status": status, "reason": "r", "message": text} for kind, status, text in conditions]
     return {"status": {"conditions": reported}}
+
+
+def in_state(state: str | None, *true: str) -> dict[str, Any]:
+    """A RayCluster with a state and conditions that are true."""
+    return {"status": {"state": state, **cluster(*((kind, "True", "") for kind in true))["status"]}}
 
 
 def head_pod(**status: Any) -> dict[str, Any]:
@@ -330,23 +341,26 @@ def test_repeated_warnings_are_reported_once_and_long_lists_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "true", "ready"),
+    ("spec", "state", "true", "ready"),
     [
-        ({}, {"HeadPodReady", "RayClusterProvisioned"}, True),
-        ({}, {"RayClusterProvisioned"}, False),
-        ({}, {"RayClusterSuspended"}, False),
-        ({"suspend": True}, {"RayClusterSuspended"}, True),
-        ({"suspend": True}, {"HeadPodReady", "RayClusterProvisioned"}, False),
+        ({}, "ready", {"HeadPodReady", "RayClusterProvisioned"}, True),
+        ({}, "ready", {"RayClusterProvisioned"}, False),
+        ({}, None, {"HeadPodReady", "RayClusterProvisioned"}, False),  # Workers are missing.
+        ({}, "suspended", {"RayClusterSuspended"}, False),
+        ({"suspend": True}, "suspended", {"RayClusterSuspended"}, True),
+        ({"suspend": True}, "ready", {"HeadPodReady", "RayClusterProvisioned"}, False),
     ],
 )
-def test_a_cluster_is_ready_in_the_state_of_its_spec(spec: dict[str, Any], true: set[str], ready: bool) -> None:
-    assert is_ready({**cluster(*((kind, "True", "") for kind in true)), "spec": spec}) == ready
+def test_a_cluster_is_ready_in_the_state_of_its_spec(
+    spec: dict[str, Any], state: str | None, true: set[str], ready: bool
+) -> None:
+    assert is_ready({**in_state(state, *true), "spec": spec}) == ready
 
 
 def test_a_cluster_that_a_queue_has_suspended_is_waited_for() -> None:
-    waiting = {**cluster(("RayClusterSuspended", "True", "")), "spec": {"suspend": True}}
+    waiting = {**in_state("suspended", "RayClusterSuspended"), "spec": {"suspend": True}}
     assert not is_ready(waiting, queued=True)
-    running = cluster(("HeadPodReady", "True", ""), ("RayClusterProvisioned", "True", ""))
+    running = in_state("ready", "HeadPodReady", "RayClusterProvisioned")
     assert is_ready({**running, "spec": {"suspend": False}}, queued=True)
 
 

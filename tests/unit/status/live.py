@@ -67,7 +67,8 @@ def ray_cluster(name: str, *conditions: Body, replicas: int = 1, most: int = 3, 
         "workerGroupSpecs": [group],
         **more,
     }
-    return {"metadata": about, "spec": spec, "status": {"conditions": list(conditions)} if conditions else {}}
+    known = {"state": "ready" if READY[1] in conditions else None, "conditions": list(conditions)}
+    return {"metadata": about, "spec": spec, "status": known if conditions else {}}
 
 
 def pod(name: str, cluster: str = "training", gpus: int = 0, node: str | None = "node-0", **status: Any) -> Body:
