@@ -75,7 +75,7 @@ def rows() -> Iterable[Row]:
     yield Row("Pulumi, engine", (engine,), f"{engine} or later", "tests/engine/test_platform.py")
     provider = tools.KUBERNETES_PROVIDER
     accepted = f"{provider} or later; the SDK is {_pinned('requirements.txt', 'pulumi-kubernetes')}"
-    yield Row("Pulumi, Kubernetes provider", (provider,), accepted, "tests/engine/test_field_managers.py")
+    yield Row("Pulumi, Kubernetes provider", (provider,), accepted, "tests/engine/test_platform_edits.py")
     sdk = _pinned("requirements.txt", "pulumi")
     yield Row("Pulumi, Python SDK", (sdk,), f"{sdk}, pinned", "tests/engine/test_platform.py")
 

@@ -98,19 +98,6 @@ def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, clus
     assert training["spec"]["suspend"] is False
 
 
-def test_a_raycluster_with_kubernetes_scheduler_starts_beside_the_queue_of_its_tenant(up: Stack, rays: Rays) -> None:
-    """It has more GPUs than the queue."""
-    workers = {"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 3, "maxReplicas": 3}]}
-    at_once = {**TRAINING, "name": "at-once", "scheduler": "kubernetes", "workers": workers}
-    both = {"scheduler": ["kueue", "kubernetes"], "clusters": [TRAINING, at_once]}
-    up.edit(lambda settings: settings["tenants"][0].update(both))
-    up.up()
-    made = rays.read("team-a", "at-once")
-    assert made["status"]["state"] == "ready"
-    assert not [label for label in made["metadata"].get("labels", {}) if "kueue" in label]
-    up.changes_nothing(refreshed=True)
-
-
 def test_cluster_admins_change_its_configuration_and_no_other_object_there(up: Stack, cluster: Rehearsal) -> None:
     patch = ("patch", "-n", KUEUE, "--type=merge", "--dry-run=server", "--as=root", "--as-group=platform")
     note = ("-p", '{"metadata": {"annotations": {"note": "1"}}}')
@@ -154,13 +141,19 @@ def test_an_account_that_may_read_metrics_gets_those_of_the_alerts(
     assert set(metrics.Kueue) <= {sample.name for family in families for sample in family.samples}
 
 
-def test_it_admits_a_rayjob_with_its_submitter_and_up_leaves_it_alone(
+def test_it_admits_a_rayjob_with_its_submitter_and_leaves_a_raycluster_with_kubernetes_scheduler_alone(
     up: Stack, cluster: Rehearsal, rays: Rays
 ) -> None:
-    """Kueue also admits RayClusters by `suspend` and node selectors, and writes its certificate into existing
-    objects."""
-    up.edit(lambda settings: settings["tenants"][0].update(jobs=[JOB]))
+    """That RayCluster has more GPUs than the queue. Kueue admits others, and the RayCluster of a RayJob, by `suspend`
+    and node selectors, and writes its certificate into existing objects."""
+    workers = {"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 3, "maxReplicas": 3}]}
+    at_once = {**TRAINING, "name": "at-once", "scheduler": "kubernetes", "workers": workers}
+    more = {"scheduler": ["kueue", "kubernetes"], "clusters": [TRAINING, at_once], "jobs": [JOB]}
+    up.edit(lambda settings: settings["tenants"][0].update(more))
     up.up()
+    made = rays.read("team-a", "at-once")
+    assert made["status"]["state"] == "ready"
+    assert not [label for label in made["metadata"].get("labels", {}) if "kueue" in label]
     settled(lambda: bool(rays.named("team-a", f"{JOB_LABEL}=count")))
     team = Suspended(cluster, "team-a")
     workloads: Any = team.objects.list_namespaced_custom_object(*KUEUE_API, "team-a", "workloads")
@@ -305,9 +298,9 @@ def test_of_a_raycluster_that_scales_it_admits_each_worker(up: Stack, team: Susp
     settled(lambda: "insufficient unused quota for nvidia.com/gpu" in team.why("tuning"))
     settled(lambda: len(team.pods("team-a", "ray.io/cluster=tuning")) == 3)
     assert len(team.placed_ray("tuning")) == 2
-    up.changes_nothing(refreshed=True)
     up.edit(lambda settings: settings["tenants"][0]["clusters"][1].update(env={"LEVEL": "2"}))
     up.up()
+    up.changes_nothing(refreshed=True)
     spec = rays.read("team-a", "tuning")["spec"]
     assert (spec["workerGroupSpecs"][0]["replicas"], spec["suspend"]) == (2, False)
     assert len(team.placed_ray("tuning")) == 2
@@ -345,7 +338,6 @@ def test_it_admits_a_rayservice_and_takes_it_out_if_it_is_never_ready(up: Stack,
     up.up()
     settled(lambda: suspended(False))
     names = {each["metadata"]["name"] for each in clusters()}
-    up.changes_nothing(refreshed=True)
     up.edit(lambda settings: settings["tenants"][0].update(services=[service(1, "2")]))
     up.up()
     assert {each["metadata"]["name"] for each in clusters()} == names

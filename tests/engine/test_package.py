@@ -112,7 +112,6 @@ def one_program_creates_the_cluster_and_the_platform(with_cluster: Project, rays
     assert rays.read("team-a", "training")["status"]["state"] == "ready"
     assert with_cluster.outputs()["clusters"]["team-a/training"]["state"] == "ready"
     assert with_cluster.outputs()["kubernetes"]["cluster"]
-    with_cluster.changes_nothing()
 
 
 def its_kubeconfig_is_a_secret_in_the_state(with_cluster: Project) -> None:

@@ -62,7 +62,6 @@ def up_creates_a_deleted_operator_again(up: Stack, cluster: Rehearsal) -> None:
     status = apps.read_namespaced_deployment("kuberay-operator", "ray-system").status
     assert status is not None
     assert status.available_replicas == 1
-    up.changes_nothing()
     up.changes_nothing(refreshed=True)
 
 

@@ -1,10 +1,13 @@
 """Previews and updates of a live stack: edits of its file, and external changes."""
 
+import json
 from typing import Any
 
 import pytest
 
+from local.rehearsal import Rehearsal
 from testbed.harness import TAKE_OVER
+from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
 
@@ -43,6 +46,31 @@ def test_a_change_with_kubectl_is_shown_by_refresh_and_reverted_by_up(up: Stack,
     assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 300
     up.up()
     up.changes_nothing()
+
+
+def test_what_kubectl_has_edited_is_reverted_by_up_and_what_a_controller_has_is_a_conflict(
+    up: Stack, cluster: Rehearsal
+) -> None:
+    kubectl = Kubectl(cluster)
+    label = "pod-security.kubernetes.io/enforce"
+    edit = ("label", "--overwrite", "namespace/team-a", f"{label}=baseline")
+
+    def level() -> str:
+        body = json.loads(kubectl.does("get", "namespace/team-a", "-o", "json"))
+        return str(body["metadata"]["labels"][label])
+
+    def refreshed(**options: Any) -> str:
+        return up.pulumi("up", "--yes", "--skip-preview", "--refresh", **options).output
+
+    kubectl.does(*edit)
+    refreshed()
+    assert level() == "restricted"
+    kubectl.does(*edit, "--field-manager=their-controller")
+    refused = refreshed(fails=True)
+    assert 'conflict with "their-controller"' in refused
+    assert label in refused
+    refreshed(environment=TAKE_OVER)
+    assert level() == "restricted"
 
 
 def test_a_wrong_setting_is_refused_with_one_message_before_anything_changes(up: Stack) -> None:

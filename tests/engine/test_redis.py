@@ -59,10 +59,6 @@ def up_waits_for_three_nodes_with_a_volume_each(shared: Stack, cluster: Rehearsa
     assert len({claim.spec.volume_name for claim in claims}) == 3
 
 
-def a_second_up_changes_nothing(shared: Stack) -> None:
-    shared.changes_nothing()
-
-
 def each_tenant_has_a_separate_secret(shared: Stack, core: Any) -> None:
     found = {namespace: secret(core, namespace) for namespace in ("a", "b", "idle")}
     assert found["a"]["username"] == "a"
@@ -157,7 +153,6 @@ def destroy_deletes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, cor
 
 def test_a_redis_that_tenants_share(shared: Stack, cluster: Rehearsal, core: Any) -> None:
     up_waits_for_three_nodes_with_a_volume_each(shared, cluster, core)
-    a_second_up_changes_nothing(shared)
     each_tenant_has_a_separate_secret(shared, core)
     no_password_is_in_plain_text_in_the_state(shared, core)
     an_edit_of_a_cluster_admin_stays_until_an_up_after_a_refresh(shared, cluster)

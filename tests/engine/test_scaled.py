@@ -78,7 +78,6 @@ def autoscaler(rays: Rays) -> Autoscaler:
 def scaling_is_not_a_difference(scaling: Stack, autoscaler: Autoscaler) -> None:
     autoscaler.write("a100-1gpu", "replicas", 2)
     autoscaler.write("a100-8gpu", "replicas", 1)
-    scaling.changes_nothing()
     scaling.changes_nothing(refreshed=True)
     autoscaler.write("a100-8gpu", "replicas", 3)
     scaling.changes_nothing()
@@ -103,7 +102,6 @@ def an_edit_of_a_mirror_alone_keeps_the_workers_and_is_not_refused(
     head = rays.read(NAMESPACE, NAME)["spec"]["headGroupSpec"]["template"]["spec"]
     assert head["containers"][0]["image"].startswith("mirror.example/")
     assert [group["replicas"] for group in autoscaler.groups().values()] == [2, 0, 0, 3]
-    scaling.changes_nothing()
 
 
 def groups_keep_their_workers_when_others_are_added_removed_or_moved(scaling: Stack, autoscaler: Autoscaler) -> None:
@@ -167,7 +165,6 @@ def a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_las
     scaling.edit(lambda settings: training(settings).update(autoscaling=False))
     scaling.up()
     assert workers() == {0}
-    scaling.changes_nothing()
     autoscaler.write("a100-1gpu", "replicas", 1)
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "sales"}))
     scaling.up()
@@ -177,7 +174,6 @@ def a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_las
 
 def an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays) -> None:
     rays.patch(NAMESPACE, NAME, {"spec": {"suspend": True}}, field_manager=FIELD_MANAGER)
-    scaling.changes_nothing(refreshed=True)
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "archive"}))
     assert "it is suspended, and stays so: `ray-platform wake` wakes it" in scaling.up().output
     body = rays.read(NAMESPACE, NAME)
