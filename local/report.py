@@ -151,7 +151,7 @@ def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:
     outputs = json.loads(pulumi.output("stack", "output", "--json"))
     for name, cluster in outputs.get("clusters", {}).items():
         console.print()
-        console.print(f"[bold]{name}[/bold]  {_state(cluster['state'], name in heads)}")
+        console.print(f"[bold]{name}[/bold]  {_state(cluster.get('state', 'unknown'), name in heads)}")
         groups = Table("worker group", "GPUs", "CPUs", "memory", "at most", box=None, pad_edge=False)
         for group in cluster["workerGroups"]:
             groups.add_row(*(str(group[key]) for key in ("name", "gpus", "cpu", "memory", "maxReplicas")))

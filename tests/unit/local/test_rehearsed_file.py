@@ -86,3 +86,6 @@ def test_the_readme_has_the_end_of_make_up_for_the_dev_stack(
     gone = capsys.readouterr().out
     assert "The KubeRay operator does not run: nothing below is kept current." in gone
     assert f"{name}  not ready: no head" in gone
+    del outputs["clusters"][name]["state"]  # It could not be read.
+    report.result(rehearsal, pulumi)
+    assert f"{name}  unknown" in capsys.readouterr().out
