@@ -22,7 +22,7 @@ PYTEST = .venv/bin/python -m pytest $(ORDER)
 # The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more.
 unit = tests/unit --numprocesses auto --dist worksteal
 engine = tests --ignore tests/unit --ignore tests/pods --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
-pods = tests/pods --verbose --numprocesses 3 --dist loadscope --no-loadscope-reorder --durations=25
+pods = tests/pods --verbose --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
 .PHONY: help up down status page kubeconfig env preview refresh destroy pulumi review rehearse mirror wheel docs test test-all test-quick test-rest test-differential test-pods test-llm test-failover bench-failover lint format requirements
