@@ -58,6 +58,7 @@ def the_storage_namespace_is_that_of_tenant_and_cluster_and_stays(kept: Stack, r
     named = options(rays)["externalStorageNamespace"]
     assert named.startswith(f"{NAMESPACE}.{NAME}.")
     assert kept.outputs()["clusters"][f"{NAMESPACE}/{NAME}"]["storageNamespace"] == named
+    kept.changes_nothing()
 
 
 def it_is_edited_although_kuberay_has_written_the_list_of_worker_groups(kept: Stack, rays: Rays) -> None:

@@ -100,8 +100,8 @@ def test_of_two_gangs_that_do_not_both_fit_one_starts_and_the_other_uses_nothing
 
 
 def test_jobs_of_a_queue_start_in_the_order_of_their_creation(d: RayGangs) -> None:
-    """There is room for one of them at a time."""
-    names = [f"job-{number}" for number in range(4)]
+    """There is room for one of the ten at a time."""
+    names = [f"job-{number}" for number in range(10)]
     for name in names:
         d.start(name, pods=1, gpus=8, queue="of-d")
         time.sleep(1.1)  # Kubernetes' times of creation are in whole seconds
@@ -124,7 +124,7 @@ def test_autoscaled_workers_never_exceed_their_queue(c: RayGangs) -> None:
     try:
         c.start_ray("elastic", {1: 0, 2: 0, 4: 0, 8: 0}, "of-c", scales=True)
         settled(lambda: c.placed_ray("elastic"))
-        for _ in range(4):
+        for _ in range(8):
             c.scale_ray("elastic", {gpus: seeded.randrange(0, 16 // gpus + 2) for gpus in (1, 2, 4, 8)}, "of-c")
             time.sleep(2)
         c.scale_ray("elastic", {1: 0, 2: 0, 4: 0, 8: 3}, "of-c")

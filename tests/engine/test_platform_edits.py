@@ -1,9 +1,9 @@
 """Previews and updates of a live stack: edits of its file, and external changes."""
 
-import json
 from typing import Any
 
 import pytest
+from kubernetes import client
 
 from local.rehearsal import Rehearsal
 from testbed.harness import TAKE_OVER
@@ -49,15 +49,15 @@ def test_a_change_with_kubectl_is_shown_by_refresh_and_reverted_by_up(up: Stack,
 
 
 def test_what_kubectl_has_edited_is_reverted_by_up_and_what_a_controller_has_is_a_conflict(
-    up: Stack, cluster: Rehearsal
+    up: Stack, cluster: Rehearsal, core: client.CoreV1Api
 ) -> None:
     kubectl = Kubectl(cluster)
     label = "pod-security.kubernetes.io/enforce"
     edit = ("label", "--overwrite", "namespace/team-a", f"{label}=baseline")
 
     def level() -> str:
-        body = json.loads(kubectl.does("get", "namespace/team-a", "-o", "json"))
-        return str(body["metadata"]["labels"][label])
+        namespace: Any = core.read_namespace("team-a")
+        return str(namespace.metadata.labels[label])
 
     def refreshed(**options: Any) -> str:
         return up.pulumi("up", "--yes", "--skip-preview", "--refresh", **options).output

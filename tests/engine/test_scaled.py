@@ -174,6 +174,7 @@ def a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_las
 
 def an_update_does_not_wake_a_cluster_that_rests(scaling: Stack, rays: Rays) -> None:
     rays.patch(NAMESPACE, NAME, {"spec": {"suspend": True}}, field_manager=FIELD_MANAGER)
+    scaling.changes_nothing(refreshed=True)
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "archive"}))
     assert "it is suspended, and stays so: `ray-platform wake` wakes it" in scaling.up().output
     body = rays.read(NAMESPACE, NAME)

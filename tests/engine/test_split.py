@@ -152,6 +152,7 @@ def one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platform(
     assert environment.stacks() == {"wide", "wide.tenants-01", "wide.tenants-02"}
     assert len([name for name in identities(shared_cluster) if name.startswith("pod ")]) == len(NAMES)
     assert not [each for each in environment.own.resources() if "RayCluster" in each["type"]]
+    environment.own.changes_nothing()
     assert environment.changes() == set()
 
 
@@ -217,6 +218,7 @@ def a_full_disk_loses_nothing(environment: Environment, shared_cluster: Rehearsa
         assert environment.run("up", "--yes", fails=True).endswith("ray-platform recover wide\n")
         environment.run("recover", "--yes")
         environment.run("up", "--yes")
+        assert environment.changes() == set()
     assert identities(shared_cluster) == before
 
 

@@ -104,6 +104,7 @@ def pods(cluster: Rehearsal, namespace: str) -> list[Any]:
 def an_owner_creates_edits_and_refreshes_ray_clusters_without_further_rights(
     own: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
+    own.pulumi("preview", "--diff")
     own.up()
     assert rays.read("team-own", "adhoc")["status"]["state"] == "ready"
     assert own.outputs()["clusters"]["team-own/adhoc"]["state"] == "ready"
