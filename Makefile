@@ -19,9 +19,12 @@ LOCAL = .venv/bin/python -m local
 ORDER ?= -p no:randomly
 PYTEST = .venv/bin/python -m pytest $(ORDER)
 
-# The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more.
-unit = tests/unit --numprocesses auto --dist worksteal
-engine = tests --ignore tests/unit --ignore tests/pods --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
+# The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more. The one
+# with real pods that is not thorough mostly waits, so it runs beside engine tests.
+unit = tests/unit --numprocesses logical --maxprocesses 6 --dist worksteal
+by_file = --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
+clusters = tests/pods tests --ignore tests/unit $(by_file)
+engine = tests --ignore tests/unit --ignore tests/pods $(by_file)
 pods = tests/pods --verbose --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
@@ -83,7 +86,7 @@ docs: .venv/installed ## Build the pages as a site into site/; fails for a link 
 	@.venv/bin/python -m local.site
 
 ifeq ($(ARGS),)
-test: test-quick quick-engine quick-pods ## Ten minutes: the parts of the program, one set with the real engine, one with real pods. ARGS="FILE": that, whatever it takes.
+test: test-quick quick-clusters ## Ten minutes: the parts of the program, one set with the real engine, one test with real pods. ARGS="FILE": that, whatever it takes.
 	@echo "Passed. Left out: the tests with the marker thorough. make test-rest runs them, make test-all everything (docs/testing.md)."
 else
 test: build
@@ -104,7 +107,7 @@ build: .venv/installed
 real-node: .venv/installed
 	@$(LOCAL) build --nodes real
 
-quick-pods thorough-pods: real-node
+quick-clusters thorough-pods: real-node
 
 quick-%: build
 	@$(PYTEST) $($*) -m "not thorough" $(ARGS)

@@ -169,7 +169,7 @@ class Rehearsal:
 
     def stop(self, clean: bool = False) -> None:
         """Ends every process of the rehearsal; with `clean`, removes its run folder as well."""
-        self.supervisor.stop()
+        self.supervisor.stop(at_once=clean)
         self.placement.clean()
         if clean:
             shutil.rmtree(self.run, ignore_errors=True)

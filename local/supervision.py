@@ -13,7 +13,7 @@ import xmlrpc.client
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 from supervisor.xmlrpc import Faults, SupervisorTransport
@@ -35,11 +35,12 @@ START_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Program:
-    """A command line to supervise. `environment` is added to the supervisor's."""
+    """A command line to supervise. `environment` is added to the supervisor's; `stop_signal` ends it."""
 
     name: str
     command: Sequence[str | Path]
     environment: Mapping[str, str]
+    stop_signal: Literal["TERM", "KILL"] = "TERM"
 
 
 def of_module(name: str, module: str, *arguments: str | Path) -> Program:
@@ -167,17 +168,21 @@ class Supervisor:
         names = [section.removeprefix("program:") for section in config.sections() if section.startswith("program:")]
         return [self.state(name) for name in names]
 
-    def stop(self) -> None:
-        """Ends all processes with this rehearsal's mark: in order if supervisord runs, by signal otherwise."""
-        if self.alive:
+    def stop(self, at_once: bool = False) -> None:
+        """Ends all processes with this rehearsal's mark: in order if supervisord runs, by signal otherwise. `at_once`
+        kills them, for a rehearsal whose data are removed."""
+        if self.alive and not at_once:
             self._rpc.shutdown()
             psutil.wait_procs([process for process in self.strays() if self._is_supervisord(process)], timeout=60)
-        left = list(self.strays())
         for _second in range(10):
-            # Repeated, because the first process of a box that is just starting does not get the signal (kill(2)).
+            # Repeated, because a process may have just started another, and because the first process of a box that is
+            # just starting does not get the signal (kill(2)).
+            if not (left := list(self.strays())):
+                break
             for process in left:
-                _signal(process, "terminate")
-            _, left = psutil.wait_procs(left, timeout=1)
+                _signal(process, "kill" if at_once else "terminate")
+            psutil.wait_procs(left, timeout=1)
+        left = list(self.strays())
         for process in left:
             _signal(process, "kill")
         psutil.wait_procs(left, timeout=5)
@@ -244,6 +249,7 @@ class Supervisor:
             "autorestart": "false",
             "startretries": "0",
             "startsecs": "0",
+            "stopsignal": program.stop_signal,
             "stopwaitsecs": "20",
             "stopasgroup": "false",
             "killasgroup": "true",
