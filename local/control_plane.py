@@ -133,8 +133,13 @@ def programs(
     the command lines."""
     return [
         Program("etcd", [*priority, *_etcd(run, ports)], {}),
-        # It has no data, and would wait up to 20 seconds for clients that have ended without closing their connections.
-        Program("kube-apiserver", [*priority, *_apiserver(run, ports, address), *apiserver_flags], collection(), "KILL"),
+        Program(
+            "kube-apiserver",
+            [*priority, *_apiserver(run, ports, address), *apiserver_flags],
+            collection(),
+            # It has no data, and would wait up to 20 seconds for clients that have not closed their connections.
+            stop_signal="KILL",
+        ),
         Program("kube-controller-manager", [*priority, *_controller_manager(run, ports)], {}),
         Program("kube-scheduler", [*priority, *_scheduler(run, ports)], {}),
     ]

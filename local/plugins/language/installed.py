@@ -34,13 +34,14 @@ def plugin_file(module: str) -> "dict[str, object] | None":
 def main() -> None:
     found = {}
     for distribution in importlib.metadata.distributions():
-        name = distribution.metadata["Name"]
+        metadata = distribution.metadata  # reads and parses the file at each access
+        name = metadata["Name"]
         if not name or name in found:
             continue
-        needs = [need for need in distribution.requires or [] if "extra ==" not in need]
+        needs = [need for need in metadata.get_all("Requires-Dist", []) if "extra ==" not in need]
         found[name] = {
             "name": normal(name),
-            "version": distribution.version,
+            "version": metadata["Version"],
             "requires": [normal(re.split(r"[^\w.-]", need, maxsplit=1)[0]) for need in needs],
             "plugin": plugin_file(name.replace("-", "_")),
         }
