@@ -19,8 +19,8 @@ LOCAL = .venv/bin/python -m local
 ORDER ?= -p no:randomly
 PYTEST = .venv/bin/python -m pytest $(ORDER)
 
-# The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more. The one
-# with real pods that is not thorough mostly waits, so it runs beside engine tests.
+# The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more. Tests with
+# real pods wait half of the time, so others run beside them.
 unit = tests/unit --numprocesses logical --maxprocesses 6 --dist worksteal
 by_file = --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 clusters = tests/pods tests --ignore tests/unit $(by_file)
@@ -95,7 +95,7 @@ endif
 
 test-all: test test-rest ## All tests: about 50 minutes on two cores.
 
-test-rest: thorough-unit thorough-engine thorough-pods ## What `make test` leaves out.
+test-rest: thorough-engine thorough-pods ## What `make test` leaves out.
 
 test-quick: quick-unit ## Most unit tests: no server, a minute.
 
@@ -108,6 +108,7 @@ real-node: .venv/installed
 	@$(LOCAL) build --nodes real
 
 quick-clusters thorough-pods: real-node
+thorough-pods: pods += tests/unit --numprocesses 3
 
 quick-%: build
 	@$(PYTEST) $($*) -m "not thorough" $(ARGS)

@@ -70,11 +70,9 @@ def before(cluster: Rehearsal) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def made(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
+def made(stack: MakeStack, before: set[str]) -> Stack:
     """A stack. Each test needs `up`."""
-    kueue = stack("kueue")
-    yield kueue
-    kueue.destroy()
+    return stack("kueue")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ No scheduler runs here: test_volcano.py tests Volcano's own behavior.
 """
 
 import time
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -77,7 +76,7 @@ NAMING: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     """kubectl on a cluster with the kinds, two namespaces, a queue for one of them, and the policies."""
     does = Kubectl(cluster).does
     of_volcano = tmp_path_factory.mktemp("crds") / "volcano.yaml"
@@ -87,15 +86,11 @@ def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Ite
     queues = [volcano_queue(Queue(QUEUE, QueueSettings(), (ALLOWED,))), volcano_queue(Queue("free", QueueSettings()))]
     del queues[1]["metadata"]["labels"]
     does("apply", "--server-side", *files)
-    try:
-        does("wait", "--for=condition=Established", "--timeout=300s", *files)
-        does("apply", "-f", "-", bodies=[*namespaces, *queues, *allowed_namespaces()])
-        until_refused(Kubectl(cluster), "PodGroup", OTHER)
-        until_refused(Kubectl(cluster), "RayCluster", OTHER)
-        yield Kubectl(cluster)
-    finally:
-        does("delete", "--ignore-not-found", "--wait=false", "-f", "-", bodies=[*allowed_namespaces(), *namespaces])
-        does("delete", "--ignore-not-found", *files)
+    does("wait", "--for=condition=Established", "--timeout=300s", *files)
+    does("apply", "-f", "-", bodies=[*namespaces, *queues, *allowed_namespaces()])
+    until_refused(Kubectl(cluster), "PodGroup", OTHER)
+    until_refused(Kubectl(cluster), "RayCluster", OTHER)
+    return Kubectl(cluster)
 
 
 def _needed(body: Body) -> bool:
@@ -248,7 +243,7 @@ KUEUES, VOLCANOS = {"kueue.x-k8s.io/queue-name": QUEUE}, {"volcano.sh/queue-name
 
 
 @pytest.fixture(scope="module")
-def judging(kubectl: Kubectl) -> Iterator[Kubectl]:
+def judging(kubectl: Kubectl) -> Kubectl:
     """kubectl on the cluster with the policies of both stacks, and people who may create everything there."""
     ours = [
         *restrictions(
@@ -269,12 +264,9 @@ def judging(kubectl: Kubectl) -> Iterator[Kubectl]:
     subjects = ["user:ada", f"serviceAccount:{OF_VOLCANO}/default", f"serviceAccount:{OF_KUEUE}/default"]
     made += bodies(Grant("writer", rules, subjects), "ClusterRole").values()
     kubectl.does("apply", "-f", "-", bodies=made)
-    try:
-        until_judged(kubectl, OF_KUEUE, manifest("RayCluster"))
-        until_judged(kubectl, OF_VOLCANO, with_labels(manifest("RayCluster"), KUEUES))
-        yield kubectl
-    finally:
-        kubectl.does("delete", "--ignore-not-found", "--wait=false", "-f", "-", bodies=made)
+    until_judged(kubectl, OF_KUEUE, manifest("RayCluster"))
+    until_judged(kubectl, OF_VOLCANO, with_labels(manifest("RayCluster"), KUEUES))
+    return kubectl
 
 
 def with_labels(body: Body, labels: Body) -> Body:

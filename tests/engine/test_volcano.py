@@ -37,11 +37,9 @@ def before(cluster: Rehearsal) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def made(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
+def made(stack: MakeStack, before: set[str]) -> Stack:
     """A stack. Each test needs `up`."""
-    volcano = stack("volcano")
-    yield volcano
-    volcano.destroy()
+    return stack("volcano")
 
 
 @pytest.fixture

@@ -60,10 +60,18 @@ JOBS = "test_ray_jobs.py"
 FAILOVER = "tests/pods/failover/"
 
 
+def _rank(item: pytest.Item) -> int:
+    """The place of a test with real pods among the others: node by node, each with its removal last."""
+    if item.nodeid.startswith(FAILOVER):
+        return 0
+    name = item.path.name
+    return 4 if name in WITHOUT_STACK else 3 if name == JOBS else 2 if name == LAST else 1
+
+
 @pytest.hookimpl(trylast=True)  # after -m has selected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the removal of stack and node last, and skips the tier where it cannot run."""
-    items.sort(key=lambda item: item.path.name == LAST)
+    """Puts the tests of a node together, and skips the tier where it cannot run."""
+    items.sort(key=_rank)
     tier = [item for item in items if item.get_closest_marker("pods")]
     reasons = "; ".join(unmet())
     if not tier or not reasons:
@@ -74,17 +82,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
-    """Tests on one node are run by one process. The nodes, in this order: that of the failovers of Redis, with a stack
-    of its own; that of the stack with everything; two on which files begin without RayClusters, one of which has the
-    jobs. Two processes then take about as long: 12 and 10 minutes, 15 and 7."""
+    """Two processes have the nodes, and take about as long: one the failovers of Redis and then the jobs (12 and 10
+    minutes), the other the stack with everything and then what begins without RayClusters (15 and 7). Unit tests that
+    run beside these have a process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(FAILOVER):
-            return "failover"
-        file = nodeid.partition("::")[0].rpartition("/")[2]
-        if file == JOBS:
-            return "jobs"
-        return "node" if file in WITHOUT_STACK else "stack"
+        if not nodeid.startswith("tests/pods/"):
+            return "unit"
+        return "failovers and jobs" if nodeid.startswith((FAILOVER, f"tests/pods/{JOBS}")) else "others"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,10 +81,8 @@ def test_a_cancel_interrupts_running_processes(host: language_pb2_grpc.LanguageR
     request = language_pb2.RunPluginRequest(pwd=str(tmp_path), info=program(tmp_path, code), kind="resource")
     answers = iter(host.RunPlugin(request))
     assert next(answers).stdout == b"ready\n"
-    start = time.monotonic()
     host.Cancel(empty_pb2.Empty())
     assert list(answers)[-1].exitcode == -signal.SIGINT
-    assert time.monotonic() - start < 3
 
 
 def test_pulumi_about_gets_the_interpreter(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
