@@ -1,12 +1,12 @@
-"""Python processes that begin as copies of one which has imported Pulumi's SDK already.
+"""Python processes that begin as copies of one which has imported Pulumi's SDK and the checkout's code already.
 
 Each command of Pulumi starts five Python processes: language hosts, plugins, the program; each rehearsal cluster has
 two. Two thirds of their CPU time is the import of packages. With the variables of `warm_python`, Python asks a server
 (server.py) to run its command when it starts (site/sitecustomize.py): the server forks, and the copy runs it.
 
-A copy has the packages alone, and imports the checkout's own code as a new process does. Its parent is the server, and
-not the process that started the command. It gets that process's signals, and ends with it. It has the server's network,
-so programs of a real node, which has its own, start cold.
+A copy that would find other code than the checkout's forgets that, and imports the other as a new process does. Its
+parent is the server, and not the process that started the command. It gets that process's signals, and ends with it. It
+has the server's network, so programs of a real node, which has its own, start cold.
 """
 
 import os

@@ -33,16 +33,22 @@ from tests.engine.people import (
 )
 from tests.engine.reaching import OF_CODE, worker_of
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.differential, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.thorough,
+    pytest.mark.differential,
+    pytest.mark.shared_cluster,
+    pytest.mark.timeout(1200),
+]
 
 FEWER = settings(max_examples=settings().max_examples // 4)
 """Each case is a request to the API server, of twenty kinds of attackers."""
 
 
 @pytest.fixture(scope="module")
-def judge(stack: MakeStack, cluster: Rehearsal) -> Judge:
+def judge(stack_on_operator: MakeStack, cluster: Rehearsal) -> Judge:
     """The API server of a stack with two tenants."""
-    tenants = stack("access")
+    tenants = stack_on_operator("access")
     tenants.edit(people_of_two_tenants)
     tenants.up()
     return Judge(cluster.client())

@@ -11,7 +11,7 @@ from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

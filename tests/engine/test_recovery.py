@@ -16,7 +16,7 @@ from testbed.aws import CREDENTIALS, bucket, key
 from testbed.harness import Project
 from tests.engine.conftest import PROGRAMS, MakeProject
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 NUMBERS = itertools.count(1)
 

@@ -61,7 +61,9 @@ FAILOVER = "tests/pods/failover/"
 
 
 def _rank(item: pytest.Item) -> int:
-    """The place of a test with real pods among the others: node by node, each with its removal last."""
+    """The place of a test among those with real pods: node by node, each with its removal last. Others follow."""
+    if not item.get_closest_marker("pods"):
+        return 5
     if item.nodeid.startswith(FAILOVER):
         return 0
     name = item.path.name
@@ -83,13 +85,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
     """Two processes have the nodes, and take about as long: one the failovers of Redis and then the jobs (12 and 10
-    minutes), the other the stack with everything and then what begins without RayClusters (15 and 7). Unit tests that
-    run beside these have a process."""
+    minutes), the other the stack with everything and then what begins without RayClusters (15 and 7). Tests of other
+    tiers that run beside these have one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         if not nodeid.startswith("tests/pods/"):
-            return "unit"
-        return "failovers and jobs" if nodeid.startswith((FAILOVER, f"tests/pods/{JOBS}")) else "others"
+            return "others"
+        return "failovers and jobs" if nodeid.startswith((FAILOVER, f"tests/pods/{JOBS}")) else "stack and nodes"
 
 
 @pytest.hookimpl(optionalhook=True)
