@@ -42,38 +42,38 @@ RECENT = 300.0
 
 BARE = NodePool(pool="bare", count=1, cpu="8", memory="16Gi", gpus=4)
 
-LAST = "test_removal.py"
+FIRST = ("failover/", "test_run_history.py", "test_ray_jobs.py", "test_box.py")
+"""What one process runs, in this order: failovers of Redis on a node with a stack of their own, files that begin without
+RayClusters, the last of which adds Volcano, and a bare node."""
 
-WITHOUT_STACK = (
-    "test_box.py",
+SECOND = (
+    "test_removal.py",
     "test_external_clusters.py",
     "test_idle_termination.py",
     "test_logs.py",
     "test_mirror.py",
     "test_ray_services.py",
     "test_redis.py",
-    "test_run_history.py",
 )
-
-JOBS = "test_ray_jobs.py"
-
-FAILOVER = "tests/pods/failover/"
+"""What the other process runs after the tests of the stack with everything: its removal, and more files that begin
+without RayClusters."""
 
 
-def _rank(item: pytest.Item) -> int:
-    """The place of a test among those with real pods: node by node, each with its removal last. Others follow."""
-    if not item.get_closest_marker("pods"):
-        return 5
-    if item.nodeid.startswith(FAILOVER):
-        return 0
-    name = item.path.name
-    return 4 if name in WITHOUT_STACK else 3 if name == JOBS else 2 if name == LAST else 1
+def _place(nodeid: str) -> tuple[int, int]:
+    """The process of a test and its place there. Those of other tiers have a third process."""
+    if not nodeid.startswith("tests/pods/"):
+        return 2, 0
+    file = nodeid.removeprefix("tests/pods/").partition("::")[0]
+    for place, name in enumerate(FIRST):
+        if file.startswith(name):
+            return 0, place
+    return 1, SECOND.index(file) + 1 if file in SECOND else 0
 
 
 @pytest.hookimpl(trylast=True)  # after -m has selected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the tests of a node together, and skips the tier where it cannot run."""
-    items.sort(key=_rank)
+    items.sort(key=lambda item: _place(item.nodeid))
     tier = [item for item in items if item.get_closest_marker("pods")]
     reasons = "; ".join(unmet())
     if not tier or not reasons:
@@ -84,14 +84,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
-    """Two processes have the nodes, and take about as long: one the failovers of Redis and then the jobs (12 and 10
-    minutes), the other the stack with everything and then what begins without RayClusters (15 and 7). Tests of other
-    tiers that run beside these have one process."""
+    """Two processes have the nodes, and take about as long."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if not nodeid.startswith("tests/pods/"):
-            return "others"
-        return "failovers and jobs" if nodeid.startswith((FAILOVER, f"tests/pods/{JOBS}")) else "stack and nodes"
+        process, _ = _place(nodeid)
+        return str(process)
 
 
 @pytest.hookimpl(optionalhook=True)
