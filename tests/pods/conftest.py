@@ -43,8 +43,8 @@ RECENT = 300.0
 BARE = NodePool(pool="bare", count=1, cpu="8", memory="16Gi", gpus=4)
 
 FIRST = ("failover/", "test_run_history.py", "test_ray_jobs.py", "test_box.py")
-"""What one process runs, in this order: failovers of Redis on a node with a stack of their own, files that begin without
-RayClusters, the last of which adds Volcano, and a bare node."""
+"""What one process runs, in this order: failovers of Redis on a node with a stack of their own; files that begin
+without RayClusters, the second of which adds Volcano; a bare node."""
 
 SECOND = (
     "test_removal.py",
