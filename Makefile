@@ -93,7 +93,7 @@ test: build
 	@$(PYTEST) -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 endif
 
-test-all: test test-rest ## All tests: about 50 minutes on two cores.
+test-all: test test-rest ## All tests: about 45 minutes on two cores.
 
 test-rest: thorough-engine thorough-pods ## What `make test` leaves out.
 
