@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from local import paths
+
 pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.timeout(60)]
 
 REPORT = """
@@ -24,6 +26,11 @@ if "wait" in sys.argv:
 elif "bytes" in sys.argv:
     sys.stdout.buffer.write(b"8080\\n")
     time.sleep(60)
+elif "whose" in sys.argv:
+    import components
+    print(components.__file__)
+    if "pulumi" in sys.modules:
+        print("warm", file=sys.stderr)
 elif "fail" in sys.argv:
     raise RuntimeError("this program fails")
 else:
@@ -70,6 +77,15 @@ def test_a_program_sees_what_a_new_process_sees(program: Path, options: tuple[st
     for seen in (warm, cold):
         del seen["variables"]["RAY_PLATFORM_WARM_PYTHON"]
     assert warm == cold
+
+
+def test_it_has_the_code_that_a_new_process_would_import(program: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy" / "components" / "__init__.py"
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    for own in (paths.ROOT / "components" / "__init__.py", copy):
+        path = os.pathsep.join([os.environ["PYTHONPATH"], str(own.parents[1])])
+        assert run(program, "whose", PYTHONPATH=path) == (0, f"{own}\n", "warm\n")
 
 
 @pytest.mark.parametrize("options", [("-u",), ()])
