@@ -29,10 +29,12 @@ class Node:
         self.rehearsal = rehearsal
 
     def create_namespace(self, name: str, level: PodSecurityLevel = "restricted") -> None:
-        """A namespace in which a level of Pod Security is enforced, by default as in the tenant's."""
+        """A namespace in which a level of Pod Security is enforced, by default as in the tenant's, with its account, which
+        pods need and Kubernetes creates a moment later."""
         metadata = {"name": name, "labels": level_labels(level)}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
+        self.kubectl("wait", "--for=create", "--timeout=60s", "--namespace", name, "serviceaccount/default")
 
     def kubectl(self, *arguments: str, given: str = "") -> str:
         """The output of kubectl. Fails the test with the error output if it fails."""

@@ -42,18 +42,23 @@ RECENT = 300.0
 
 BARE = NodePool(pool="bare", count=1, cpu="8", memory="16Gi", gpus=4)
 
-FIRST = ("failover/", "test_run_history.py", "test_ray_jobs.py", "test_box.py")
+FIRST = (
+    "failover/",
+    "test_external_clusters.py",
+    "test_run_history.py",
+    "test_ray_jobs.py",
+    "test_box.py",
+    "test_redis.py",
+)
 """What one process runs, in this order: failovers of Redis on a node with a stack of their own; files that begin
-without RayClusters, the second of which adds Volcano; a bare node."""
+without RayClusters, the last of which adds Volcano; files on a bare node."""
 
 SECOND = (
     "test_removal.py",
-    "test_external_clusters.py",
     "test_idle_termination.py",
     "test_logs.py",
     "test_mirror.py",
     "test_ray_services.py",
-    "test_redis.py",
 )
 """What the other process runs after the tests of the stack with everything: its removal, and more files that begin
 without RayClusters."""
