@@ -29,8 +29,8 @@ class Node:
         self.rehearsal = rehearsal
 
     def create_namespace(self, name: str, level: PodSecurityLevel = "restricted") -> None:
-        """A namespace in which a level of Pod Security is enforced, by default as in the tenant's, with its account, which
-        pods need and Kubernetes creates a moment later."""
+        """A namespace in which a level of Pod Security is enforced, by default as in the tenant's. Returns once it has
+        the account that its pods need, which Kubernetes creates a moment later."""
         metadata = {"name": name, "labels": level_labels(level)}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
