@@ -22,9 +22,9 @@ PYTEST = .venv/bin/python -m pytest $(ORDER)
 # The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more. Tests with
 # real pods wait half of the time, so others run beside them.
 unit = tests/unit --numprocesses auto --dist worksteal
-by_file = --verbose --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
-clusters = tests/pods tests --ignore tests/unit $(by_file)
-engine = tests --ignore tests/unit --ignore tests/pods --ignore tests/differential $(by_file)
+by_file = --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
+clusters = tests/pods tests --ignore tests/unit --verbose $(by_file)
+engine = tests --ignore tests/unit --ignore tests/pods --ignore tests/differential --verbose $(by_file)
 pods = tests/pods --verbose --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
@@ -90,7 +90,7 @@ test: test-quick quick-clusters ## Ten minutes: the parts of the program, one se
 	@echo "Passed. Left out: the tests with the marker thorough. make test-rest runs them, make test-all everything (docs/testing.md)."
 else
 test: build
-	@$(PYTEST) -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "not pods" $(by_file) $(ARGS)
 endif
 
 test-all: test test-rest ## All tests: about 45 minutes on two cores.

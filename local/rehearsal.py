@@ -168,7 +168,7 @@ class Rehearsal:
             raise
 
     def stop(self, clean: bool = False) -> None:
-        """Ends every process of the rehearsal; with `clean`, removes its run folder as well."""
+        """Ends every process of the rehearsal; with `clean`, kills them and removes its run folder as well."""
         self.supervisor.stop(at_once=clean)
         self.placement.clean()
         if clean:

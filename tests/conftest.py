@@ -156,9 +156,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seconds = float(timeout.args[0]) if timeout else 0.0
         if timeout:
             item.add_marker(pytest.mark.timeout(SLOWER * seconds), append=False)
-        if item.get_closest_marker("pods"):
-            longest[item.path] = True, True, True, 0.0
-        else:
+        if not item.get_closest_marker("pods"):
             first, of_engine = item.nodeid.startswith(WAITING), item.get_closest_marker("unit") is None
             alone = item.get_closest_marker("shared_cluster") is None
             longest[item.path] = max(longest[item.path], (first, of_engine, alone, seconds))

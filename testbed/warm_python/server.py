@@ -217,7 +217,7 @@ def end(code: int) -> NoReturn:
     threading._shutdown()  # type: ignore[attr-defined] # what Python itself calls
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+        if not stream.closed:
             stream.flush()
     os._exit(code)
 

@@ -41,3 +41,5 @@ def test_an_operator_that_watches_one_namespace_serves_only_that_one(
     pods.list_namespaced_pod("team-a")
     with pytest.raises(client.ApiException, match="Forbidden"):
         pods.list_namespaced_pod("default")
+    rays.delete("default", "foreign")
+    narrow.destroy()
