@@ -66,7 +66,9 @@ class Server:
         self._listener.listen(64)
         self._events.register(0, selectors.EVENT_READ)
         self._events.register(self._listener, selectors.EVENT_READ)
-        self._clients: dict[socket.socket, int] = {}
+        self._clients: dict[socket.socket, int | None] = {}
+        """Each with the process of its copy; None once that has ended. The socket stays open until the client has
+        ended, as the client may still get a signal and send it."""
         self._copies: dict[int, tuple[int, socket.socket]] = {}
         """By a descriptor that is readable when the process has ended."""
 
@@ -113,29 +115,28 @@ class Server:
     def _signal(self, client: socket.socket) -> None:
         """Sends the copy what its client got; without a client, kills it and the processes that it has started, which
         whoever killed the client has not found below it."""
-        pid = self._clients.get(client)
-        if pid is None:
-            return  # its copy has ended at the same time, and came first
+        pid = self._clients[client]
         number = b""
         with suppress(ConnectionError):
             number = client.recv(1)
-        if number:
+        if number and pid:
             os.kill(pid, number[0])
-        else:
-            os.killpg(pid, signal.SIGKILL)
+        elif not number:
+            if pid:
+                os.killpg(pid, signal.SIGKILL)
             self._events.unregister(client)
             del self._clients[client]
+            client.close()
 
     def _ended(self, descriptor: int) -> None:
         pid, client = self._copies.pop(descriptor)
         _, status = os.waitpid(pid, 0)
         self._events.unregister(descriptor)
         os.close(descriptor)
-        if self._clients.pop(client, None):
-            self._events.unregister(client)
+        if client in self._clients:
+            self._clients[client] = None
             with suppress(ConnectionError):
                 client.send(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
-        client.close()
 
 
 def received(client: socket.socket) -> Request | None:

@@ -118,6 +118,19 @@ def test_it_gets_the_signals_and_ends_with_the_process_that_was_started(program:
     assert it.returncode == -number
 
 
+def test_a_signal_that_comes_when_its_copy_has_ended_is_not_reported(program: Path) -> None:
+    with subprocess.Popen([sys.executable, str(program), "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
+        assert it.stdout is not None
+        copy = psutil.Process(int(it.stdout.readline()))
+        it.send_signal(signal.SIGSTOP)
+        copy.terminate()
+        psutil.wait_procs([copy], timeout=10)
+        it.send_signal(signal.SIGTERM)
+        it.send_signal(signal.SIGCONT)
+        _, errors = it.communicate()
+    assert (it.returncode, errors) == (-signal.SIGTERM, b"")
+
+
 @pytest.mark.parametrize("sent", [b"", b"\0\0\1\0", b"\0\0\1\0{"])
 def test_a_process_that_is_killed_while_it_asks_stops_no_other(
     program: Path, warm: Mapping[str, str], sent: bytes
