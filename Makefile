@@ -86,7 +86,7 @@ docs: .venv/installed ## Build the pages as a site into site/; fails for a link 
 	@.venv/bin/python -m local.site
 
 ifeq ($(ARGS),)
-test: test-quick quick-clusters ## Ten minutes: the parts of the program, one set with the real engine, one test with real pods. ARGS="FILE": that, whatever it takes.
+test: test-quick quick-clusters ## Five minutes: the parts of the program, one set with the real engine, one test with real pods. ARGS="FILE": that, whatever it takes.
 	@echo "Passed. Left out: the tests with the marker thorough. make test-rest runs them, make test-all everything (docs/testing.md)."
 else
 test: build
