@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from local.commands import run
 from local.real_node.box import CPU_WEIGHTS, Box, hierarchies
 from local.rehearsal import Rehearsal
@@ -57,7 +59,9 @@ def laboratory(rehearsal: Rehearsal, flags: Sequence[str], variables: Mapping[st
                 until(lambda: b"Ray runtime started" in Path(log.name).read_bytes(), "Ray has started")
                 yield
             finally:
-                process.kill()
+                # Not unshare, which would not wait for them: the first process inside ends when all others have.
+                for first in psutil.Process(process.pid).children():
+                    first.kill()
 
 
 def _cgroup(rehearsal: Rehearsal) -> Path:
