@@ -20,11 +20,12 @@ ORDER ?= -p no:randomly
 PYTEST = .venv/bin/python -m pytest $(ORDER)
 
 # The tests by what they need (docs/testing.md). Each process of the engine tests has a control plane or more. Tests with
-# real pods wait half of the time, so others run beside them.
+# real pods wait half of the time, so a process runs others beside them, about as long.
 unit = tests/unit --numprocesses auto --dist worksteal
 by_file = --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 clusters = tests/pods tests --ignore tests/unit --verbose $(by_file)
-engine = tests --ignore tests/unit --ignore tests/pods --ignore tests/differential --verbose $(by_file)
+beside = tests/unit tests/differential $(patsubst %,tests/engine/test_%.py,gangs kueue manifests rehearse)
+engine = tests $(patsubst %,--ignore %,tests/pods $(beside)) --verbose $(by_file)
 pods = tests/pods --verbose --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
@@ -108,7 +109,7 @@ real-node: .venv/installed
 	@$(LOCAL) build --nodes real
 
 quick-clusters thorough-pods: real-node
-thorough-pods: pods += tests/unit tests/differential --numprocesses 3
+thorough-pods: pods += $(beside) --numprocesses 3
 
 quick-%: build
 	@$(PYTEST) $($*) -m "not thorough" $(ARGS)

@@ -15,7 +15,7 @@ from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
 NAMESPACE = "research"
 

@@ -9,7 +9,7 @@ from local.rehearsal import Rehearsal
 from testbed.edits.rounds import Rounds
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
 SEED = 7
 

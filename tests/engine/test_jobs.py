@@ -25,7 +25,7 @@ from tests.engine.attacks import CODE, OF_LOCAL_CODE, OF_SIZES, RUNS
 from tests.engine.conftest import MakeStack
 from tests.engine.people import ALICE, BOB, Person, acting_as, jobs_of, refusal
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
 NAMESPACE, NAME = "team-a", "count"
 

@@ -13,7 +13,7 @@ from testbed.platform_stack import Stack, training
 from testbed.pods.steps import until
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
 NAMESPACE = "guarded"
 

@@ -21,7 +21,7 @@ from testbed.machine import empty, fill, small_disk
 from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
 
-pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.thorough, pytest.mark.shared_cluster, pytest.mark.timeout(1800)]
 
 NAMES = ("amber", "blue", "green", "red")
 """The namespaces of the tenants."""
